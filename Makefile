@@ -1,0 +1,51 @@
+# Two commands matter: `make demo` shows it, `make test` checks it. Both prepare what they need.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit bench models constraints binaries clean
+
+help: ## Say what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it or set PYTHON=..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group test
+	@touch $@
+
+$(VENV)/.bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
+	@touch $@
+
+demo: $(STAMP) ## A short tour on a real control plane; ends by itself
+	$(BIN)/python demo.py
+
+test: lint unit ## Everything CI checks
+
+lint: $(STAMP) ## Style, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kubectl ready
+	@$(BIN)/kubewright cluster binaries --or-say-why
+
+unit: $(STAMP) binaries ## All tests
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+bench: $(STAMP) $(VENV)/.bench ## Benchmarks, as ratios in one run
+	$(BIN)/python -m bench
+
+constraints: $(STAMP) $(VENV)/.bench ## Pin what is installed now
+	@{ echo "# Versions the tests ran with. Upper bounds for development, not for users; refresh with: make constraints"; \
+	  $(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

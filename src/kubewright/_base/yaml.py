@@ -1,0 +1,354 @@
+"""YAML as Kubernetes reads it, and a writer that every reader understands the same way.
+
+Manifests and kubeconfig files come through here, and nothing else does: the wire is JSON. Reading gives a
+JSON tree (dict with text keys, list, str, int, float, bool, None), never a date or an object. Two readers of
+one text must not disagree, so scalars follow Kubernetes' own library rather than YAML 1.2 or PyYAML: `y`,
+`yes` and `on` are true, `017` and `0o17` are 15, `1_000` is 1000; `12:30` and `2026-01-01` stay text.
+
+This is the only module that imports PyYAML. Errors are `ValueError`: one sentence with line and column, and
+never with a value from the text, which may be a secret.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, final
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as _Parser
+except ImportError:  # PyYAML without libyaml: the same events, about seven times slower
+    from yaml import SafeLoader as _Parser  # type: ignore[assignment] # stands in for its C twin
+
+__all__ = ("dump", "dump_all", "load", "load_all")
+
+_MAX_DEPTH = 200
+"""Far above any manifest, far below what exhausts the stack of this process or of a JSON reader."""
+
+_MAX_ALIASED = 100_000
+"""How many values aliases may repeat: a few lines of nested aliases could otherwise fill the memory."""
+
+_TAG = "tag:yaml.org,2002:"
+
+_WORDS: dict[str, bool | None] = {
+    word: value
+    for value, words in ((True, "y yes true on"), (False, "n no false off"), (None, "null"))
+    for lower in words.split()
+    for word in (lower, lower.capitalize(), lower.upper())
+} | {"": None, "~": None}
+
+_NOT_A_JSON_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]{0,19}))")
+_BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+def load(text: str | bytes) -> Any:
+    """The one document in the text; None when there is none."""
+    documents = list(_Reader(text).documents())
+    if len(documents) > 1:
+        raise ValueError(f"one YAML document was expected, and the text holds {len(documents)}")
+    return documents[0] if documents else None
+
+
+def load_all(text: str | bytes) -> list[Any]:
+    """Every document in the text, in order; empty ones are left out, as kubectl leaves them out."""
+    return [document for document in _Reader(text).documents() if document is not None]
+
+
+def dump(tree: Any) -> str:
+    """A JSON tree as one block-style document: keys in their order, no aliases, ending with a line break.
+
+    Text that any of Kubernetes, PyYAML and YAML 1.2 would read as something else is quoted.
+    """
+    lines: list[str] = []
+    _write(tree, lines, "", "", 0)
+    return "\n".join(lines) + "\n"
+
+
+def dump_all(trees: Iterable[Any]) -> str:
+    """Several documents, parted by `---`."""
+    return "---\n".join(dump(tree) for tree in trees)
+
+
+@final
+class _Reader:
+    """Builds trees from parser events.
+
+    Events rather than PyYAML's nodes: its C composer recurses without a limit, so that deep nesting would
+    crash the process instead of raising.
+    """
+
+    def __init__(self, text: str | bytes) -> None:
+        self._text = _decoded(text)
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._count = 0
+        self._aliased = 0
+
+    def documents(self) -> Iterator[Any]:
+        try:
+            # An event has a class that depends on where in the text it stands, which the stubs cannot say.
+            self._next: Callable[[], Any] = _Parser(self._text).get_event
+            while not isinstance(event := self._next(), yaml.StreamEndEvent):
+                if isinstance(event, yaml.DocumentStartEvent):
+                    self._anchors.clear()
+                    yield self._value(self._next(), 0)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise _failure(_problem(error), mark) from None
+        except yaml.reader.ReaderError as error:
+            raise ValueError(_unreadable(self._text, error)) from None
+
+    def _value(self, event: Any, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise _failure(f"the nesting is deeper than {_MAX_DEPTH} levels", event.start_mark)
+        if isinstance(event, yaml.AliasEvent):
+            return self._repeated(event)
+        before = self._count
+        self._count += 1
+        value: Any
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event)
+        elif event.tag not in (None, "!", f"{_TAG}seq", f"{_TAG}map"):
+            raise _failure("the tag is not one that JSON data can have", event.start_mark)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence(depth)
+        else:
+            value = self._mapping(depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (value, self._count - before)
+        return value
+
+    def _repeated(self, event: Any) -> Any:
+        if event.anchor not in self._anchors:
+            raise _failure("an alias names an anchor that is not complete before it", event.start_mark)
+        value, count = self._anchors[event.anchor]
+        self._count += count
+        self._aliased += count
+        if self._aliased > _MAX_ALIASED:
+            raise _failure(f"aliases repeat more than {_MAX_ALIASED} values", event.start_mark)
+        return copy.deepcopy(value)
+
+    def _sequence(self, depth: int) -> list[Any]:
+        items = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _mapping(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: list[Any] = []
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if isinstance(event, yaml.ScalarEvent) and event.value == "<<" and event.implicit[0]:
+                merged.append((event.start_mark, self._value(self._next(), depth + 1)))
+                continue
+            key = _key(self._value(event, depth + 1), event.start_mark)
+            if key in found:
+                raise _failure(f"the key {json.dumps(key)} stands here a second time", event.start_mark)
+            found[key] = self._value(self._next(), depth + 1)
+        for mark, value in merged:
+            for part in value if isinstance(value, list) else [value]:
+                if not isinstance(part, dict):
+                    raise _failure("the merge key << takes a mapping or a list of mappings", mark)
+                found = found | {key: part[key] for key in part if key not in found}
+        return found
+
+
+def _decoded(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        try:
+            return text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise ValueError(f"line {line} is not UTF-8 text (byte {error.start})") from None
+    return text.removeprefix("\ufeff")
+
+
+def _failure(problem: str, mark: Any) -> ValueError:
+    return ValueError(f"line {mark.line + 1}, column {mark.column + 1}: {problem}")
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    problem = " ".join(str(error.problem or error.context or "the text is not YAML").split())
+    # What follows these words is a piece of the text itself.
+    return re.sub(r"(alias|tag handle|anchor) '.*'", r"\1", problem)
+
+
+def _unreadable(text: str, error: yaml.reader.ReaderError) -> str:
+    for number, line in enumerate(text.split("\n"), 1):
+        for column, character in enumerate(line, 1):
+            if not (character.isprintable() or character in "\t\r\x85\xa0\u2028\u2029\ufeff"):
+                code = f"U+{ord(character):04X}"
+                return f"line {number}, column {column}: the character {code} is not allowed in YAML"
+    return f"the text is not YAML: {' '.join(str(error.reason).split())}"
+
+
+def _scalar(event: Any) -> Any:
+    tag: str | None = event.tag
+    if tag in (None, "!"):
+        return _plain(event.value, event.start_mark) if event.implicit[0] else event.value
+    name = tag.removeprefix(_TAG) if tag else ""
+    if name in ("str", "timestamp"):
+        return event.value
+    kinds: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (int, float),
+        "bool": (bool,),
+        "null": (type(None),),
+    }
+    if name not in kinds:
+        raise _failure("the tag is not one that JSON data can have", event.start_mark)
+    value = _plain(event.value, event.start_mark)
+    if type(value) not in kinds[name]:
+        raise _failure(f"the value is not of the type its tag !!{name} says", event.start_mark)
+    return value
+
+
+def _plain(text: str, mark: Any) -> Any:
+    """The value of a scalar without quotes."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "0123456789+-.":
+        return text
+    if _NOT_A_JSON_NUMBER.fullmatch(text):
+        raise _failure("infinity and not-a-number cannot be written as JSON", mark)
+    return _number(text)
+
+
+def _number(text: str) -> int | float | str:
+    # Kubernetes drops every underscore, but after a leading point only those between digits.
+    digits = _BETWEEN_DIGITS.sub("", text) if text[0] == "." else text.replace("_", "")
+    if match := _INTEGER.fullmatch(digits):
+        sign, hexadecimal, binary, octal, decimal = match.groups()
+        for found, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
+            if found is not None:
+                value = int(found, base)
+        if value < 2**63 or (value < 2**64 and not sign) or (value == 2**63 and sign == "-"):
+            return -value if sign == "-" else value
+    if _FLOAT.fullmatch(digits) and math.isfinite(number := float(digits)):
+        # Kubernetes turns YAML into JSON first, and its JSON writes 1.0 as 1: an integer field accepts it.
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
+    return text
+
+
+def _key(value: Any, mark: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise _failure("a key must be text, not empty, a list or a mapping", mark)
+
+
+# Writing ----------------------------------------------------------------------------------------------------
+
+_NUMBER_LIKE = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FxXoO_.:TtZz ]*")
+"""Wider than any reader's numbers and dates: what matches is quoted."""
+
+_PLAIN = re.compile(r"(?:[^\W]|[/$(.]|-[A-Za-z_-])(?:[^:#]|:(?! |$)|(?<! )#)*")
+"""Text that may begin and go on without quotes in a block; `_is_plain` adds what a pattern says badly."""
+
+
+def _write(value: Any, lines: list[str], first: str, rest: str, depth: int) -> None:
+    """Append the lines of a value: the first one after `first`, the others after `rest`."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"the tree is nested deeper than {_MAX_DEPTH} levels, which no reader accepts")
+    if isinstance(value, Mapping) and value:
+        _write_mapping(value, lines, first, rest, depth)
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            _write(item, lines, f"{first}- ", f"{rest}  ", depth + 1)
+            first = rest
+    elif isinstance(value, str) and _fits_literal(value):
+        _write_literal(value, lines, first, rest)
+    else:
+        lines.append(first + _inline(value))
+
+
+def _write_mapping(value: Mapping[Any, Any], lines: list[str], first: str, rest: str, depth: int) -> None:
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise ValueError(f"the key {key!r} is not text; YAML for Kubernetes has text keys only")
+        name = _quoted_if_needed(key)
+        # Readers look at most 1024 characters ahead for the colon after a key.
+        lead = f"{first}{name}:" if len(name) < 256 else f"{first}? {name}\n{rest}:"
+        if isinstance(item, Mapping) and item:
+            lines.append(lead)
+            _write(item, lines, f"{rest}  ", f"{rest}  ", depth + 1)
+        elif isinstance(item, list | tuple) and item:
+            lines.append(lead)
+            _write(item, lines, rest, rest, depth + 1)
+        else:
+            _write(item, lines, f"{lead} ", f"{rest}  ", depth + 1)
+        first = rest
+
+
+def _write_literal(text: str, lines: list[str], first: str, rest: str) -> None:
+    body = text.rstrip("\n")
+    ends = len(text) - len(body)
+    lines.append(f"{first}|{'-' if ends == 0 else '' if ends == 1 else '+'}")
+    indent = rest or "  "
+    lines.extend(f"{indent}{line}" if line else "" for line in body.split("\n"))
+    lines.extend("" for _ in range(ends - 1))
+
+
+def _fits_literal(text: str) -> bool:
+    if "\n" not in text or text[0].isspace():
+        return False
+    if not text.rstrip("\n").rpartition("\n")[2].strip():
+        return False
+    return all(character.isprintable() or character in "\n\t" for character in text)
+
+
+def _inline(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _quoted_if_needed(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        written = repr(value)
+        # PyYAML takes an exponent only after a point.
+        return written if "." in written else written.replace("e", ".0e")
+    if isinstance(value, Mapping | list | tuple):
+        return "[]" if isinstance(value, list | tuple) else "{}"
+    raise ValueError(f"a value of type {type(value).__name__} cannot be written as YAML for Kubernetes")
+
+
+def _quoted_if_needed(text: str) -> str:
+    return text if _is_plain(text) else _quoted(text)
+
+
+def _is_plain(text: str) -> bool:
+    if text in _WORDS or not text.isprintable() or text[-1] == " ":
+        return False
+    if text.startswith(("---", "...")) or _NUMBER_LIKE.fullmatch(text) or _NOT_A_JSON_NUMBER.fullmatch(text):
+        return False
+    return _PLAIN.fullmatch(text) is not None
+
+
+def _quoted(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("text with half of a surrogate pair cannot be written as YAML") from None
+    return "".join(
+        character if character.isprintable() and character not in '"\\' else _escape(character) for character in text
+    ).join('""')
+
+
+def _escape(character: str) -> str:
+    short = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character)
+    if short is not None:
+        return short
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,46 @@
+"""What changed in an object since it was read, and the object as it should now be on the server.
+
+The heart of "a write never drops a field the class does not know". An object that was read remembers its bytes
+(`codec.read`). Three trees are compared: what the server sent, what the class understood of it, and what the class says
+now. The difference between the last two is carried over to the first, so that everything unknown stays, also inside the
+items of lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from kubewright.api.codec import decode, decode_tree, origin_of, to_tree
+from kubewright.api.diff import merge_patch, overlay
+from kubewright.api.resource import KubeObject
+from kubewright.errors import ConfigError
+
+__all__ = ("merge_patch_between", "merge_patch_since_read", "whole_tree")
+
+Tree = dict[str, Any]
+
+
+def whole_tree(obj: KubeObject) -> Tree:
+    """The object with every field it had when read, known to its class or not, and the changes made since."""
+    origin = origin_of(obj)
+    if origin is None:
+        return to_tree(obj)
+    sent = decode_tree(origin)
+    understood = to_tree(decode(type(obj), origin))
+    return cast("Tree", overlay(sent, understood, to_tree(obj)))
+
+
+def merge_patch_since_read(obj: KubeObject) -> Tree:
+    """The smallest merge patch that brings the server from what was read to what the object says now."""
+    origin = origin_of(obj)
+    if origin is None:
+        raise ConfigError(
+            f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with; "
+            "use apply or create, or give the patch explicitly"
+        )
+    return cast("Tree", merge_patch(decode_tree(origin), whole_tree(obj)))
+
+
+def merge_patch_between(before: KubeObject, after: KubeObject) -> Tree:
+    """The smallest merge patch from one object to another of the same kind; unknown fields are left alone."""
+    return cast("Tree", merge_patch(to_tree(before), to_tree(after)))

@@ -1,0 +1,204 @@
+"""Bytes to typed objects and back, and private copies.
+
+One cached decoder per class. Three promises, relied on by the client, the cache and the webhooks:
+
+- null means absent, as it does in Go: a server that sends `"endpoints": null` for a list is understood;
+- an object can remember the bytes it was read from (`read`). `api.changes` compares with them, so a write sends what
+  was changed and never drops a field the class does not know;
+- a private copy costs one encode and one decode.
+
+No I/O. `apiVersion` and `kind` are facts of the class: written here in front of the fields, skipped when reading.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from kubewright.api.dynamic import DynamicObject
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.model import Model
+from kubewright.api.quantity import Quantity
+from kubewright.api.resource import KubeObject
+from kubewright.api.times import Duration, MicroTime, format_micro_time
+from kubewright.errors import DecodeError
+
+__all__ = (
+    "copy_of",
+    "decode",
+    "decode_tree",
+    "encode",
+    "encode_tree",
+    "from_tree",
+    "origin_of",
+    "read",
+    "to_tree",
+)
+
+M = TypeVar("M", bound=Model)
+K = TypeVar("K", bound=KubeObject)
+
+_ORIGIN = "_origin"
+
+
+def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
+    """An object of this class from its JSON."""
+    try:
+        if issubclass(cls, DynamicObject):
+            return cast("M", _decode_dynamic(cls, data))
+        return cast("M", _decoder(cls).decode(data))
+    except msgspec.ValidationError as exc:
+        return _decode_without_nulls(cls, data, exc)
+    except msgspec.DecodeError as exc:
+        raise DecodeError(f"{cls.__name__}: the bytes are not valid JSON: {exc}") from exc
+
+
+def read(cls: type[K], data: bytes) -> K:  # hot
+    """As `decode`, and the object remembers these bytes, which it keeps alive."""
+    obj = decode(cls, data)
+    obj.__dict__[_ORIGIN] = data
+    return obj
+
+
+def origin_of(obj: KubeObject) -> bytes | None:
+    """The bytes the object was read from, if it was read."""
+    return cast("bytes | None", obj.__dict__.get(_ORIGIN))
+
+
+def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
+    """The JSON of an object, as the class sees it.
+
+    `with_status=False` leaves a kind's status out: the server ignores it where status is a subresource.
+    """
+    if not isinstance(obj, KubeObject):
+        return _ENCODER.encode(obj)
+    if not with_status and hasattr(obj, "status"):
+        obj = copy.copy(obj)
+        obj.status = msgspec.UNSET  # on a throw-away shallow copy: msgspec skips it
+    if isinstance(obj, DynamicObject):
+        return _encode_dynamic(obj, with_status=with_status)
+    fields = _ENCODER.encode(obj)
+    head = _head(type(obj))
+    return head + b"}" if fields == b"{}" else head + b"," + fields[1:]
+
+
+def copy_of(obj: M) -> M:
+    """A private copy: change it freely, the original stays as it is. It remembers the same bytes."""
+    copied = decode(type(obj), encode(obj))
+    if isinstance(obj, KubeObject) and _ORIGIN in obj.__dict__:
+        copied.__dict__[_ORIGIN] = obj.__dict__[_ORIGIN]
+    return copied
+
+
+def to_tree(obj: Model) -> dict[str, Any]:
+    """The object as plain dicts, lists and scalars, in wire form."""
+    return cast("dict[str, Any]", _TREE_DECODER.decode(encode(obj)))
+
+
+def from_tree(cls: type[M], tree: Any) -> M:
+    """The reverse of `to_tree`."""
+    return decode(cls, encode_tree(tree))
+
+
+def decode_tree(data: bytes | msgspec.Raw) -> Any:
+    """JSON to plain dicts, lists and scalars."""
+    try:
+        return _TREE_DECODER.decode(data)
+    except msgspec.DecodeError as exc:
+        raise DecodeError(f"the bytes are not valid JSON: {exc}") from exc
+
+
+def encode_tree(tree: Any) -> bytes:
+    """Plain data, or models inside plain data, to JSON."""
+    return _ENCODER.encode(tree)
+
+
+@cache
+def _decoder(cls: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(cls, dec_hook=_decode_value)
+
+
+@cache
+def _head(cls: type[KubeObject]) -> bytes:
+    names = {"apiVersion": cls.api_version, "kind": cls.kind}
+    return msgspec.json.encode(names)[:-1]
+
+
+class _MetadataOnly(msgspec.Struct, gc=False):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+def _decode_dynamic(cls: type[DynamicObject], data: bytes | msgspec.Raw) -> DynamicObject:
+    content = _TREE_DECODER.decode(data)
+    if not isinstance(content, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{type(content).__name__}`")
+    for name in ("apiVersion", "kind", "metadata"):
+        content.pop(name, None)
+    return cls(metadata=_decoder(_MetadataOnly).decode(data).metadata, content=content)
+
+
+def _encode_dynamic(obj: DynamicObject, *, with_status: bool) -> bytes:
+    content = obj.content if with_status else {k: v for k, v in obj.content.items() if k != "status"}
+    return _ENCODER.encode({"apiVersion": obj.api_version, "kind": obj.kind, "metadata": obj.metadata, **content})
+
+
+def _decode_without_nulls(cls: type[M], data: bytes | msgspec.Raw, first: msgspec.ValidationError) -> M:
+    """The slow way round: Go prints an empty list as null where the field is not optional.
+
+    Rare, so the common path pays nothing for it: only an object that does not fit is read again with its nulls
+    left out. If it still does not fit, the first error is the one that tells.
+    """
+    tree = decode_tree(data)
+    try:
+        return cast("M", _decoder(cls).decode(_ENCODER.encode(_without_nulls(tree))))
+    except msgspec.ValidationError:
+        raise DecodeError(f"{_subject(cls, tree)}: {_sentence(first)}") from first
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _subject(cls: type[Any], tree: Any) -> str:
+    metadata = tree.get("metadata") if isinstance(tree, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{cls.__name__} {name}" if name else cls.__name__
+
+
+def _sentence(error: msgspec.ValidationError) -> str:
+    what, _, path = str(error).partition(" - at `$")
+    what = what[0].lower() + what[1:]
+    return f"{path.rstrip('`').lstrip('.')}: {what}" if path else what
+
+
+def _decode_value(wanted: type[Any], value: Any) -> Any:
+    if wanted is Quantity:
+        if isinstance(value, str | int | float):
+            return Quantity(value if not isinstance(value, float) else repr(value))
+        raise ValueError(f"Expected a quantity, got `{type(value).__name__}`")
+    if wanted is MicroTime:
+        return MicroTime.parse(value)
+    if wanted is Duration:
+        return Duration.parse(value)
+    raise NotImplementedError(f"no decoder for {wanted.__name__}")
+
+
+def _encode_value(value: Any) -> Any:
+    if isinstance(value, Quantity):
+        return value.text
+    if isinstance(value, MicroTime):
+        return format_micro_time(value)
+    if isinstance(value, Duration):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form on the wire")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_encode_value)
+_TREE_DECODER = msgspec.json.Decoder()

@@ -1,0 +1,105 @@
+"""Markers for annotations: what the type alone cannot say about a field.
+
+    size: Annotated[int, Field(ge=0, le=10)] = 1
+    ports: Annotated[list[Port], Field(list_type="map", list_map_keys=("name",), max_items=16)] = []
+    tags: Annotated[list[Annotated[str, Field(min_length=1)]], Field(list_type="set")] = []
+
+    class Range(Model, marker=Field(rules=[Rule(rule="self.low <= self.high")])): ...
+
+A `Field` may stand on an attribute, on a type that is an alias (`Port = Annotated[int, Field(ge=1, le=65535)]`), on the
+items of a list or the values of a map, and on a class. Where several meet, the outer one wins and rules add up.
+Markers are data: `schema.build` turns them into a structural schema and the API server enforces them. They are not
+checked when an object is decoded, so an object stored under older rules can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, final
+
+import msgspec
+
+__all__ = ("Field", "Rule")
+
+RuleReason = Literal["FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate"]
+ListType = Literal["atomic", "set", "map"]
+MapType = Literal["granular", "atomic"]
+
+
+@final
+class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """A validation rule in CEL, checked by the API server; `self` is the value, `oldSelf` the value before."""
+
+    rule: str = msgspec.field()
+    """The expression, such as `self.min <= self.max`."""
+    message: str | None = None
+    """What to say when it is false."""
+    message_expression: str | None = None
+    """A CEL expression that makes the message."""
+    reason: RuleReason | None = None
+    field_path: str | None = None
+    """Which field to blame, such as `.spec.max`."""
+    optional_old_self: bool | None = None
+    """True to evaluate a transition rule on creation too, with `oldSelf` as an optional."""
+
+
+@final
+class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
+    """What is true of a value beyond its type. Everything is optional; nothing given means nothing said."""
+
+    ge: float | int | None = None
+    """Smallest value allowed (`minimum`)."""
+    gt: float | int | None = None
+    """The value must be above this (`minimum` with `exclusiveMinimum`)."""
+    le: float | int | None = None
+    """Largest value allowed (`maximum`)."""
+    lt: float | int | None = None
+    """The value must be below this (`maximum` with `exclusiveMaximum`)."""
+    multiple_of: float | int | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    """A regular expression in RE2 syntax that must match somewhere; anchor it with ^ and $."""
+    min_items: int | None = None
+    max_items: int | None = None
+    unique_items: bool | None = None
+    """Items must differ. Only `False` is allowed in a CRD; say `list_type="set"` for a set of scalars."""
+    min_properties: int | None = None
+    max_properties: int | None = None
+    enum: Sequence[Any] | None = None
+    """The values allowed, if they are not already a `Literal` or an `enum.Enum`."""
+    format: str | None = None
+    """A format name such as `int32`, `date-time`, `ipv4`, `uri`, `byte`."""
+    type: str | None = None
+    """The OpenAPI type, where the Python type cannot tell it."""
+    default: Any = msgspec.UNSET
+    """What the server fills in; given by the attribute's own default where there is one."""
+    example: Any = msgspec.UNSET
+    nullable: bool | None = None
+    """An explicit null is allowed and kept."""
+    title: str | None = None
+    description: str | None = None
+    """Documentation; the docstring under the attribute is the better place."""
+    required: bool | None = None
+    """Overrides what the attribute's default says."""
+    list_type: ListType | None = None
+    list_map_keys: Sequence[str] | None = None
+    """Which attributes of an item identify it in a `map` list."""
+    map_type: MapType | None = None
+    immutable: bool | None = None
+    """Set once, never changed or removed."""
+    embedded_object: bool | None = None
+    """The value is a whole Kubernetes object with apiVersion, kind and metadata."""
+    int_or_string: bool | None = None
+    preserve_unknown_fields: bool | None = None
+    """Keep what the schema does not name instead of pruning it."""
+    rules: Sequence[Rule] = ()
+    one_of: Sequence[Sequence[str]] = ()
+    """Sets of attributes of which exactly one must be given."""
+    at_most_one_of: Sequence[Sequence[str]] = ()
+    at_least_one_of: Sequence[Sequence[str]] = ()
+    external_docs: Mapping[str, str] | None = None
+
+    def __hash__(self) -> int:
+        # `Annotated[int, Field(enum=[1, 2])] | None` hashes its markers, and lists have no hash. A few fields will do.
+        return hash((self.ge, self.le, self.min_length, self.max_length, self.pattern, self.format, self.title))

@@ -1,0 +1,75 @@
+"""Owner references: set, find and compare.
+
+Kubernetes deletes an object when its last owner is gone. The rules kept here are the ones an API server does not check
+by itself: an owner lives in the same namespace or in none, and an object has at most one managing owner.
+"""
+
+from __future__ import annotations
+
+from kubewright.api.metadata import ObjectMeta, OwnerReference
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.errors import ConfigError
+
+__all__ = ("controller_of", "is_controlled_by", "owner_reference", "set_controller", "set_owner")
+
+
+def owner_reference(
+    owner: KubeObject, *, controller: bool | None = None, block_owner_deletion: bool | None = None
+) -> OwnerReference:
+    """A reference to an object that exists: it needs a name and a uid."""
+    if not owner.metadata.uid:
+        raise ConfigError(f"{owner.kind} {owner.key} has no uid: only an object read from the server can be an owner")
+    return OwnerReference(
+        api_version=definition_of(type(owner)).api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=controller,
+        block_owner_deletion=block_owner_deletion,
+    )
+
+
+def set_owner(owner: KubeObject, owned: KubeObject) -> None:
+    """Add `owner` to the owners of `owned`; a reference to it that is there already is brought up to date."""
+    _check_namespaces(owner, owned)
+    _put(owned.metadata, owner_reference(owner))
+
+
+def set_controller(owner: KubeObject, owned: KubeObject) -> None:
+    """Make `owner` the managing owner of `owned`; refused if somebody else is."""
+    _check_namespaces(owner, owned)
+    present = controller_of(owned)
+    if present is not None and present.uid != owner.metadata.uid:
+        raise ConfigError(
+            f"{owned.kind} {owned.key} is managed by {present.kind} {present.name} already; "
+            f"{owner.kind} {owner.key} cannot manage it too"
+        )
+    _put(owned.metadata, owner_reference(owner, controller=True, block_owner_deletion=True))
+
+
+def controller_of(owned: KubeObject) -> OwnerReference | None:
+    """The managing owner, if there is one."""
+    return next((reference for reference in owned.metadata.owner_references if reference.controller), None)
+
+
+def is_controlled_by(owned: KubeObject, owner: KubeObject) -> bool:
+    """Whether this very object (same uid, not just the same name) manages `owned`."""
+    reference = controller_of(owned)
+    return reference is not None and bool(reference.uid) and reference.uid == owner.metadata.uid
+
+
+def _put(metadata: ObjectMeta, wanted: OwnerReference) -> None:
+    for position, reference in enumerate(metadata.owner_references):
+        if reference.uid == wanted.uid:
+            metadata.owner_references[position] = wanted
+            return
+    metadata.owner_references.append(wanted)
+
+
+def _check_namespaces(owner: KubeObject, owned: KubeObject) -> None:
+    if owner.metadata.namespace and owner.metadata.namespace != owned.metadata.namespace:
+        place = f"namespace {owned.metadata.namespace}" if owned.metadata.namespace else "no namespace"
+        raise ConfigError(
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.metadata.name} in {place}: "
+            "an owner must be in the same namespace or cluster-scoped"
+        )

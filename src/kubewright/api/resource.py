@@ -1,0 +1,286 @@
+"""KubeObject and Resource: a Kubernetes kind as a Python class.
+
+    class CacheSpec(Spec):
+        size: int = 1
+
+    class CacheStatus(Status):
+        ready: int = 0
+
+    class Cache(Resource[CacheSpec, CacheStatus], group="cache.example.io", version="v1alpha1", short_names=("mc",)):
+        \"\"\"A memcached cluster.\"\"\"
+
+The class statement says everything about the kind: what stands after the base class becomes its `Definition`, which the
+client needs for paths and the generators for manifests. A class without `version=` is abstract: a base for others.
+`KubeObject` is for kinds that have no spec and status, such as a ConfigMap.
+
+`apiVersion` and `kind` are facts of the class, not fields: they cannot be wrong, cost nothing per object, and are
+written by `api.codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+
+from kubewright.api.conditions import Condition
+from kubewright.api.kinds import GroupVersionKind, GroupVersionResource, pluralize
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.model import Model, ModelMeta, field
+from kubewright.api.names import ObjectKey
+from kubewright.errors import SchemaError
+
+__all__ = ("Column", "Definition", "KubeObject", "Resource", "Scale", "Spec", "Status", "definition_of")
+
+Scope = Literal["Namespaced", "Cluster"]
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of `kubectl get`."""
+
+    path: str
+    """A JSONPath into the object, such as `.status.ready`."""
+    type: str | None = None
+    """string, integer, number, boolean or date; found from the schema if not given."""
+    description: str | None = None
+    format: str | None = None
+    priority: int = 0
+    """Above 0 the column is shown only with `-o wide`."""
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the scale subresource finds its numbers."""
+
+    spec_path: str
+    status_path: str
+    selector_path: str | None = None
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a class statement says about its kind."""
+
+    gvk: GroupVersionKind
+    plural: str
+    singular: str
+    list_kind: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: Mapping[str, Column] = {}
+    scale: Scale | None = None
+    status: bool = False
+    """The status is a subresource of its own: writes to the object leave it alone and the other way round."""
+    selectable_fields: tuple[str, ...] = ()
+    served: bool = True
+    storage: bool = True
+    deprecated: str | bool = False
+    """True, or the warning clients get."""
+    partial: bool = False
+    """The class names only some of the kind's fields; a full update is refused."""
+    metadata_only: bool = False
+    """Requests ask the server for metadata alone."""
+    looked_up: bool = False
+    """Plural name and scope are not known from the class and are to be looked up on the server."""
+
+    @property
+    def api_version(self) -> str:
+        return self.gvk.api_version
+
+    @property
+    def kind(self) -> str:
+        return self.gvk.kind
+
+    @property
+    def gvr(self) -> GroupVersionResource:
+        return GroupVersionResource(self.gvk.group, self.gvk.version, self.plural)
+
+
+def _spec_and_status(namespace: dict[str, Any]) -> tuple[Any, Any] | None:
+    for base in namespace.get("__orig_bases__", ()):
+        if get_origin(base) is not None and getattr(get_origin(base), "__name__", "") == "Resource":
+            spec, status = get_args(base)
+            return spec, status
+    return None
+
+
+def _bind_spec_and_status(name: str, namespace: dict[str, Any], spec: Any, status: Any) -> None:
+    """Give the class its own spec and status fields, present even when the wire has none."""
+    annotations = namespace.setdefault("__annotations__", {})
+    for attribute, bound in (("spec", spec), ("status", status)):
+        if attribute in annotations or isinstance(bound, TypeVar):
+            continue
+        if bound is type(None) or bound is None:
+            annotations[attribute] = None
+            namespace[attribute] = None
+            continue
+        annotations[attribute] = bound
+        if not _has_required_fields(bound):
+            namespace[attribute] = field(default_factory=cast("Callable[[], Any]", bound))
+        elif attribute == "status":
+            raise SchemaError(
+                f"{name}: every attribute of {bound.__name__} needs a default, since a new object has no status yet"
+            )
+        else:
+            # Shadows the inherited default, so that msgspec asks for it.
+            namespace[attribute] = field()
+
+
+def _has_required_fields(model: Any) -> bool:
+    return (
+        isinstance(model, type)
+        and issubclass(model, msgspec.Struct)
+        and any(f.required for f in msgspec.structs.fields(model))
+    )
+
+
+def _column(column: str | Column) -> Column:
+    return column if isinstance(column, Column) else Column(path=column)
+
+
+def _scale(name: str, scale: Sequence[str] | Scale | None) -> Scale | None:
+    if scale is None or isinstance(scale, Scale):
+        return scale
+    if len(scale) not in (2, 3):
+        raise SchemaError(f'{name}: scale takes two or three paths, as in scale=("spec.size", "status.ready")')
+    return Scale(spec_path=scale[0], status_path=scale[1], selector_path=scale[2] if len(scale) == 3 else None)
+
+
+class KindMeta(ModelMeta):
+    """Reads the kind's facts from the class statement."""
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        version: str | None = None,
+        group: str = "",
+        kind: str | None = None,
+        plural: str | None = None,
+        singular: str | None = None,
+        list_kind: str | None = None,
+        scope: Scope = "Namespaced",
+        short_names: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        columns: Mapping[str, str | Column] | None = None,
+        scale: Sequence[str] | Scale | None = None,
+        status: bool | None = None,
+        selectable_fields: Sequence[str] = (),
+        served: bool = True,
+        storage: bool = True,
+        deprecated: str | bool = False,
+        partial: bool = False,
+        metadata_only: bool = False,
+        looked_up: bool = False,
+        **options: Any,
+    ) -> KindMeta:
+        arguments = _spec_and_status(namespace)
+        if arguments is not None and version is not None:
+            _bind_spec_and_status(name, namespace, *arguments)
+        cls = cast("KindMeta", super().__new__(mcls, name, bases, namespace, **options))
+        if version is None:
+            return cls
+        kind = kind or name
+        has_status = arguments is not None and arguments[1] is not type(None)
+        definition = Definition(
+            gvk=GroupVersionKind(group, version, kind),
+            plural=plural or pluralize(kind),
+            singular=singular or kind.lower(),
+            list_kind=list_kind or f"{kind}List",
+            namespaced=scope == "Namespaced",
+            short_names=tuple(short_names),
+            categories=tuple(categories),
+            columns={title: _column(column) for title, column in (columns or {}).items()},
+            scale=_scale(name, scale),
+            status=has_status if status is None else status,
+            selectable_fields=tuple(selectable_fields),
+            served=served,
+            storage=storage,
+            deprecated=deprecated,
+            partial=partial,
+            metadata_only=metadata_only,
+            looked_up=looked_up,
+        )
+        kind_class = cast("type[KubeObject]", cls)
+        kind_class.__definition__ = definition
+        kind_class.api_version = definition.api_version
+        kind_class.kind = kind
+        return cls
+
+
+class KubeObject(
+    Model,
+    metaclass=KindMeta,
+    dict=True,  # room for the bytes an object was read from, see `api.changes`
+    gc=True,  # msgspec wants this with dict=True; one tracked object per kind instance, its parts stay untracked
+):
+    """Base class of everything that has apiVersion, kind and metadata."""
+
+    __definition__: ClassVar[Definition]
+    api_version: ClassVar[str]
+    kind: ClassVar[str]
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return self.metadata.key
+
+    @classmethod
+    def named(cls, name: str, namespace: str = "", **fields: Any) -> Self:
+        """A new object of that name: `ConfigMap.named("limits", "shop", data={"cpu": "2"})`."""
+        return cls(metadata=ObjectMeta(name=name, namespace=namespace), **fields)
+
+
+class Spec(Model):
+    """Base class for the desired state of a kind."""
+
+
+class Status(Model, omit_empty=True):
+    """Base class for the observed state of a kind; brings what every status should have."""
+
+    observed_generation: int | None = None
+    """The generation of the spec this status is about."""
+    conditions: list[Condition] = []
+    """What is true of the object now, each with a reason."""
+
+
+SpecT = TypeVar("SpecT")
+StatusT = TypeVar("StatusT")
+
+
+def _unbound() -> Any:
+    raise TypeError("Resource is abstract: subclass it with a spec, a status, a group and a version")
+
+
+class Resource(KubeObject, Generic[SpecT, StatusT]):
+    """A kind with a spec and a status: `class Cache(Resource[CacheSpec, CacheStatus], group=..., version=...)`.
+
+    `Resource[CacheSpec, None]` is a kind without a status.
+    """
+
+    spec: SpecT = field(default_factory=_unbound)
+    status: StatusT = field(default_factory=_unbound)
+
+
+def definition_of(kind: type[KubeObject]) -> Definition:
+    """What the class statement said; a SchemaError for an abstract class."""
+    definition = getattr(kind, "__definition__", None)
+    if not isinstance(definition, Definition):
+        raise SchemaError(
+            f"{kind.__name__} is abstract: give it a version, as in class {kind.__name__}(..., group=..., version=...)"
+        )
+    return definition
