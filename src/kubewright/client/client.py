@@ -1,0 +1,584 @@
+"""Client: every verb of the Kubernetes API, typed.
+
+    async with connect() as client:
+        pod = await client.get(Pod, "web-0", namespace="shop")
+        pod.metadata.labels["tier"] = "front"
+        await client.patch(pod)                      # sends {"metadata": {"labels": {"tier": "front"}}}
+        for pod in await client.list(Pod, labels="app=web"):
+            ...
+
+What to write with: `apply` for what you own (server-side apply), `patch` for a change to what you read. `update`
+replaces the whole object. None of them drops a field the class does not know. Reads and writes go to the server each
+time; the cache is another layer. Objects given are never changed; each call returns what the server answered.
+
+Namespaces: a call about one object takes its namespace from the object, else from `namespace=`, else the client's own;
+`list` and `watch` see every namespace unless one is named.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, final, overload
+
+import msgspec
+
+from kubewright.api.changes import merge_patch_since_read, whole_tree
+from kubewright.api.codec import encode, encode_tree, origin_of, read
+from kubewright.api.metadata import ListMeta
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import Definition, KubeObject, definition_of
+from kubewright.api.selectors import FieldSelector, Selector
+from kubewright.client.answers import check
+from kubewright.client.discovery import Discovery
+from kubewright.client.lists import ObjectList, decode_list
+from kubewright.client.pods import Pods
+from kubewright.client.routes import (
+    FieldValidation,
+    PatchForm,
+    Propagation,
+    Query,
+    Route,
+    VersionMatch,
+    accept_header,
+    delete_options,
+    list_query,
+    patch_content_type,
+    write_query,
+)
+from kubewright.client.scales import Scales
+from kubewright.client.transport import HttpRequest, HttpResponse, Transport
+from kubewright.client.watch import Bookmark, Malformed, Watch, WatchEvent
+from kubewright.errors import BadRequest, ConfigError, Expired, Forbidden, Invalid
+
+__all__ = ("Client",)
+
+K = TypeVar("K", bound=KubeObject)
+Labels = str | Mapping[str, str] | Selector
+Fields = str | Mapping[str, str] | FieldSelector
+
+PAGE_SIZE = 500
+WATCH_IDLE_TIMEOUT = 300.0
+"""Servers send a bookmark about once a minute; this much silence means the connection is dead."""
+
+_MOST_WARNINGS = 256
+
+_log = logging.getLogger("kubewright.client")
+
+
+class _KindOnly(msgspec.Struct, gc=False):
+    kind: str = ""
+
+
+_KINDS = msgspec.json.Decoder(_KindOnly)
+
+
+@final
+class Client:
+    """Talks to one cluster through a transport. Made by `connect`, or by hand on any transport."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        namespace: str = "default",
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        timeout: float = 30.0,
+        on_warning: Callable[[str], None] | None = None,
+    ) -> None:
+        self.transport = transport
+        self.namespace = namespace
+        self.field_manager = field_manager
+        self.field_validation = field_validation
+        self.timeout = timeout
+        self.discovery = Discovery(transport)
+        self.pods = Pods(self)
+        self.scales = Scales(self)
+        self._on_warning = on_warning or _WarningLog()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.transport.close()
+
+    # --- reading ---
+
+    async def get(
+        self,
+        kind: type[K],
+        name: str | ObjectKey,
+        *,
+        namespace: str | None = None,
+        subresource: str | None = None,
+        resource_version: str | None = None,
+        timeout: float | None = None,
+    ) -> K:
+        """One object; NotFound if there is none.
+
+        `resource_version="0"` allows an answer from the server's own cache, which may be slightly old.
+        """
+        definition = definition_of(kind)
+        query = (("resourceVersion", resource_version),) if resource_version is not None else ()
+        path = await self._path(definition, name, namespace, subresource)
+        response = await self.request("GET", path, query=query, accept=accept_header(definition), timeout=timeout)
+        return read(kind, response.body)
+
+    async def list(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        limit: int | None = None,
+        continue_token: str | None = None,
+        resource_version: str | None = None,
+        version_match: VersionMatch | None = None,
+        page_size: int = PAGE_SIZE,
+        timeout: float | None = None,
+    ) -> ObjectList[K]:
+        """All objects that match, fetched page by page; with `limit`, at most so many and a token to go on.
+
+        If a page's token expires under way, everything is read again in one piece, so that the list is consistent.
+        """
+        definition = definition_of(kind)
+        path = (await self._route(definition)).collection(namespace)
+
+        async def page(size: int | None, token: str | None) -> ObjectList[K]:
+            query = list_query(
+                labels=labels,
+                fields=fields,
+                limit=size,
+                continue_token=token,
+                resource_version=resource_version,
+                version_match=version_match,
+            )
+            accept = accept_header(definition, listing=True)
+            response = await self.request("GET", path, query=query, accept=accept, timeout=timeout)
+            return decode_list(kind, response.body)
+
+        if limit is not None:
+            return await page(limit, continue_token)
+        result = await page(page_size or None, continue_token)
+        while token := result.continue_token:
+            try:
+                following = await page(page_size, token)
+            except Expired:
+                return await page(None, None)
+            result.items.extend(following.items)
+            result.metadata = following.metadata
+        return result
+
+    async def list_streaming(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        timeout: float | None = None,
+    ) -> ObjectList[K]:
+        """As `list`, over a watch that sends the present state first: the server keeps no copy of the answer.
+
+        Where the server does not offer it, an ordinary list is made.
+        """
+        items: dict[ObjectKey, K] = {}
+        try:
+            async with self.watch(
+                kind, namespace=namespace, labels=labels, fields=fields, initial_events=True, bookmarks=True,
+                timeout=timeout or self.timeout,
+            ) as events:  # fmt: skip
+                async for event in events:
+                    if isinstance(event, Bookmark):
+                        if event.initial_events_end:
+                            metadata = ListMeta(resource_version=event.resource_version)
+                            return ObjectList([*items.values()], metadata)
+                    elif event.type == "DELETED":
+                        items.pop(event.object.key, None)
+                    else:
+                        items[event.object.key] = event.object
+        except (BadRequest, Forbidden, Invalid) as exc:
+            _log.debug("no streaming list, listing instead: %s", exc)
+        return await self.list(kind, namespace=namespace, labels=labels, fields=fields, timeout=timeout)
+
+    @overload
+    def watch(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        resource_version: str | None = ...,
+        initial_events: bool = ...,
+        bookmarks: Literal[False] = ...,
+        timeout: float | None = ...,
+        idle_timeout: float | None = ...,
+        on_malformed: Malformed | None = ...,
+    ) -> Watch[K, WatchEvent[K]]: ...
+
+    @overload
+    def watch(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = ...,
+        labels: Labels | None = ...,
+        fields: Fields | None = ...,
+        resource_version: str | None = ...,
+        initial_events: bool = ...,
+        bookmarks: Literal[True],
+        timeout: float | None = ...,
+        idle_timeout: float | None = ...,
+        on_malformed: Malformed | None = ...,
+    ) -> Watch[K, WatchEvent[K] | Bookmark]: ...
+
+    def watch(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        resource_version: str | None = None,
+        initial_events: bool = False,
+        bookmarks: bool = False,
+        timeout: float | None = None,
+        idle_timeout: float | None = WATCH_IDLE_TIMEOUT,
+        on_malformed: Malformed | None = None,
+    ) -> Watch[K, Any]:
+        """Changes as they happen, from `resource_version` on (from now on if none is given); see `client.watch`.
+
+        `timeout` is after how long the *server* ends the watch; `initial_events=True` sends the present state
+        first and then a bookmark that says so.
+        """
+        definition = definition_of(kind)
+        query = (
+            *list_query(
+                labels=labels,
+                fields=fields,
+                resource_version=resource_version if resource_version is not None or not initial_events else "",
+                version_match="NotOlderThan" if initial_events else None,
+            ),
+            ("watch", "true"),
+            # Asked for even if the caller does not want to see them: they show that the connection lives.
+            ("allowWatchBookmarks", "true"),
+            *((("sendInitialEvents", "true"),) if initial_events else ()),
+            *((("timeoutSeconds", str(max(1, round(timeout)))),) if timeout is not None else ()),
+        )
+
+        async def request() -> HttpRequest:
+            return HttpRequest(
+                method="GET",
+                path=(await self._route(definition)).collection(namespace),
+                query=query,
+                headers=(("Accept", accept_header(definition)),),
+                timeout=self.timeout,
+                idle_timeout=idle_timeout,
+            )
+
+        return Watch(self.transport, request, kind, bookmarks=bookmarks, on_malformed=on_malformed)
+
+    # --- writing ---
+
+    async def create(
+        self,
+        obj: K,
+        *,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        timeout: float | None = None,
+    ) -> K:
+        """A new object; AlreadyExists if the name is taken."""
+        definition = definition_of(type(obj))
+        route = await self._route(definition)
+        response = await self.request(
+            "POST",
+            route.collection(obj.metadata.namespace or namespace or self.namespace),
+            query=self._write_query(dry_run, field_manager, field_validation),
+            body=encode(obj, with_status=not definition.status),
+            timeout=timeout,
+        )
+        return read(type(obj), response.body)
+
+    async def update(
+        self,
+        obj: K,
+        *,
+        subresource: str | None = None,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        timeout: float | None = None,
+    ) -> K:
+        """Replace the whole object; Conflict if it was changed since it was read.
+
+        Fields the class does not know are sent as they were read. Prefer `patch` or `apply`: they say what they change.
+        """
+        definition = definition_of(type(obj))
+        if definition.partial:
+            raise ConfigError(
+                f"{definition.kind} {obj.key}: {type(obj).__name__} names only a part of the kind's fields, "
+                "so an update would remove the others; use patch or apply"
+            )
+        response = await self.request(
+            "PUT",
+            await self._path(definition, obj.key, namespace, subresource),
+            query=self._write_query(dry_run, field_manager, field_validation),
+            body=encode(obj) if origin_of(obj) is None else encode_tree(whole_tree(obj)),
+            timeout=timeout,
+        )
+        return read(type(obj), response.body)
+
+    async def patch(
+        self,
+        obj: K,
+        *,
+        subresource: str | None = None,
+        optimistic_lock: bool = False,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        timeout: float | None = None,
+    ) -> K:
+        """Send what was changed in an object since it was read, as the smallest merge patch; nothing if nothing was.
+
+        The main object and its status are different places: a change of status is sent with
+        `subresource="status"`, all others without. `optimistic_lock=True` makes it a Conflict if anybody
+        else wrote meanwhile.
+        """
+        definition = definition_of(type(obj))
+        changes = merge_patch_since_read(obj)
+        if subresource == "status":
+            changes = {name: value for name, value in changes.items() if name == "status"}
+        elif subresource is None and definition.status:
+            changes.pop("status", None)
+        if not changes:
+            return obj
+        if optimistic_lock:
+            changes.setdefault("metadata", {})["resourceVersion"] = obj.metadata.resource_version
+        return await self.patch_by_name(
+            type(obj),
+            obj.key,
+            changes,
+            subresource=subresource,
+            namespace=namespace,
+            dry_run=dry_run,
+            field_manager=field_manager,
+            field_validation=field_validation,
+            timeout=timeout,
+        )
+
+    async def patch_by_name(
+        self,
+        kind: type[K],
+        name: str | ObjectKey,
+        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        form: Literal["json", "merge", "strategic"] = "merge",
+        subresource: str | None = None,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        timeout: float | None = None,
+    ) -> K:
+        """Send a patch as it is: a merge patch, a JSON patch (a list of operations) or a strategic merge patch."""
+        query = self._write_query(dry_run, field_manager, field_validation)
+        path = await self._path(definition_of(kind), name, namespace, subresource)
+        return await self._patch(kind, path, encode_tree(patch), form, query, timeout)
+
+    async def apply(
+        self,
+        obj: K,
+        *,
+        field_manager: str | None = None,
+        force: bool = False,
+        subresource: str | None = None,
+        namespace: str | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> K:
+        """Server-side apply: make the object have these fields and own them; create it if it is not there.
+
+        Fields this manager applied before and leaves out now are removed. Conflict, naming the other manager, if a
+        field belongs to somebody else and `force` is not set.
+        """
+        definition = definition_of(type(obj))
+        manager = field_manager or self.field_manager
+        if not manager:
+            raise ConfigError(f"apply of {obj.kind} {obj.key} needs a field_manager: give one here or to the client")
+        wanted = obj
+        if obj.metadata.managed_fields:  # the server refuses them in an apply
+            wanted = msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, managed_fields=[]))
+        body = encode(wanted, with_status=subresource is not None or not definition.status)
+        # Apply validates strictly by itself; fieldValidation does not concern it.
+        query = write_query(dry_run=dry_run, field_manager=manager, force=force)
+        path = await self._path(definition, obj.key, namespace, subresource)
+        return await self._patch(type(obj), path, body, "apply", query, timeout)
+
+    @overload
+    async def delete(
+        self, kind: K, /, *, namespace: str | None = ..., propagation: Propagation | None = ...,
+        grace_period: int | None = ..., uid: str | None = ..., resource_version: str | None = ...,
+        dry_run: bool = ..., timeout: float | None = ...,
+    ) -> K | None: ...  # fmt: skip
+
+    @overload
+    async def delete(
+        self, kind: type[K], name: str | ObjectKey, /, *, namespace: str | None = ...,
+        propagation: Propagation | None = ..., grace_period: int | None = ..., uid: str | None = ...,
+        resource_version: str | None = ..., dry_run: bool = ..., timeout: float | None = ...,
+    ) -> K | None: ...  # fmt: skip
+
+    async def delete(
+        self,
+        kind: K | type[K],
+        name: str | ObjectKey | None = None,
+        /,
+        *,
+        namespace: str | None = None,
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> K | None:
+        """Ask for the deletion of an object, or of a kind and a name.
+
+        Answers the object if it is still there (a finalizer or a grace period holds it), else None. An object
+        given is deleted only if it is that very one: its uid is a precondition, so a namesake created
+        since is safe (Conflict).
+        """
+        if isinstance(kind, KubeObject):
+            name, uid, kind = kind.key, uid or kind.metadata.uid, type(kind)
+        if name is None:
+            raise ConfigError(f"delete of {kind.__name__}: say which one, by name or by giving the object")
+        options = delete_options(propagation, grace_period, uid, resource_version, dry_run=dry_run)
+        path = await self._path(definition_of(kind), name, namespace, None)
+        response = await self.request("DELETE", path, body=encode_tree(options), timeout=timeout)
+        return None if _KINDS.decode(response.body).kind == "Status" else read(kind, response.body)
+
+    async def delete_collection(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        propagation: Propagation | None = None,
+        grace_period: int | None = None,
+        dry_run: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Ask for the deletion of all objects of a kind in a namespace that match."""
+        definition = definition_of(kind)
+        if definition.namespaced and not namespace:
+            raise ConfigError(
+                f"delete_collection of {kind.__name__} needs a namespace; "
+                "servers do not delete across namespaces, so call it for each"
+            )
+        await self.request(
+            "DELETE",
+            (await self._route(definition)).collection(namespace),
+            query=list_query(labels=labels, fields=fields),
+            body=encode_tree(delete_options(propagation, grace_period, None, None, dry_run=dry_run)),
+            timeout=timeout,
+        )
+
+    # --- anything else ---
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query = (),
+        body: bytes | None = None,
+        accept: str = "application/json",
+        content_type: str = "application/json",
+        timeout: float | None = None,
+    ) -> HttpResponse:
+        """A request of any kind, its answer checked: an error status raises."""
+        headers: tuple[tuple[str, str], ...] = (("Accept", accept),)
+        if body is not None:
+            headers = (*headers, ("Content-Type", content_type))
+        request = HttpRequest(
+            method=method, path=path, query=query, headers=headers, body=body, timeout=timeout or self.timeout
+        )
+        response = await self.transport.send(request)
+        for warning in response.warnings:
+            self._on_warning(warning)
+        check(response, request)
+        return response
+
+    async def object_path(
+        self,
+        kind: type[KubeObject],
+        name: str | ObjectKey,
+        *,
+        namespace: str | None,
+        subresource: str | None = None,
+    ) -> str:
+        """Where one object, or a subresource of it, lives on the server."""
+        return await self._path(definition_of(kind), name, namespace, subresource)
+
+    async def _route(self, definition: Definition) -> Route:
+        if not definition.looked_up:
+            return Route.of(definition)
+        resource = await self.discovery.find(definition.gvk)
+        return Route(resource.gvr, resource.namespaced)
+
+    async def _path(
+        self, definition: Definition, name: str | ObjectKey, namespace: str | None, subresource: str | None
+    ) -> str:
+        if isinstance(name, ObjectKey):
+            namespace, name = name.namespace or namespace, name.name
+        return (await self._route(definition)).object(namespace or self.namespace, name, subresource)
+
+    async def _patch(
+        self, kind: type[K], path: str, body: bytes, form: PatchForm, query: Query, timeout: float | None
+    ) -> K:
+        response = await self.request(
+            "PATCH",
+            path,
+            query=query,
+            body=body,
+            accept=accept_header(definition_of(kind)),
+            content_type=patch_content_type(form),
+            timeout=timeout,
+        )
+        return read(kind, response.body)
+
+    def _write_query(self, dry_run: bool, field_manager: str | None, field_validation: FieldValidation | None) -> Query:
+        return write_query(
+            dry_run=dry_run,
+            field_manager=field_manager or self.field_manager,
+            field_validation=field_validation or self.field_validation,
+        )
+
+
+class _WarningLog:
+    """Logs each warning of the server once: it repeats them with every request they concern."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._said and len(self._said) < _MOST_WARNINGS:
+            self._said.add(text)
+            _log.warning("the server warns: %s", text)

@@ -1,0 +1,58 @@
+"""connect(): from a configuration to a client that is ready to use.
+
+The one place where the parts are put together: the aiohttp transport, an optional rate limit, retries, the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.retries import Retrying
+from kubewright.client.routes import FieldValidation
+
+if TYPE_CHECKING:
+    from kubewright.client.transport import Transport
+
+__all__ = ("connect",)
+
+
+def connect(
+    config: Config | None = None,
+    *,
+    kubeconfig: str | PathLike[str] | None = None,
+    context: str | None = None,
+    namespace: str | None = None,
+    field_manager: str | None = "kubewright",
+    field_validation: FieldValidation | None = None,
+    timeout: float = 30.0,
+    qps: float | None = None,
+    burst: int | None = None,
+    on_warning: Callable[[str], None] | None = None,
+) -> Client:
+    """A client for a cluster: `async with connect() as client`.
+
+    Without a configuration it is found as `Config.load` finds it: the kubeconfig named here, `$KUBECONFIG`, the
+    pod's own service account, `~/.kube/config`. Nothing is sent before the first call. There is no rate limit
+    unless `qps` sets one: servers protect themselves by priority and fairness.
+    """
+    from kubewright.client.aiohttp_transport import AiohttpTransport  # aiohttp is slow to import
+
+    if config is None:
+        config = Config.load(kubeconfig=kubeconfig, context=context)
+    transport: Transport = AiohttpTransport(config)
+    if qps is not None:
+        from kubewright.client.throttle import Throttled  # rarely wanted
+
+        transport = Throttled(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
+    return Client(
+        Retrying(transport),
+        namespace=namespace or config.namespace,
+        field_manager=field_manager,
+        field_validation=field_validation,
+        timeout=timeout,
+        on_warning=on_warning,
+    )

@@ -1,0 +1,65 @@
+"""A list answer: its items, and the version of the server's state it shows.
+
+Each item is decoded from its own bytes and remembers them, so a listed object can be changed and patched like one that
+was read alone, and holding one item does not keep a whole page in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar, final
+
+import msgspec
+
+from kubewright.api.codec import read
+from kubewright.api.metadata import ListMeta
+from kubewright.api.resource import KubeObject
+from kubewright.errors import DecodeError
+
+__all__ = ("ObjectList", "decode_list")
+
+K = TypeVar("K", bound=KubeObject)
+
+
+@final
+class ObjectList(msgspec.Struct, Generic[K]):
+    """Objects of one kind, as a list answer brought them. Iterates over its items."""
+
+    items: list[K]
+    metadata: ListMeta
+
+    @property
+    def resource_version(self) -> str:
+        """The version this list shows; a watch from here misses nothing."""
+        return self.metadata.resource_version
+
+    @property
+    def continue_token(self) -> str:
+        """Not empty if a limit cut the list short: pass it to `list` to go on."""
+        return self.metadata.continue_
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, position: int) -> K:
+        return self.items[position]
+
+
+class _Frame(msgspec.Struct, gc=False):
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+    items: list[msgspec.Raw] | None = None
+
+
+_FRAMES = msgspec.json.Decoder(_Frame)
+
+
+def decode_list(kind: type[K], data: bytes) -> ObjectList[K]:
+    """The items of a list answer. An item that does not fit its class is a DecodeError that names it."""
+    try:
+        frame = _FRAMES.decode(data)
+    except msgspec.DecodeError as exc:
+        raise DecodeError(f"the list of {kind.__name__} cannot be read: {exc}") from exc
+    return ObjectList([read(kind, bytes(item)) for item in frame.items or ()], frame.metadata)

@@ -1,0 +1,170 @@
+"""From a verb, a kind and a name to a path, a query and headers.
+
+No I/O, so every request can be checked without a server. Called by `client`, `pods` and `watch`; knows the layout of
+the Kubernetes API and nothing of HTTP libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, final
+from urllib.parse import quote
+
+import msgspec
+
+from kubewright.api.kinds import GroupVersionResource
+from kubewright.api.resource import Definition
+from kubewright.api.selectors import FieldSelector, Selector
+from kubewright.errors import ConfigError
+
+__all__ = (
+    "FieldValidation",
+    "PatchForm",
+    "Propagation",
+    "Query",
+    "Route",
+    "VersionMatch",
+    "accept_header",
+    "delete_options",
+    "list_query",
+    "patch_content_type",
+    "pods_route",
+    "write_query",
+)
+
+PatchForm = Literal["json", "merge", "strategic", "apply"]
+FieldValidation = Literal["Strict", "Warn", "Ignore"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+VersionMatch = Literal["Exact", "NotOlderThan"]
+Query = tuple[tuple[str, str], ...]
+
+_PATCH_TYPES: dict[PatchForm, str] = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",  # JSON is YAML
+}
+
+
+@final
+class Route(msgspec.Struct, frozen=True):
+    """Where the objects of one kind live on the server."""
+
+    gvr: GroupVersionResource
+    namespaced: bool
+
+    @classmethod
+    def of(cls, definition: Definition) -> Route:
+        """From what a class says of its kind."""
+        return cls(definition.gvr, definition.namespaced)
+
+    def collection(self, namespace: str | None) -> str:
+        """The path of a list; of every namespace if none is named."""
+        group, version = self.gvr.group, self.gvr.version
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        if self.namespaced and namespace:
+            return f"{root}/namespaces/{quote(namespace, safe='')}/{self.gvr.resource}"
+        return f"{root}/{self.gvr.resource}"
+
+    def object(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
+        """The path of one object, or of a subresource of it."""
+        if not name:
+            raise ConfigError(f"a name is needed to address one of {self.gvr.resource}; an empty one was given")
+        if self.namespaced and not namespace:
+            raise ConfigError(f"{self.gvr.resource} {name}: a namespace is needed, for this kind is namespaced")
+        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+def pods_route() -> Route:
+    """Where pods live, for the verbs that only they have."""
+    return Route(GroupVersionResource("", "v1", "pods"), True)
+
+
+def accept_header(definition: Definition | None, *, listing: bool = False) -> str:
+    """What to ask for: JSON, or JSON of the metadata alone."""
+    if definition is None or not definition.metadata_only:
+        return "application/json"
+    form = "PartialObjectMetadataList" if listing else "PartialObjectMetadata"
+    # The plain form is the fallback of servers that cannot reduce an object; the codec skips what it does not need.
+    return f"application/json;as={form};g=meta.k8s.io;v=v1,application/json;q=0.9"
+
+
+def patch_content_type(form: PatchForm) -> str:
+    """The content type of a form of patch."""
+    return _PATCH_TYPES[form]
+
+
+def list_query(
+    *,
+    labels: str | Mapping[str, str] | Selector | None = None,
+    fields: str | Mapping[str, str] | FieldSelector | None = None,
+    limit: int | None = None,
+    continue_token: str | None = None,
+    resource_version: str | None = None,
+    version_match: VersionMatch | None = None,
+) -> Query:
+    """The query of a list, of a watch or of a delete of many."""
+    pairs: list[tuple[str, str]] = []
+    if labels is not None and (text := selector_text(labels)):
+        pairs.append(("labelSelector", text))
+    if fields is not None and (text := selector_text(fields)):
+        pairs.append(("fieldSelector", text))
+    if limit is not None:
+        pairs.append(("limit", str(limit)))
+    if continue_token:
+        pairs.append(("continue", continue_token))
+    if resource_version is not None and not continue_token:  # a token names its version itself
+        pairs.append(("resourceVersion", resource_version))
+        if version_match is not None:
+            pairs.append(("resourceVersionMatch", version_match))
+    return tuple(pairs)
+
+
+def selector_text(selector: str | Mapping[str, str] | Selector | FieldSelector) -> str:
+    """A selector as the server wants it: text as it is, a mapping as equalities."""
+    if isinstance(selector, Mapping):
+        return ",".join(f"{name}={value}" for name, value in selector.items())
+    return str(selector)
+
+
+def write_query(
+    *,
+    dry_run: bool = False,
+    field_manager: str | None = None,
+    field_validation: FieldValidation | None = None,
+    force: bool = False,
+) -> Query:
+    """The query of a create, an update, a patch or an apply."""
+    pairs: list[tuple[str, str]] = []
+    if dry_run:
+        pairs.append(("dryRun", "All"))
+    if field_manager:
+        pairs.append(("fieldManager", field_manager))
+    if field_validation:
+        pairs.append(("fieldValidation", field_validation))
+    if force:
+        pairs.append(("force", "true"))
+    return tuple(pairs)
+
+
+def delete_options(
+    propagation: Propagation | None,
+    grace_period: int | None,
+    uid: str | None,
+    resource_version: str | None,
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    """The body of a delete; empty values are left out, so that the server's own rules apply."""
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if propagation is not None:
+        options["propagationPolicy"] = propagation
+    if grace_period is not None:
+        options["gracePeriodSeconds"] = grace_period
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    if present := {name: value for name, value in preconditions.items() if value}:
+        options["preconditions"] = present
+    if dry_run:
+        options["dryRun"] = ["All"]
+    return options

@@ -1,0 +1,96 @@
+"""The TLS context for a cluster: whom to trust, and which certificate to show.
+
+`aiohttp_transport` asks for one when it connects and again when the client certificate has changed. What is
+wrong with a certificate or key is said here, with the field it comes from; what is wrong with the server's
+certificate is found in the handshake and said by the transport.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from kubewright.client.config import Config
+from kubewright.client.credentials import Certificate, secret_folder
+from kubewright.errors import ConfigError
+
+__all__ = ("ssl_context",)
+
+_CERTIFICATES = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
+
+
+def ssl_context(config: Config, certificate: Certificate | None = None) -> ssl.SSLContext:
+    """A client context for the configured cluster; `ConfigError` names the field that holds no good PEM.
+
+    The name that the server has to prove is `config.tls_server_name`, else the host of its address; a context
+    does not hold it, so the transport gives it with each connection.
+    """
+    context = ssl.create_default_context() if config.ca_data is None else _trusting(config)
+    # Python 3.13 turned on the strict reading of RFC 5280, and with it refuses the CAs of many clusters: no
+    # key usage, no authority key identifier. Go clients accept them, and trust does not depend on it, since
+    # the CA was given by hand. Taking any given certificate as an anchor, so that a bundle may hold an
+    # intermediate alone, is also what Go does.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if config.insecure_skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if certificate is not None:
+        _show(context, certificate)
+    return context
+
+
+def _trusting(config: Config) -> ssl.SSLContext:
+    """A context that trusts the configured CA alone, not the CAs of this machine."""
+    found = _CERTIFICATES.findall(config.ca_data or b"")
+    if not found:
+        raise ConfigError(f"{config.ca_origin} holds no PEM certificate; it must begin with BEGIN CERTIFICATE")
+    try:
+        return ssl.create_default_context(cadata=b"\n".join(found).decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise ConfigError(f"{config.ca_origin} holds a PEM block that is no certificate") from None
+
+
+def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
+    try:
+        # Two files, as one file may hold both parts already: a kubelet writes it so and names it twice.
+        with _secret_file(certificate.certificate) as shown, _secret_file(certificate.key) as key:
+            # Without a password OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(shown, key, password="")
+    except ssl.SSLError as error:
+        raise ConfigError(f"{certificate.origin}: {_reason(error, certificate)}") from None
+    except OSError as error:
+        reason = error.strerror or "no folder for a temporary file"
+        raise ConfigError(f"{certificate.origin}: the key cannot be handed to OpenSSL: {reason}") from error
+
+
+def _reason(error: ssl.SSLError, certificate: Certificate) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the client key does not belong to the client certificate"
+    if not _CERTIFICATES.search(certificate.certificate):
+        return "the client certificate is no PEM certificate; it must begin with BEGIN CERTIFICATE"
+    if b"ENCRYPTED" in certificate.key:
+        return "the client key is protected by a password, which is not supported; store it without one"
+    if not re.search(rb"-----BEGIN [A-Z ]*PRIVATE KEY-----", certificate.key):
+        return "the client key is no PEM key; it must begin with BEGIN PRIVATE KEY, or EC or RSA PRIVATE KEY"
+    return "the client certificate or its key cannot be read by OpenSSL; make them anew"
+
+
+@contextlib.contextmanager
+def _secret_file(content: bytes) -> Iterator[str]:
+    """A file that only this user can read, in memory if the system has such a folder, and gone afterwards.
+
+    OpenSSL reads certificates from files only, as far as Python's `ssl` lets it.
+    """
+    handle, name = tempfile.mkstemp(prefix="kubewright-", dir=secret_folder())
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        yield name
+    finally:
+        Path(name).unlink()

@@ -1,0 +1,141 @@
+"""A watch: the changes of one kind as they happen, from bytes to typed events.
+
+    async with client.watch(Pod, namespace="shop") as events:
+        async for event in events:
+            print(event.type, event.object.metadata.name)
+
+One connection, one pass. It does not reconnect: it ends when the server closes it, raises `Expired` when the version to
+start from is gone, and `TransportError` or `RequestTimeout` when the connection breaks or stays silent too long.
+`cache.reflector` is what resumes and relists. Reading slowly slows the server down; nothing is buffered without bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Generic, Literal, TypeVar, cast, final
+
+import msgspec
+
+from kubewright.api.codec import decode, read
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.resource import KubeObject
+from kubewright.api.status import ApiStatus
+from kubewright.client.answers import check_stream, error_from
+from kubewright.client.lines import LineSplitter
+from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.errors import DecodeError
+
+__all__ = ("Bookmark", "Watch", "WatchEvent", "WatchEventType")
+
+K = TypeVar("K", bound=KubeObject)
+E = TypeVar("E")
+WatchEventType = Literal["ADDED", "MODIFIED", "DELETED"]
+Malformed = Callable[[bytes, DecodeError], None]
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@final
+class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
+    """One change of one object. For DELETED the object is as it was last, with the version of its deletion."""
+
+    type: WatchEventType
+    object: K
+
+
+@final
+class Bookmark(msgspec.Struct, frozen=True, gc=False):
+    """Nothing changed, but the watch has now seen everything up to this version."""
+
+    resource_version: str
+    initial_events_end: bool = False
+    """True once, after the last initial event of a streaming list."""
+
+
+class _Frame(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkObject(msgspec.Struct, gc=False):
+    metadata: ObjectMeta
+
+
+_FRAMES = msgspec.json.Decoder(_Frame)
+_BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
+
+
+@final
+class Watch(Generic[K, E]):
+    """A watch to be opened; made by `Client.watch`, entered with `async with`, iterated once."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        request: Callable[[], Awaitable[HttpRequest]],
+        kind: type[K],
+        *,
+        bookmarks: bool = False,
+        on_malformed: Malformed | None = None,
+    ) -> None:
+        self._transport = transport
+        self._make_request = request
+        self._kind = kind
+        self._bookmarks = bookmarks
+        self._on_malformed = on_malformed
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> AsyncIterator[E]:
+        request = await self._make_request()
+        async with AsyncExitStack() as opening:
+            stream = await opening.enter_async_context(self._transport.stream(request))
+            await check_stream(stream, request)
+            self._exit = opening.pop_all()
+        return cast("AsyncIterator[E]", self._events(stream, request))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._exit.__aexit__(kind, error, trace)
+
+    async def _events(self, stream: HttpStream, request: HttpRequest) -> AsyncIterator[WatchEvent[K] | Bookmark]:
+        splitter = LineSplitter()
+        async for chunk in stream.chunks():
+            for line in splitter.feed(chunk):
+                event = self._event(line, request) if line else None
+                if event is not None:
+                    yield event
+        if splitter.rest.strip():
+            raise DecodeError(f"{request}: the watch ended in the middle of an event")
+
+    def _event(self, line: bytes, request: HttpRequest) -> WatchEvent[K] | Bookmark | None:  # hot
+        try:
+            frame = _FRAMES.decode(line)
+            if frame.type == "BOOKMARK":
+                return self._bookmark(frame.object)
+            if frame.type != "ERROR":
+                # A copy of the object's bytes: the view in the frame would keep the whole line, and it is remembered.
+                return WatchEvent(cast("WatchEventType", frame.type), read(self._kind, bytes(frame.object)))
+            body = bytes(frame.object)
+            code = decode(ApiStatus, body).code
+        except msgspec.DecodeError as exc:
+            self._malformed(line, DecodeError(f"{request}: an event is not readable: {exc}"))
+            return None
+        except DecodeError as exc:
+            self._malformed(line, exc)
+            return None
+        raise error_from(HttpResponse(status=code, headers={}, body=body), request)
+
+    def _bookmark(self, data: msgspec.Raw) -> Bookmark | None:
+        if not self._bookmarks:
+            return None
+        metadata = _BOOKMARKS.decode(data).metadata
+        return Bookmark(metadata.resource_version, metadata.annotations.get(INITIAL_EVENTS_END) == "true")
+
+    def _malformed(self, line: bytes, error: DecodeError) -> None:
+        """One object that does not fit its class must not end the stream, unless nobody wants to hear of it."""
+        if self._on_malformed is None:
+            raise error
+        self._on_malformed(line, error)
