@@ -25,7 +25,12 @@
     │   └── ExtraMissing         an optional dependency is absent
     ├── DecodeError              bytes are not what they should be (also ValueError)
     ├── SchemaError              a class cannot become a schema  (also TypeError)
-    └── ClusterError             a local control plane cannot start or has died
+    ├── ClusterError             a local control plane cannot start or has died
+    ├── LeadershipLost           this process may not write: another one may be leading
+    └── verdicts of a reconciler, raised to say what is to happen next
+        ├── Terminal             do not try again until something changes
+        ├── RetryAfter           try again, but not before so many seconds
+        └── NotOwned             the child exists and belongs to somebody else
 
 Each class says when it is raised, whether that is normal, and what to do. Every message is a sentence a
 person can act on. Nothing here does I/O; `client.answers` turns an HTTP answer into one of these.
@@ -51,14 +56,18 @@ __all__ = (
     "Forbidden",
     "Invalid",
     "KubewrightError",
+    "LeadershipLost",
     "MethodNotAllowed",
     "NotAcceptable",
     "NotFound",
+    "NotOwned",
     "RequestTimeout",
+    "RetryAfter",
     "SchemaError",
     "ServerError",
     "ServerTimeout",
     "ServiceUnavailable",
+    "Terminal",
     "TooLarge",
     "TooManyRequests",
     "TransportError",
@@ -318,6 +327,41 @@ class ClusterError(KubewrightError):
     """A local control plane cannot be built or started, or one of its processes has died.
 
     Not normal. The message has the last log lines and says what to do next.
+    """
+
+
+class LeadershipLost(KubewrightError):
+    """A write was held back, or the process stopped, because this process does not hold its lease for certain any more.
+
+    Normal when another replica takes over, or when the API server could not be reached for the renew deadline. Let
+    the process end: its replacement starts over as a candidate, and what was held back is done by the new leader.
+    """
+
+
+class Terminal(KubewrightError):
+    """Raised by a reconciler: this cannot work until somebody changes something; do not try again before.
+
+    Normal for what users get wrong. The message goes to the log and, as a warning, to the object's events; a change of the
+    object runs the reconciler again.
+    """
+
+
+class RetryAfter(KubewrightError):
+    """Raised by a reconciler, from however deep: nothing is wrong, but come back after `seconds`.
+
+    Normal while waiting for something outside the cluster. Returning `Result(requeue_after=...)` says the same.
+    """
+
+    def __init__(self, seconds: float, message: str = "") -> None:
+        super().__init__(message or f"to be tried again in {seconds:g} s")
+        self.seconds = seconds
+
+
+class NotOwned(KubewrightError):
+    """A child to be written exists already and is managed by somebody else, or by nobody.
+
+    Not normal: two owners want one name, or a person made the object by hand. It is left as it is. Rename one of
+    the two, delete the stranger, or label it for adoption as the message says.
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Coroutine, Hashable
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -59,8 +60,13 @@ class QueueMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self.finish()
+            if sys.exception() is None:  # after a failure the end would only fail again, and hide why
+                self.finish()
         finally:
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            self.run(asyncio.wait(tasks) if tasks else asyncio.sleep(0))
             self.loop.close()
 
     # What can happen ----------------------------------------------------------------------------------------

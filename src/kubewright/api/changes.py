@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from kubewright.api.codec import decode, decode_tree, origin_of, to_tree
+from kubewright.api.codec import decode, decode_tree, encode, origin_of, to_tree
 from kubewright.api.diff import merge_patch, overlay
 from kubewright.api.resource import KubeObject
 from kubewright.errors import ConfigError
@@ -25,9 +25,7 @@ def whole_tree(obj: KubeObject) -> Tree:
     origin = origin_of(obj)
     if origin is None:
         return to_tree(obj)
-    sent = decode_tree(origin)
-    understood = to_tree(decode(type(obj), origin))
-    return cast("Tree", overlay(sent, understood, to_tree(obj)))
+    return _carried_over(obj, origin, decode_tree(origin))
 
 
 def merge_patch_since_read(obj: KubeObject) -> Tree:
@@ -38,7 +36,16 @@ def merge_patch_since_read(obj: KubeObject) -> Tree:
             f"{obj.kind} {obj.key} was not read from a server, so there is nothing to compare it with; "
             "use apply or create, or give the patch explicitly"
         )
-    return cast("Tree", merge_patch(decode_tree(origin), whole_tree(obj)))
+    sent = decode_tree(origin)
+    # The result shares what stayed the same with `sent`, so the comparison skips it.
+    return cast("Tree", merge_patch(sent, _carried_over(obj, origin, sent)))
+
+
+def _carried_over(obj: KubeObject, origin: bytes, sent: Any) -> Tree:
+    understood, now = encode(decode(type(obj), origin)), encode(obj)
+    if understood == now:
+        return cast("Tree", sent)
+    return cast("Tree", overlay(sent, decode_tree(understood), decode_tree(now)))
 
 
 def merge_patch_between(before: KubeObject, after: KubeObject) -> Tree:

@@ -6,6 +6,7 @@ same condition twice changes nothing and causes no write.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, MutableSequence
 from datetime import UTC, datetime
 from typing import Literal
@@ -63,7 +64,7 @@ def set_condition(
         type=kind,
         status=text,
         observed_generation=observed_generation,
-        reason=reason or {"True": kind, "False": f"Not{kind}"}.get(text, "Unknown"),
+        reason=reason or _reason(kind, text),
         message=message,
     )
     present = find_condition(conditions, kind)
@@ -92,6 +93,12 @@ def _status_text(status: bool | ConditionStatus | None) -> str:
     if status is None:
         return "Unknown"
     return str(status) if isinstance(status, bool) else status
+
+
+def _reason(kind: str, text: str) -> str:
+    # A type may be qualified (example.io/Ready); a reason is one word.
+    word = re.sub(r"\W", "", kind.rpartition("/")[2]) or "Set"
+    return {"True": word, "False": f"Not{word}"}.get(text, "Unknown")
 
 
 def _now() -> datetime:

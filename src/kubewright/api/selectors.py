@@ -444,8 +444,8 @@ class FieldSelector:
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
         """From the form used in URLs; `\\,` `\\=` and `\\\\` stand for the character itself in a value."""
-        parts = sorted(part for part in _TERM.findall(text) if part)
-        return cls(_field_term(part, text) for part in parts)
+        terms = [_field_term(part, text) for part in sorted(_TERM.findall(text))]
+        return cls(term for term in terms if term.field or term.value)  # the server ignores a bare "="
 
     @classmethod
     def of(cls, fields: Mapping[str, str]) -> FieldSelector:

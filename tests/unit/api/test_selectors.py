@@ -297,6 +297,10 @@ def test_a_missing_field_counts_as_empty() -> None:
     assert not FieldSelector.parse("spec.nodeName!=").matches({})
 
 
+def test_a_bare_operator_is_ignored_as_the_server_does() -> None:
+    assert FieldSelector.parse("==,a=b,!=") == FieldSelector.parse("a=b")
+
+
 def test_field_terms_are_unescaped() -> None:
     selector = FieldSelector.parse(r"a=x\,y\=z\\")
 

@@ -1,0 +1,137 @@
+"""A short tour of Kubewright on a real Kubernetes control plane. Run by `make demo`; ends by itself.
+
+One thin thread through the layers: a class, its CRD, a client, a watch, a reconcile, a status write. Where no control
+plane can be had (no Go toolchain and no network), it shows what needs none and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from kubewright import Client, Cluster, Config, Field, Resource, Spec, Status, connect, set_condition, set_controller
+from kubewright._base import yaml
+from kubewright._base.loop import run
+from kubewright.api.changes import merge_patch_since_read
+from kubewright.cluster.install import install_crds
+from kubewright.errors import ClusterError
+from kubewright.generate.crds import crd_for
+from kubewright.k8s.core.v1 import ConfigMap
+
+
+class CacheSpec(Spec):
+    size: Annotated[int, Field(ge=0, le=10)] = 1
+    """How many pods to keep."""
+    image: str = "memcached:1.6"
+
+
+class CacheStatus(Status):
+    ready: int = 0
+    """How many pods are ready."""
+
+
+class Cache(
+    Resource[CacheSpec, CacheStatus],
+    group="cache.example.io",
+    version="v1alpha1",
+    short_names=("mc",),
+    scale=("spec.size", "status.ready"),
+    columns={"Ready": ".status.ready", "Age": ".metadata.creationTimestamp"},
+):
+    """A memcached cluster."""
+
+
+async def reconcile(client: Client, cache: Cache) -> None:
+    """Bring the world in line with the object: one owned ConfigMap, and a status that says so."""
+    child = ConfigMap.named(cache.metadata.name, cache.metadata.namespace, data={"size": str(cache.spec.size)})
+    set_controller(cache, child)
+    await client.apply(child, force=True)
+    cache.status.ready = cache.spec.size
+    cache.status.observed_generation = cache.metadata.generation
+    set_condition(cache.status.conditions, "Ready", True, reason="Configured")
+    await client.patch(cache, subresource="status")
+
+
+async def operate(client: Client, *, until_generation: int) -> None:
+    """Watch and reconcile until the status of the demo's cache is about the generation given."""
+    async with client.watch(Cache, namespace="default", initial_events=True) as events:
+        async for event in events:
+            cache = event.object
+            if event.type == "DELETED":
+                continue
+            if cache.status.observed_generation != cache.metadata.generation:
+                say(f"    {event.type:<9}{cache.key} generation {cache.metadata.generation}: reconcile")
+                await reconcile(client, cache)
+            elif cache.metadata.generation >= until_generation:
+                return
+
+
+async def tour_on_a_cluster() -> None:
+    """The part that needs a control plane."""
+    with step("a real control plane: etcd, kube-apiserver, kube-controller-manager"):
+        cluster = Cluster.real()
+        await cluster.start()
+    try:
+        async with connect(Config.load(kubeconfig=cluster.kubeconfig)) as client:
+            with step("the CRD of the class installed and established"):
+                await install_crds(client, Cache)
+            with step("an object created, reconciled, its status written"):
+                await client.create(Cache.named("web", "default", spec=CacheSpec(size=3)))
+                await operate(client, until_generation=1)
+            with step("one field changed and patched, reconciled again"):
+                cache = await client.get(Cache, "web", namespace="default")
+                cache.spec.size = 5
+                say(f"    the patch on the wire: {merge_patch_since_read(cache)}")
+                await client.patch(cache)
+                await operate(client, until_generation=2)
+            say("\n$ kubectl get caches,configmaps -n default")
+            say(await kubectl(cluster, "get", "caches,configmaps", "-n", "default"))
+            with step("the owner deleted; Kubernetes collects what it owned"):
+                await client.delete(Cache, "web", namespace="default", propagation="Foreground")
+                async with client.watch(ConfigMap, namespace="default", initial_events=True) as events:
+                    async for event in events:
+                        if event.type == "DELETED" and event.object.metadata.name == "web":
+                            break
+    finally:
+        await cluster.stop()
+
+
+async def kubectl(cluster: Cluster, *arguments: str) -> str:
+    child = await asyncio.create_subprocess_exec(
+        cluster.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await child.communicate()
+    return output.decode().rstrip()
+
+
+@contextmanager
+def step(title: str) -> Iterator[None]:
+    say(f"  {title} ...")
+    started = time.perf_counter()
+    yield
+    say(f"    done in {time.perf_counter() - started:.2f} s")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main() -> int:
+    say("A class is the schema. This CRD comes from class Cache in demo.py:\n")
+    crd = crd_for(Cache)
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    say(yaml.dump({"name": crd["metadata"]["name"], "spec": spec}))
+    try:
+        run(tour_on_a_cluster())
+    except ClusterError as error:
+        say(f"\nThe rest needs a control plane, and none can be had here: {error}")
+    say("\nThat was Kubewright. Next: README.md, and `make test`.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,6 @@
+"""`python -m kubewright.cli`: the command line where the script is not on the PATH."""
+
+from kubewright.cli.main import main
+
+if __name__ == "__main__":
+    main()

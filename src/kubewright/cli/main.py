@@ -1,0 +1,49 @@
+"""The entry point of the command line: run a command, and turn how it ended into an exit code.
+
+    0    done
+    1    it failed: one sentence on standard error says why and what to do
+    2    it was called wrongly
+    130  interrupted with Ctrl-C
+
+What went wrong inside Kubewright is a `KubewrightError`, and its message is all a user sees of it. The
+commands themselves hang off `root`, which is loaded here so that even a missing command-line library is one
+sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from kubewright.errors import KubewrightError
+
+__all__ = ("main",)
+
+
+def main() -> None:
+    """Run the command given on the command line and exit."""
+    sys.exit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        import click
+    except ModuleNotFoundError:
+        print("The command line needs `click` and `rich`; run: pip install 'kubewright[cli]'.", file=sys.stderr)
+        return 1
+    from kubewright.cli.root import root
+
+    try:
+        outcome = root.main(arguments, prog_name="kubewright", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except KubewrightError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our output, such as `head`, has had enough; the interpreter must not try to flush it.
+        sys.stdout = None
+        return 1
+    return outcome if isinstance(outcome, int) else 0

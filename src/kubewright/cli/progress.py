@@ -1,0 +1,69 @@
+"""Show how far long work has come: a bar on a terminal, else one line for each new step.
+
+The command line's `cluster.progress.Progress`, and the only module that imports `rich`. Everything goes to
+standard error, so that standard output stays what a script wants to read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, final
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
+__all__ = ("Display", "display")
+
+
+@final
+class Display:
+    """Called with what is done and how far; draws it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._what = ""
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+
+    def __call__(self, what: str, done: int = 0, total: int = 0, /) -> None:
+        if not what:
+            self.close()
+        elif not self._console.is_terminal:
+            if what != self._what:
+                self._console.print(f"{what} ...", markup=False, highlight=False, soft_wrap=True)
+        else:
+            self._draw(what, done, total)
+        self._what = what
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = self._task = None
+
+    def _draw(self, what: str, done: int, total: int) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        if self._bar is None:
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+            self._bar = Progress(*columns, console=self._console, transient=True)
+            self._bar.start()
+        if self._task is None or what != self._what:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(what, total=total or None)
+        self._bar.update(self._task, completed=done, total=total or None)
+
+
+@contextlib.contextmanager
+def display() -> Iterator[Display]:
+    """A display on standard error that is gone afterwards, whatever happens."""
+    shown = Display(Console(stderr=True))
+    try:
+        yield shown
+    finally:
+        shown.close()

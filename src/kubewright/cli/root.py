@@ -1,0 +1,50 @@
+"""The tree of commands. A group is a line here; its module is imported when it is called.
+
+That keeps `kubewright --help` quick however much the commands need.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import final
+
+import click
+
+from kubewright._base.version import __version__
+
+__all__ = ("root",)
+
+# Command -> the module that has it under its own name, and its line in the help.
+_COMMANDS = {
+    "cluster": ("kubewright.cli.cluster", "Run a local Kubernetes control plane."),
+    "generate": ("kubewright.cli.generate", "Write classes and manifests that follow from something else."),
+}
+
+
+@final
+class _LazyGroup(click.Group):
+    """A group that knows its commands by name and loads one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(_COMMANDS[cmd_name][0])
+        command = getattr(module, cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][1]) for name in sorted(_COMMANDS)])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="kubewright %(version)s")
+def root() -> None:
+    """Kubernetes operators in Python.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+    """

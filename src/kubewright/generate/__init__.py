@@ -1,0 +1,1 @@
+"""From classes to manifests, and from OpenAPI documents and CRDs to classes."""

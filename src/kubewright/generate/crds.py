@@ -1,0 +1,194 @@
+"""CustomResourceDefinitions from classes.
+
+One document for one kind, from one class per version. What the class statement says
+(`api.resource.Definition`) becomes names, scope, subresources and columns; `schema.build` makes the schema.
+The document is plain JSON and the same every time. It writes no file and calls no server: `kubewright
+generate crds`, the tests and the demo do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubewright.api.names import dns1123_subdomain_errors
+from kubewright.api.resource import Column, Definition, KubeObject, Scale, definition_of
+from kubewright.errors import SchemaError
+from kubewright.schema.build import schema_for_kind
+from kubewright.schema.lookup import json_path, schema_at
+from kubewright.schema.node import Schema
+
+__all__ = ("crd_for",)
+
+_COLUMN_TYPES: Final = ("string", "integer", "number", "boolean", "date")
+_MOST_SELECTABLE: Final = 8
+
+
+def crd_for(*kinds: type[KubeObject]) -> dict[str, Any]:
+    """The CustomResourceDefinition of a kind, given the class of each of its versions."""
+    definitions = [_definition(kind) for kind in kinds]
+    _check_versions(definitions)
+    first = definitions[0]
+    ordered = sorted(zip(definitions, kinds, strict=True), key=lambda pair: pair[0].gvk.version)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{first.plural}.{first.gvk.group}"},
+        "spec": {
+            "group": first.gvk.group,
+            "names": _names(first),
+            "scope": "Namespaced" if first.namespaced else "Cluster",
+            "versions": [_version(definition, kind) for definition, kind in ordered],
+        },
+    }
+
+
+def _definition(kind: type[KubeObject]) -> Definition:
+    definition = definition_of(kind)
+    if definition.partial or definition.metadata_only or definition.looked_up:
+        raise SchemaError(
+            f"{kind.__name__}: the class knows only a part of its kind, and a CRD made from it would drop the rest; "
+            "use the full class"
+        )
+    group = definition.gvk.group
+    if "." not in group or dns1123_subdomain_errors(group):
+        raise SchemaError(
+            f"{kind.__name__}: the group {group!r} is no domain; give a custom resource one of your own, "
+            'as in group="cache.example.io"'
+        )
+    if group.endswith((".k8s.io", ".kubernetes.io")):
+        raise SchemaError(
+            f"{kind.__name__}: the group {group} is reserved for the Kubernetes project; use a domain of your own"
+        )
+    return definition
+
+
+def _check_versions(definitions: Sequence[Definition]) -> None:
+    """Several classes make one kind only if they agree on everything but the version."""
+    if not definitions:
+        raise SchemaError("crd_for needs at least one class; pass the class of the kind")
+    first = definitions[0]
+    kind, versions = first.kind, [definition.gvk.version for definition in definitions]
+    for other in definitions[1:]:
+        for fact in ("group", "kind"):
+            if getattr(other.gvk, fact) != getattr(first.gvk, fact):
+                raise SchemaError(f"{kind}: {first.gvk} and {other.gvk} are different kinds; make one CRD for each")
+        for fact in ("plural", "singular", "list_kind", "namespaced", "short_names", "categories"):
+            if getattr(other, fact) != getattr(first, fact):
+                raise SchemaError(
+                    f"{kind}: versions {first.gvk.version} and {other.gvk.version} differ in {fact}; a kind has one"
+                )
+    if len(set(versions)) != len(versions):
+        raise SchemaError(f"{kind}: two classes say version {versions[0]}; give each its own")
+    stored = [definition.gvk.version for definition in definitions if definition.storage]
+    if len(stored) != 1:
+        raise SchemaError(
+            f"{kind}: exactly one version is stored, not {', '.join(stored) or 'none'}; say storage=False on the others"
+        )
+    if not any(definition.served for definition in definitions):
+        raise SchemaError(f"{kind}: no version is served; drop served=False from one")
+
+
+def _names(definition: Definition) -> dict[str, Any]:
+    names: dict[str, Any] = {
+        "kind": definition.kind,
+        "listKind": definition.list_kind,
+        "plural": definition.plural,
+        "singular": definition.singular,
+    }
+    if definition.short_names:
+        names["shortNames"] = list(definition.short_names)
+    if definition.categories:
+        names["categories"] = list(definition.categories)
+    return names
+
+
+def _version(definition: Definition, kind: type[KubeObject]) -> dict[str, Any]:
+    schema = schema_for_kind(kind)
+    version: dict[str, Any] = {
+        "name": definition.gvk.version,
+        "served": definition.served,
+        "storage": definition.storage,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if definition.deprecated:
+        version["deprecated"] = True
+        if isinstance(definition.deprecated, str):
+            version["deprecationWarning"] = definition.deprecated
+    subresources: dict[str, Any] = {"status": {}} if definition.status else {}
+    if definition.scale is not None:
+        subresources["scale"] = _scale(definition.scale, schema, kind.__name__)
+    if subresources:
+        version["subresources"] = subresources
+    if definition.columns:
+        version["additionalPrinterColumns"] = [
+            _column(title, column, schema, kind.__name__) for title, column in definition.columns.items()
+        ]
+    if definition.selectable_fields:
+        version["selectableFields"] = _selectable(definition.selectable_fields, schema, kind.__name__)
+    return version
+
+
+def _scale(scale: Scale, schema: Schema, name: str) -> dict[str, str]:
+    subject = f"{name}: scale"
+    paths = {"specReplicasPath": json_path(scale.spec_path), "statusReplicasPath": json_path(scale.status_path)}
+    for path, root in zip(paths.values(), (".spec.", ".status."), strict=True):
+        if not path.startswith(root):
+            raise SchemaError(
+                f"{subject}: {path} must be below {root[:-1]}; name the field with the number of replicas"
+            )
+        if schema_at(schema, path, subject=subject).get("type") != "integer":
+            raise SchemaError(f"{subject}: {path} is no integer; name the field with the number of replicas")
+    if scale.selector_path is not None:
+        path = json_path(scale.selector_path)
+        if (
+            not path.startswith((".spec.", ".status."))
+            or schema_at(schema, path, subject=subject).get("type") != "string"
+        ):
+            raise SchemaError(
+                f"{subject}: {path} is no string below .spec or .status; name the field with the selector"
+            )
+        paths["labelSelectorPath"] = path
+    return paths
+
+
+def _column(title: str, column: Column, schema: Schema, name: str) -> dict[str, Any]:
+    subject = f"{name}: column {title}"
+    found = schema_at(schema, column.path, subject=subject)
+    if column.type is not None and column.type not in _COLUMN_TYPES:
+        raise SchemaError(f"{subject}: {column.type} is no column type; use one of {', '.join(_COLUMN_TYPES)}")
+    written: dict[str, Any] = {
+        "name": title,
+        "type": column.type or _column_type(found),
+        "jsonPath": json_path(column.path),
+    }
+    if column.description is not None:
+        written["description"] = column.description
+    if column.format is not None:
+        written["format"] = column.format
+    if column.priority:
+        written["priority"] = column.priority
+    return written
+
+
+def _column_type(schema: Schema) -> str:
+    """How to print a field: a time as an age, and as text whatever has no column type of its own."""
+    if schema.get("format") == "date-time":
+        return "date"
+    kind = schema.get("type")
+    return kind if kind in _COLUMN_TYPES else "string"
+
+
+def _selectable(paths: Sequence[str], schema: Schema, name: str) -> list[dict[str, str]]:
+    if len(paths) > _MOST_SELECTABLE:
+        raise SchemaError(
+            f"{name}: a kind has at most {_MOST_SELECTABLE} selectable fields, not {len(paths)}; drop some"
+        )
+    written = []
+    for path in paths:
+        subject = f"{name}: selectable field {path}"
+        found = schema_at(schema, path, subject=subject)
+        if json_path(path).startswith(".metadata.") or found.get("type") not in ("string", "boolean", "integer"):
+            raise SchemaError(f"{subject}: it is no string, boolean or integer of the kind's own; choose another field")
+        written.append({"jsonPath": json_path(path)})
+    return written

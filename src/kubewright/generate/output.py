@@ -1,0 +1,83 @@
+"""Generated files against a folder: write what differs, or tell what does.
+
+Only files the generator made are touched; a file in the folder that is not among them stays. Shared by
+every generator that writes files and has a `--check`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kubewright.errors import ConfigError
+
+__all__ = ("differences", "write_files")
+
+_LONGEST_DIFF: Final = 200
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write the files that are missing or differ; their paths within the folder."""
+    changed = [path for path, content in sorted(files.items()) if not _same(folder / path, content)]
+    try:
+        for path in changed:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(files[path])
+    except OSError as exc:
+        raise ConfigError(f"{folder} cannot be written: {exc}") from exc
+    return changed
+
+
+def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """One text per file that is missing or differs, with a diff where it is text; empty if all is up to date."""
+    return [
+        _difference(folder / path, content)
+        for path, content in sorted(files.items())
+        if not _same(folder / path, content)
+    ]
+
+
+def _same(file: Path, content: bytes) -> bool:
+    present = _present(file)
+    if present is None or present == content:
+        return present is not None
+    # Another zlib gives other bytes for the same content.
+    return file.suffix == ".gz" and _unpacked(present) == gzip.decompress(content)
+
+
+def _unpacked(content: bytes) -> bytes | None:
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError):
+        return None
+
+
+def _present(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise ConfigError(f"{file} cannot be read: {exc}") from exc
+
+
+def _difference(file: Path, content: bytes) -> str:
+    present = _present(file)
+    if present is None:
+        return f"{file} is missing"
+    if file.suffix == ".gz":
+        return f"{file} differs"
+    diff = list(
+        difflib.unified_diff(
+            present.decode(errors="replace").splitlines(),
+            content.decode(errors="replace").splitlines(),
+            f"{file} (now)",
+            f"{file} (generated)",
+            lineterm="",
+        )
+    )
+    more = len(diff) - _LONGEST_DIFF
+    return "\n".join([*diff[:_LONGEST_DIFF], *([f"... and {more} lines more"] if more > 0 else [])])

@@ -1,0 +1,1 @@
+"""Kinds of the admissionregistration group, one module per version."""

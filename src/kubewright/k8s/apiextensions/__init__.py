@@ -1,0 +1,1 @@
+"""Kinds of the apiextensions group, one module per version."""

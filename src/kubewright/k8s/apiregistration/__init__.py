@@ -1,0 +1,1 @@
+"""Kinds of the apiregistration group, one module per version."""

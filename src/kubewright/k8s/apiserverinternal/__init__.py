@@ -1,0 +1,1 @@
+"""Kinds of the apiserverinternal group, one module per version."""

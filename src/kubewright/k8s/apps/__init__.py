@@ -1,0 +1,1 @@
+"""Kinds of the apps group, one module per version."""

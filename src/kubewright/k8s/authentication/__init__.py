@@ -1,0 +1,1 @@
+"""Kinds of the authentication group, one module per version."""

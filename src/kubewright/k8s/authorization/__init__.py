@@ -1,0 +1,1 @@
+"""Kinds of the authorization group, one module per version."""

@@ -1,0 +1,1 @@
+"""Kinds of the certificates group, one module per version."""

@@ -1,0 +1,1 @@
+"""Kinds of the coordination group, one module per version."""

@@ -1,0 +1,1 @@
+"""Kinds of the discovery group, one module per version."""

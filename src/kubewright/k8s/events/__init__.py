@@ -1,0 +1,1 @@
+"""Kinds of the events group, one module per version."""

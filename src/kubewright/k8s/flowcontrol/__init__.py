@@ -1,0 +1,1 @@
+"""Kinds of the flowcontrol group, one module per version."""

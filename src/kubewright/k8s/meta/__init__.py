@@ -1,0 +1,1 @@
+"""Kinds of the meta group, one module per version."""

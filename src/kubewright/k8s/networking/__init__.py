@@ -1,0 +1,1 @@
+"""Kinds of the networking group, one module per version."""

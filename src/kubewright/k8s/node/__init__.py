@@ -1,0 +1,1 @@
+"""Kinds of the node group, one module per version."""

@@ -1,0 +1,1 @@
+"""Kinds of the rbac group, one module per version."""

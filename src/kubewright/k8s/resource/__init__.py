@@ -1,0 +1,1 @@
+"""Kinds of the resource group, one module per version."""

@@ -1,0 +1,1 @@
+"""Kinds of the scheduling group, one module per version."""

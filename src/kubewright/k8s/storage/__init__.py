@@ -1,0 +1,1 @@
+"""Kinds of the storage group, one module per version."""

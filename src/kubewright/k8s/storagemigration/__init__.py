@@ -1,0 +1,1 @@
+"""Kinds of the storagemigration group, one module per version."""

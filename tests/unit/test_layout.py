@@ -1,0 +1,37 @@
+"""The shape of the code: modules one can read in a sitting, and each library known to as few of them as can be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import kubewright
+
+ROOT = Path(kubewright.__file__).parent
+SOURCES = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] != "k8s"]
+IMPORT = re.compile(r"^\s*(?:from|import) ([a-z_]+)", re.MULTILINE)
+
+OWNERS = {
+    "aiohttp": {"client/aiohttp_transport.py"},
+    "yaml": {"_base/yaml.py"},
+    "cryptography": {"cluster/certificates.py"},
+    "uvloop": {"_base/loop.py"},
+    "click": "cli/",
+    "rich": "cli/",
+}
+
+
+def test_no_module_is_longer_than_six_hundred_lines() -> None:
+    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in SOURCES}
+
+    assert {name: length for name, length in lengths.items() if length > 600} == {}
+    assert sorted(lengths.values())[len(lengths) // 2] <= 200
+
+
+def test_each_library_has_its_own_module() -> None:
+    for path in SOURCES:
+        name = path.relative_to(ROOT).as_posix()
+        for library in set(IMPORT.findall(path.read_text())) & OWNERS.keys():
+            owner = OWNERS[library]
+            allowed = name.startswith(owner) if isinstance(owner, str) else name in owner
+            assert allowed, f"{name} imports {library}"
