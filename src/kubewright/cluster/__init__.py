@@ -1,0 +1,52 @@
+"""A local Kubernetes control plane, for development and tests.
+
+    async with Cluster.real(version="1.35") as cluster:
+        ...  # cluster.kubeconfig
+
+This is the door; `real` holds what is behind it, and is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from kubewright.cluster.progress import Progress
+    from kubewright.cluster.real import RealCluster
+
+__all__ = ("Cluster",)
+
+
+@final
+class Cluster:
+    """The kinds of local control plane there are; each is an async context manager."""
+
+    @staticmethod
+    def real(
+        *,
+        version: str | None = None,
+        folder: Path | None = None,
+        data: Path | None = None,
+        audit_log: Path | None = None,
+        apiserver_flags: Mapping[str, str] | None = None,
+        controller_manager_flags: Mapping[str, str] | None = None,
+        runtime_config: Mapping[str, str] | None = None,
+        start_timeout: float = 60.0,
+        progress: Progress | None = None,
+    ) -> RealCluster:
+        """etcd, kube-apiserver and kube-controller-manager as child processes; see `real.RealCluster`."""
+        from kubewright.cluster.real import RealCluster
+
+        return RealCluster(
+            version=version,
+            folder=folder,
+            data=data,
+            audit_log=audit_log,
+            apiserver_flags=apiserver_flags,
+            controller_manager_flags=controller_manager_flags,
+            runtime_config=runtime_config,
+            start_timeout=start_timeout,
+            progress=progress,
+        )

@@ -1,0 +1,63 @@
+"""Install CustomResourceDefinitions and wait until the server serves their kinds.
+
+Server-side apply, so installing twice is the same as installing once, and CRDs too large for kubectl's annotation are
+no problem. Used by tests, the demo and the commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from kubewright.api.dynamic import Dynamic, DynamicObject
+from kubewright.api.resource import KubeObject
+from kubewright.client.client import Client
+from kubewright.errors import ClusterError
+from kubewright.generate.crds import crd_for
+
+__all__ = ("install_crds",)
+
+CRD = Dynamic(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
+)
+
+
+async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, Any], timeout: float = 30.0) -> None:
+    """Install the CRD of each class (or each CRD given as plain data); returns when all are established.
+
+    Classes of one kind in several versions are given as separate calls' worth of data: pass `crd_for(V1, V2)`.
+    """
+    applied = []
+    for kind in kinds:
+        tree = crd_for(kind) if isinstance(kind, type) else kind
+        wanted = CRD.named(tree["metadata"]["name"], content={"spec": tree["spec"]})
+        applied.append(await client.apply(wanted, field_manager="kubewright-install", force=True))
+    for crd in applied:
+        try:
+            async with asyncio.timeout(timeout):
+                await _until_established(client, crd)
+        except TimeoutError:
+            raise ClusterError(
+                f"the CRD {crd.metadata.name} was not established within {timeout:g} s; "
+                f"see kubectl describe crd {crd.metadata.name}"
+            ) from None
+
+
+async def _until_established(client: Client, crd: DynamicObject) -> None:
+    if _established(crd):
+        return
+    async with client.watch(
+        CRD, fields={"metadata.name": crd.metadata.name}, resource_version=crd.metadata.resource_version
+    ) as events:
+        async for event in events:
+            if event.type != "DELETED" and _established(event.object):
+                return
+
+
+def _established(crd: DynamicObject) -> bool:
+    conditions = {item["type"]: item for item in crd.get("status.conditions") or ()}
+    refused = conditions.get("NamesAccepted", {})
+    if refused.get("status") == "False":
+        raise ClusterError(f"the CRD {crd.metadata.name} was not accepted: {refused.get('message')}")
+    return bool(conditions.get("Established", {}).get("status") == "True")

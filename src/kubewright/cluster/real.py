@@ -1,0 +1,382 @@
+"""A real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager.
+
+    async with RealCluster(version="1.35") as cluster:
+        ...  # cluster.kubeconfig is the path of an admin's kubeconfig
+
+Ready means: the API server says so, and the `default` namespace has its `default` ServiceAccount, which the
+controller manager makes. There is no kubelet and no scheduler: pods stay Pending. The processes cannot
+outlive this one (`processes`). Components can be killed, paused and restarted, for tests of what a program
+does then.
+
+`keeper` runs one for the command line; tests and programs use it directly, or through
+`kubewright.cluster.Cluster`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import shutil
+import signal
+import ssl
+import tempfile
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, final, get_args
+
+from kubewright.cluster import binaries, flags
+from kubewright.cluster.certificates import KeyPair
+from kubewright.cluster.kubeconfig import write_kubeconfig, write_private
+from kubewright.cluster.locks import FileLock
+from kubewright.cluster.pki import Pki
+from kubewright.cluster.ports import free_ports
+from kubewright.cluster.probe import Probe
+from kubewright.cluster.processes import Guardian, Process
+from kubewright.cluster.progress import Progress
+from kubewright.errors import ClusterError
+
+__all__ = ("Component", "RealCluster")
+
+Component = Literal["etcd", "apiserver", "controller-manager"]
+
+_ATTEMPTS = 3
+_POLL = 0.03
+_ADMIN_GROUP = "system:masters"
+_CONTROLLER_MANAGER = "system:kube-controller-manager"
+_DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
+
+
+@final
+class RealCluster:
+    """One control plane; `async with` starts and stops it. Attributes are there once it has started."""
+
+    version: str
+    """The Kubernetes version, without a leading v."""
+    kubectl: Path
+    """A kubectl of the same version."""
+    folder: Path
+    """Kubeconfigs, certificates and logs; removed at the end unless it was given."""
+    kubeconfig: Path
+    """The kubeconfig of `admin`, who may do everything."""
+    processes: dict[Component, Process]
+    """The running components, in the order they start."""
+
+    def __init__(
+        self,
+        *,
+        version: str | None = None,
+        folder: Path | None = None,
+        data: Path | None = None,
+        audit_log: Path | None = None,
+        apiserver_flags: Mapping[str, str] | None = None,
+        controller_manager_flags: Mapping[str, str] | None = None,
+        runtime_config: Mapping[str, str] | None = None,
+        start_timeout: float = 60.0,
+        progress: Progress | None = None,
+    ) -> None:
+        """Options of the cluster; nothing is started yet.
+
+        `version` as for `binaries.find`. `data` is a folder whose contents survive: etcd's data, the CAs
+        and the service-account key; without it all is thrown away. `audit_log` gets one JSON line per
+        request. Flags are without dashes: yours replace ours of the same name, and an empty value drops
+        one.
+        """
+        self._asked_version = version
+        self._asked_folder = folder
+        self._data = None if data is None else data.absolute()
+        self._audit_log = audit_log
+        self._apiserver_flags = dict(apiserver_flags or {})
+        self._controller_manager_flags = dict(controller_manager_flags or {})
+        self._runtime_config = dict(runtime_config or {})
+        self._start_timeout = start_timeout
+        self._progress = progress
+        self._lock: FileLock | None = None
+        self._guardian: Guardian | None = None
+        self._disposable: Path | None = None
+        self.processes = {}
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        crash = self._crash()
+        await self.stop()
+        if crash is not None:
+            if error is None:
+                raise crash
+            # Whatever went wrong in the body most likely went wrong because of this.
+            error.add_note(str(crash))
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Start all components and wait until they are of use, else raise ClusterError with log lines."""
+        found = await asyncio.to_thread(binaries.find, self._asked_version, progress=self._progress)
+        self.version, self.kubectl = found.version, found.kubectl
+        try:
+            self._prepare_folders()
+            pki = await asyncio.to_thread(Pki.prepare, kept=self._kept / "pki", fresh=self.folder / "pki")
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    async with asyncio.timeout(self._start_timeout):
+                        await self._start_components(found, pki)
+                    return
+                except TimeoutError:
+                    raise self._too_slow() from None
+                except ClusterError:
+                    # Between finding a port free and using it, another process may have taken it.
+                    if attempt == _ATTEMPTS or not self._port_was_taken():
+                        raise
+                    await self._stop_components(grace=0.0)
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop all components and remove what is temporary; stopping twice is fine."""
+        await self._stop_components()
+        if self._disposable is not None:
+            await asyncio.to_thread(shutil.rmtree, self._disposable, ignore_errors=True)
+        if self._guardian is not None:
+            self._guardian.close()
+            self._guardian = None
+        if self._lock is not None:
+            self._lock.release()
+
+    async def wait(self) -> None:
+        """Wait until a component ends that nobody here asked to, and raise the ClusterError that says why."""
+        while True:
+            self.check()
+            await asyncio.sleep(0.2)
+
+    def check(self) -> None:
+        """Raise ClusterError, with its last log lines, if a component has crashed."""
+        crash = self._crash()
+        if crash is not None:
+            raise crash
+
+    # Who talks to it
+
+    @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return f"https://127.0.0.1:{self._ports.apiserver}"
+
+    @property
+    def ca_data(self) -> bytes:
+        """The CA certificate that clients are to trust, PEM."""
+        return self._pki.ca
+
+    async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
+        """The path of a new kubeconfig for another user, known to the server by a client certificate.
+
+        RBAC decides what that user may do: nothing much, until a binding says otherwise.
+        """
+        pair = self._pki.authority.client(name, groups=groups)
+        return self._write_kubeconfig(f"users/{urllib.parse.quote(name, safe='')}", name, pair)
+
+    # Faults
+
+    async def kill(self, component: Component, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a component a signal that ends it, and wait until it has ended; `restart` brings it back."""
+        await self._process(component).stop(number=number)
+
+    async def restart(self, component: Component) -> None:
+        """Stop a component if it runs, start it on the same port and data, and wait until it is of use."""
+        process = self._process(component)
+        await process.stop()
+        await process.start()
+        try:
+            async with asyncio.timeout(self._start_timeout):
+                await self._until(self._ready_checks()[component])
+        except TimeoutError:
+            raise self._too_slow() from None
+
+    async def pause(self, component: Component) -> None:
+        """Stop a component's clock: it keeps its connections and answers nothing, as a hung process does."""
+        self._process(component).send(signal.SIGSTOP)
+
+    async def resume(self, component: Component) -> None:
+        """Let a paused component run on."""
+        self._process(component).send(signal.SIGCONT)
+
+    async def etcd_compact(self) -> int:
+        """Make etcd forget every version before the present one, which is returned.
+
+        Reading an older version from etcd is then answered 410. The API server goes on serving watches and
+        lists from its own memory of recent versions; restart it to make it forget them too.
+        """
+        key = base64.b64encode(b"\0").decode()
+        current = await self._ask_etcd("/v3/kv/range", {"key": key, "limit": "1"})
+        header = current["header"]
+        assert isinstance(header, dict)
+        revision = int(header["revision"])
+        await self._ask_etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
+        return revision
+
+    # Inside
+
+    @property
+    def _kept(self) -> Path:
+        return self._data if self._data is not None else self.folder
+
+    def _prepare_folders(self) -> None:
+        if self._asked_folder is None:
+            self._disposable = Path(tempfile.mkdtemp(prefix="kubewright-"))
+        self.folder = (self._asked_folder or self._disposable or Path()).absolute()
+        self.kubeconfig = self.folder / "kubeconfig"
+        try:
+            for folder in (self.folder / "logs", self._kept):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ClusterError(f"The folder of the cluster cannot be made ({error}); choose another.") from error
+        lock = FileLock(self._kept / ".lock")
+        if not lock.take():
+            raise ClusterError(
+                f"The folder {self._kept} is in use by another cluster; stop that one or choose another."
+            )
+        self._lock = lock
+        if self._asked_folder is not None and self._data is None:
+            # Only the data: whoever gave the folder wants the logs. A cluster that was killed may have left
+            # some.
+            self._disposable = self.folder / "etcd"
+            shutil.rmtree(self._disposable, ignore_errors=True)
+        self._guardian = Guardian(remove=self._disposable)
+
+    async def _start_components(self, found: binaries.Binaries, pki: Pki) -> None:
+        self._pki = pki
+        self._ports = flags.Ports(*free_ports(4))
+        self._probes = self._make_probes()
+        self.processes = self._make_processes(found)
+        for process in self.processes.values():
+            process.log.unlink(missing_ok=True)
+        checks = self._ready_checks()
+        for component, process in self.processes.items():
+            await process.start()
+            await self._until(checks[component])
+        await self._until(self._default_account_exists)
+
+    def _make_probes(self) -> dict[Component, Probe]:
+        admin = self._pki.authority.client("admin", groups=(_ADMIN_GROUP,))
+        self._write_kubeconfig("kubeconfig", "admin", admin)
+        tls = _tls(self._pki.ca, admin, self.folder / "pki" / "admin.pem")
+        return {
+            "etcd": Probe(self._ports.etcd),
+            "apiserver": Probe(self._ports.apiserver, tls=tls),
+            "controller-manager": Probe(self._ports.controller_manager, tls=tls),
+        }
+
+    def _make_processes(self, found: binaries.Binaries) -> dict[Component, Process]:
+        pki, ports = self._pki, self._ports
+        manager = self._pki.authority.client(_CONTROLLER_MANAGER)
+        kubeconfig = self._write_kubeconfig("controller-manager", _CONTROLLER_MANAGER, manager)
+        etcd = flags.etcd_command(found.etcd, ports=ports, data=self._kept / "etcd", durable=self._data is not None)
+        apiserver = flags.apiserver_command(
+            found.kube_apiserver,
+            ports=ports,
+            pki=pki,
+            audit=self._audit(),
+            runtime_config=self._runtime_config,
+            extra=self._apiserver_flags,
+        )
+        controllers = flags.controller_manager_command(
+            found.kube_controller_manager,
+            ports=ports,
+            pki=pki,
+            kubeconfig=kubeconfig,
+            extra=self._controller_manager_flags,
+        )
+        commands = zip(get_args(Component), (etcd, apiserver, controllers), strict=True)
+        return {name: self._make_process(name, command) for name, command in commands}
+
+    def _make_process(self, name: Component, command: list[str]) -> Process:
+        assert self._guardian is not None
+        title = name if name == "etcd" else f"kube-{name}"
+        return Process(title, command, log=self.folder / "logs" / f"{title}.log", guardian=self._guardian)
+
+    def _audit(self) -> tuple[Path, Path] | None:
+        if self._audit_log is None:
+            return None
+        policy = self.folder / "audit-policy.yaml"
+        policy.write_text(flags.AUDIT_POLICY, encoding="utf-8")
+        return policy, self._audit_log.absolute()
+
+    def _write_kubeconfig(self, file: str, user: str, pair: KeyPair) -> Path:
+        path = self.folder / file
+        write_kubeconfig(path, url=self.url, ca=self._pki.ca, user=user, pair=pair)
+        return path
+
+    def _ready_checks(self) -> dict[Component, Callable[[], Awaitable[bool]]]:
+        async def etcd() -> bool:
+            return (await self._probes["etcd"].get("/health"))[0] == 200
+
+        async def apiserver() -> bool:
+            return (await self._probes["apiserver"].get("/readyz"))[0] == 200
+
+        async def controller_manager() -> bool:
+            return (await self._probes["controller-manager"].get("/healthz"))[0] == 200
+
+        return {"etcd": etcd, "apiserver": apiserver, "controller-manager": controller_manager}
+
+    async def _default_account_exists(self) -> bool:
+        return (await self._probes["apiserver"].get(_DEFAULT_ACCOUNT))[0] == 200
+
+    async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
+        """Ask until the answer is yes; a component that crashes meanwhile is why it never will be."""
+        while not await check():
+            self.check()
+            await asyncio.sleep(_POLL)
+
+    async def _stop_components(self, *, grace: float = 10.0) -> None:
+        """Clients before servers: an API server without etcd, or a manager without either, only complains."""
+        processes = self.processes
+        users = [processes[name] for name in ("controller-manager", "apiserver") if name in processes]
+        await asyncio.gather(*(process.stop(grace=grace) for process in users))
+        if "etcd" in processes:
+            await processes["etcd"].stop(grace=grace)
+
+    def _process(self, component: Component) -> Process:
+        try:
+            return self.processes[component]
+        except KeyError:
+            names = ", ".join(get_args(Component))
+            raise ClusterError(
+                f"The cluster runs no {component}; components are {names}, once it has started."
+            ) from None
+
+    def _crash(self) -> ClusterError | None:
+        crashed = [process for process in self.processes.values() if process.crashed]
+        return crashed[0].failure() if crashed else None
+
+    def _port_was_taken(self) -> bool:
+        return any(
+            process.crashed and "address already in use" in process.tail(200) for process in self.processes.values()
+        )
+
+    def _too_slow(self) -> ClusterError:
+        tails = [f"{process.name} ({process.log}):\n{process.tail(5)}" for process in self.processes.values()]
+        return ClusterError(
+            f"The control plane was not ready after {self._start_timeout:.0f} s; its logs end:\n" + "\n".join(tails)
+        )
+
+    async def _ask_etcd(self, path: str, body: Mapping[str, str | bool]) -> dict[str, object]:
+        status, answer = await self._probes["etcd"].post(path, json.dumps(body).encode())
+        if status != 200:
+            raise ClusterError(f"etcd answered {path} with {status}: {answer.decode('utf-8', 'replace').strip()}.")
+        decoded = json.loads(answer)
+        assert isinstance(decoded, dict)
+        return decoded
+
+
+def _tls(ca: bytes, pair: KeyPair, file: Path) -> ssl.SSLContext:
+    """A client context with a certificate, which the standard library only takes from a file."""
+    context = ssl.create_default_context(cadata=ca.decode())
+    write_private(file, pair.certificate + pair.key)
+    context.load_cert_chain(file)
+    return context
