@@ -1,0 +1,1 @@
+"""Tools for testing operators, and for testing Kubewright itself."""

@@ -1,0 +1,36 @@
+"""What to do next: each key once, never twice at a time, the urgent ones first.
+
+    queue = WorkQueue[str]()
+    queue.add("shop/web", cause="spec changed")
+
+    async for item in queue:  # one such loop per worker; ends after `queue.shut_down()`
+        try:
+            await reconcile(item.key)
+        except Exception:
+            queue.add_rate_limited(item.key, priority=item.priority)
+        else:
+            queue.forget(item.key)
+        finally:
+            queue.done(item.key)
+
+The names below are the package's public ones. It knows nothing of Kubernetes: a key is anything hashable, and
+so is a cause.
+"""
+
+from __future__ import annotations
+
+from kubewright.workqueue.item import Item
+from kubewright.workqueue.limits import Bucket, Exponential, FastSlow, MaxOf, RateLimiter
+from kubewright.workqueue.observer import Observer
+from kubewright.workqueue.queue import WorkQueue
+
+__all__ = (
+    "Bucket",
+    "Exponential",
+    "FastSlow",
+    "Item",
+    "MaxOf",
+    "Observer",
+    "RateLimiter",
+    "WorkQueue",
+)

@@ -1,0 +1,150 @@
+"""How long a key that is added again has to wait.
+
+A limiter counts and answers; it never waits (`delays` does) and knows no queue. `WorkQueue.add_rate_limited` asks
+it. Anything with the three methods of `RateLimiter` will do; the ones here are those of client-go, with its
+numbers as defaults.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from typing import Generic, Protocol, TypeVar, final
+
+from kubewright._base.backoff import exponential
+from kubewright.errors import ConfigError
+
+__all__ = ("Bucket", "Exponential", "FastSlow", "MaxOf", "RateLimiter")
+
+K = TypeVar("K", bound=Hashable)
+K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
+
+
+class RateLimiter(Protocol[K_contra]):
+    """Decides how long each retry waits."""
+
+    def when(self, key: K_contra) -> float:
+        """Seconds to wait before `key` may run again. Each call counts as one more failure."""
+        ...
+
+    def forget(self, key: K_contra) -> None:
+        """The key has succeeded, or is not tried any more: start over, and keep nothing about it."""
+        ...
+
+    def retries(self, key: K_contra) -> int:
+        """How many failures are counted for the key."""
+        ...
+
+
+@final
+class Exponential(Generic[K]):
+    """Each key waits twice as long as the time before: 5, 10, 20 ms, up to 1000 s.
+
+    Grows fast and is capped: a broken object must not slow healthy ones, yet is tried again within the hour.
+    """
+
+    def __init__(self, *, base: float = 0.005, cap: float = 1000.0) -> None:
+        if not 0 < base <= cap:
+            raise ConfigError(
+                f"a back-off from {base} s to {cap} s does not grow; use a base above 0 and a cap not below it"
+            )
+        self._base = base
+        self._cap = cap
+        self._failures: dict[K, int] = {}
+
+    def when(self, key: K) -> float:
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        return exponential(self._base, failures, cap=self._cap)
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def retries(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+
+@final
+class FastSlow(Generic[K]):
+    """Each key is tried `fast_retries` times after `fast` seconds, then every `slow` seconds."""
+
+    def __init__(self, *, fast: float, slow: float, fast_retries: int) -> None:
+        if not 0 <= fast <= slow or fast_retries < 0:
+            raise ConfigError(
+                f"{fast_retries} retries after {fast} s, then {slow} s, is no limit; "
+                "use a slow wait not below the fast one, and none of them below 0"
+            )
+        self._fast = fast
+        self._slow = slow
+        self._fast_retries = fast_retries
+        self._failures: dict[K, int] = {}
+
+    def when(self, key: K) -> float:
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        return self._fast if failures <= self._fast_retries else self._slow
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def retries(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+
+class _Monotonic(Protocol):
+    """The one thing needed of a clock here: seconds that only grow."""
+
+    def monotonic(self) -> float: ...
+
+
+@final
+class Bucket:
+    """All keys together: `qps` retries per second, and up to `burst` at once after a calm time.
+
+    It counts no failures, so put it beside another limiter: `MaxOf(Exponential(), Bucket())` is client-go's default.
+    """
+
+    def __init__(self, *, qps: float = 10.0, burst: int = 100, clock: _Monotonic | None = None) -> None:
+        if not qps > 0 or burst < 1:
+            raise ConfigError(
+                f"a limit of {qps} retries per second with a burst of {burst} lets nothing through; "
+                "use a qps above 0 and a burst of at least 1, or no bucket at all"
+            )
+        self._monotonic = time.monotonic if clock is None else clock.monotonic
+        self._qps = qps
+        self._burst = float(burst)
+        self._tokens = self._burst
+        self._counted_at = self._monotonic()
+
+    def when(self, key: Hashable) -> float:
+        now = self._monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._counted_at) * self._qps) - 1.0
+        self._counted_at = now
+        # Below zero the token is borrowed: the wait is the time until it would have been there.
+        return max(0.0, -self._tokens / self._qps)
+
+    def forget(self, key: Hashable) -> None:
+        """Nothing is kept per key."""
+
+    def retries(self, key: Hashable) -> int:
+        return 0
+
+
+@final
+class MaxOf(Generic[K]):
+    """The longest wait any of several limiters asks for; every one of them counts the failure."""
+
+    def __init__(self, *limiters: RateLimiter[K]) -> None:
+        if not limiters:
+            raise ConfigError("the longest wait of no limiters is not defined; give at least one limiter")
+        self._limiters = limiters
+
+    def when(self, key: K) -> float:
+        return max([limiter.when(key) for limiter in self._limiters])
+
+    def forget(self, key: K) -> None:
+        for limiter in self._limiters:
+            limiter.forget(key)
+
+    def retries(self, key: K) -> int:
+        return max(limiter.retries(key) for limiter in self._limiters)

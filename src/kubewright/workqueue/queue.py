@@ -1,0 +1,315 @@
+"""The queue between those who notice that a key needs work and the workers who do it.
+
+It holds each key once. However often a key is added while it waits, it runs once, with every cause; if it is added
+while a worker has it, it runs once more afterwards. No two workers ever have the same key.
+
+The parts are elsewhere: who is next in `priority`, later adds in `delays`, back-off in `limits`. This module joins
+them and lines up the workers. It belongs to one event loop and is not for threads; to add from another thread, use
+`loop.call_soon_threadsafe(queue.add, key)`. `controller` calls it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Generic, TypeVar, final
+
+from kubewright._base.clock import Clock, SystemClock
+from kubewright.errors import KubewrightError
+from kubewright.workqueue.delays import Delays
+from kubewright.workqueue.item import Item, Pending
+from kubewright.workqueue.limits import Exponential, RateLimiter
+from kubewright.workqueue.observer import Observer
+from kubewright.workqueue.priority import PriorityOrder
+
+__all__ = ("WorkQueue",)
+
+K = TypeVar("K", bound=Hashable)
+
+
+@final
+class WorkQueue(Generic[K]):
+    """Keys to work on.
+
+    A key is in at most one of three places: ready in line, delayed, or waiting for the worker that has it. Adding
+    it again merges: the earlier time, the higher priority, all causes. After `shut_down` adds are ignored.
+    """
+
+    # Always true: pending = ready + delayed + `_again`; and as long as a worker waits, every ready key is promised
+    # to one that was woken and has not run yet, so nobody overtakes: ready = `_woken`.
+
+    def __init__(
+        self,
+        *,
+        limiter: RateLimiter[K] | None = None,
+        clock: Clock | None = None,
+        observer: Observer | None = None,
+        ageing: float = 10.0,
+    ) -> None:
+        """`ageing` is how many points of priority a second of waiting is worth; see `priority`."""
+        clock = clock or SystemClock()
+        self._monotonic = clock.monotonic
+        self._limiter: RateLimiter[K] = Exponential() if limiter is None else limiter
+        self._observer = observer
+        self._ready = PriorityOrder[K](ageing=ageing)
+        self._delays = Delays[K](self._release, fail=self._fail, clock=clock)
+        self._pending: dict[K, Pending[K]] = {}
+        self._running: dict[K, float] = {}
+        self._again = 0
+        self._waiters: deque[asyncio.Future[bool]] = deque()
+        self._woken = 0
+        self._drains: set[asyncio.Future[None]] = set()
+        self._shut = False
+        self._failure: Exception | None = None
+
+    def __len__(self) -> int:
+        """How many keys a worker could take now; neither the delayed ones nor those being worked on."""
+        return self._ready.size
+
+    # Adding -------------------------------------------------------------------------------------------------
+
+    def add(self, key: K, *, priority: int = 0, cause: Hashable = None) -> None:  # hot
+        """Run `key` as soon as a worker is free. If it was delayed, it runs now and not again later."""
+        if self._shut:
+            return
+        entry = self._pending.get(key)
+        if entry is None:
+            self._pending[key] = entry = Pending(key, priority, cause, self._monotonic())
+            self._place(entry)
+            return
+        self._merge(entry, priority, cause)
+        if entry.delayed:
+            self._delays.discard(key)
+            entry.delayed = False
+            entry.added_at = self._monotonic()
+            self._place(entry)
+
+    def add_after(self, key: K, delay: float, *, priority: int = 0, cause: Hashable = None) -> None:
+        """Run `key` in `delay` seconds, or earlier if it is to run earlier already."""
+        if self._shut:
+            return
+        if not delay > 0:
+            self.add(key, priority=priority, cause=cause)
+            return
+        due = self._monotonic() + delay
+        entry = self._pending.get(key)
+        if entry is None:
+            self._delays.put(key, due)
+            self._pending[key] = entry = Pending(key, priority, cause, due)
+            entry.delayed = True
+            return
+        self._merge(entry, priority, cause)
+        if entry.delayed:
+            self._delays.put(key, due)
+
+    def add_rate_limited(self, key: K, *, priority: int = 0, cause: Hashable = None) -> None:
+        """Run `key` again after the limiter's wait. Counts as a failure until `forget`."""
+        if self._shut:
+            return
+        if self._observer is not None:
+            self._observer.on_retry()
+        self.add_after(key, self._limiter.when(key), priority=priority, cause=cause)
+
+    def forget(self, key: K) -> None:
+        """Start the back-off of `key` over, because it has succeeded or is given up. It stays queued if it is."""
+        self._limiter.forget(key)
+
+    def retries(self, key: K) -> int:
+        """How many failures are counted for `key`."""
+        return self._limiter.retries(key)
+
+    # Working ------------------------------------------------------------------------------------------------
+
+    async def get(self) -> Item[K] | None:  # hot
+        """The next key, or None when the queue is shut down and has nothing left.
+
+        Workers are served in the order they ask. Call `done` with the key afterwards, whatever happened. A
+        cancelled call takes nothing.
+        """
+        if self._ready.size <= self._woken and not await self._turn():
+            return None
+        now = self._monotonic()
+        entry = self._ready.pop(now)
+        key = entry.key
+        del self._pending[key]
+        self._running[key] = now
+        waited = now - entry.added_at
+        if self._observer is not None:
+            self._observer.on_get(waited)
+        causes = entry.causes
+        return Item(key, entry.priority, tuple(causes) if causes else (), entry.added_at, waited)
+
+    def __aiter__(self) -> WorkQueue[K]:
+        return self
+
+    async def __anext__(self) -> Item[K]:
+        item = await self.get()
+        if item is None:
+            raise StopAsyncIteration
+        return item
+
+    def done(self, key: K) -> None:  # hot
+        """Give `key` back. If it was added meanwhile, it is ready now."""
+        started = self._running.pop(key, None)
+        if started is None:
+            raise KubewrightError(
+                f"the key {key!r} is not being worked on; call done once for each item that get returned"
+            )
+        entry = self._pending.get(key)
+        if entry is not None and not entry.delayed:
+            self._again -= 1
+            self._ready.push(entry)
+            if self._waiters:
+                self._wake_one()
+        if self._observer is not None:
+            self._observer.on_done(self._monotonic() - started)
+        if self._shut:
+            self._wind_up()
+
+    # Stopping -----------------------------------------------------------------------------------------------
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether adds are ignored."""
+        return self._shut
+
+    def shut_down(self) -> None:
+        """Ignore adds from now on and drop the delayed keys; workers get the ready ones, then None.
+
+        Somebody who waits in `shut_down_with_drain` is let go.
+        """
+        self._close()
+        self._end_drains()
+
+    async def shut_down_with_drain(self) -> None:
+        """Shut down, and return when no key is ready or being worked on, including those that run once more.
+
+        Workers must go on until they get None. It has no time limit; put `asyncio.timeout` around it.
+        """
+        self._close()
+        if not self._ready.size and not self._running:
+            return
+        drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._drains.add(drained)
+        try:
+            await drained
+        finally:
+            self._drains.discard(drained)
+
+    # Looking ------------------------------------------------------------------------------------------------
+
+    def depths(self) -> dict[int, int]:
+        """How many keys are ready at each priority, highest first."""
+        return self._ready.depths()
+
+    def delayed(self) -> dict[K, float]:
+        """The delayed keys, and in how many seconds each is due."""
+        now = self._monotonic()
+        return {key: max(0.0, due - now) for key, due in self._delays.due_times().items()}
+
+    def running(self) -> dict[K, float]:
+        """The keys being worked on, and for how many seconds each has been."""
+        now = self._monotonic()
+        return {key: now - started for key, started in self._running.items()}
+
+    # Inside -------------------------------------------------------------------------------------------------
+
+    def _place(self, entry: Pending[K]) -> None:  # hot
+        """Make a key due now wait in line, or for its worker if one has it."""
+        if entry.key in self._running:
+            self._again += 1
+        else:
+            self._ready.push(entry)
+            if self._waiters:
+                self._wake_one()
+        if self._observer is not None:
+            self._observer.on_add()
+
+    def _merge(self, entry: Pending[K], priority: int, cause: Hashable) -> None:
+        entry.add_cause(cause)
+        if priority > entry.priority:
+            if entry.delayed or entry.key in self._running:
+                entry.priority = priority
+            else:
+                self._ready.promote(entry, priority)
+
+    def _release(self, key: K, due: float) -> None:
+        """Called by the timer. Waiting counts from when it was due, so that a late timer shows."""
+        entry = self._pending[key]
+        entry.delayed = False
+        entry.added_at = min(due, self._monotonic())
+        self._place(entry)
+
+    def _fail(self, error: Exception) -> None:
+        """Called by the timer when it cannot go on: stop, and let the workers say so."""
+        self._failure = error
+        self.shut_down()
+
+    async def _turn(self) -> bool:
+        """Wait in line; whether there is a key for this worker."""
+        if self._shut and not self._again:
+            self._raise_failure()
+            return False
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            has_key = await waiter
+        except asyncio.CancelledError:
+            self._leave(waiter)
+            raise
+        if has_key:
+            self._woken -= 1
+        else:
+            self._raise_failure()
+        return has_key
+
+    def _leave(self, waiter: asyncio.Future[bool]) -> None:
+        """A worker is cancelled while waiting. If a key was promised to it, the next one gets it."""
+        if waiter.cancelled():
+            with suppress(ValueError):
+                self._waiters.remove(waiter)
+        elif waiter.done() and waiter.result():
+            self._woken -= 1
+            self._wake_one()
+
+    def _wake_one(self) -> None:
+        waiters = self._waiters
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(True)
+                self._woken += 1
+                return
+
+    def _close(self) -> None:
+        if self._shut:
+            return
+        self._shut = True
+        for key in self._delays.due_times():
+            del self._pending[key]
+        self._delays.clear()
+        self._wind_up()
+
+    def _wind_up(self) -> None:
+        """After shutdown: send workers home when no key can become ready, end drains when all is done."""
+        if not self._again:
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_result(False)
+            self._waiters.clear()
+        if not self._ready.size and not self._running:
+            self._end_drains()
+
+    def _end_drains(self) -> None:
+        for drained in self._drains:
+            if not drained.done():
+                drained.set_result(None)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise KubewrightError(
+                f"the queue has stopped because its timer ended ({self._failure}); "
+                "look at the clock and the observer given to it, or at who cancels tasks that are not theirs"
+            ) from self._failure
