@@ -18,6 +18,7 @@ from kubewright._base import yaml
 from kubewright._base.loop import run
 from kubewright.api.changes import merge_patch_since_read
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError
 from kubewright.generate.crds import crd_for
 from kubewright.k8s.core.v1 import ConfigMap
@@ -90,17 +91,13 @@ async def tour_on_a_cluster() -> None:
                 await operate(client, until_generation=2)
             say("\n$ kubectl get caches,configmaps -n default")
             say(await kubectl(cluster, "get", "caches,configmaps", "-n", "default"))
-            with step("the owner deleted; Kubernetes collects what it owned"):
-                await client.delete(Cache, "web", namespace="default", propagation="Foreground")
-                async with client.watch(ConfigMap, namespace="default", initial_events=True) as events:
-                    async for event in events:
-                        if event.type == "DELETED" and event.object.metadata.name == "web":
-                            break
+            with step("the object deleted; what it owned goes with it, by Kubernetes' own garbage collection"):
+                await client.delete(await client.get(Cache, "web", namespace="default"))
     finally:
         await cluster.stop()
 
 
-async def kubectl(cluster: Cluster, *arguments: str) -> str:
+async def kubectl(cluster: RealCluster, *arguments: str) -> str:
     child = await asyncio.create_subprocess_exec(
         cluster.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments, stdout=asyncio.subprocess.PIPE
     )

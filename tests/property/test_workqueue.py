@@ -122,6 +122,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.cancel(self.workers[0])
         self.settle()
 
+    @precondition(lambda self: self.workers)
+    @rule(key=KEYS, priority=PRIORITIES)
+    def wake_a_worker_that_was_just_cancelled(self, key: str, priority: int) -> None:
+        self.cancel(self.workers[0])
+        self.queue.add(key, priority=priority)
+        self.expect(key, priority, None, 0.0)
+        self.settle()
+
     @rule(seconds=SECONDS)
     def pass_time(self, seconds: float) -> None:
         end = self.clock.monotonic() + seconds

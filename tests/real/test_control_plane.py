@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
+from kubewright._base.files import write_private
 from kubewright.cluster import Cluster
 from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.kubeconfig import write_private
 from kubewright.cluster.probe import Probe
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError

@@ -10,9 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, final
@@ -20,6 +18,7 @@ from typing import Any, Generic, TypeVar, final
 import msgspec
 
 from kubewright._base import yaml
+from kubewright._base.files import write_private
 from kubewright.errors import ConfigError
 
 __all__ = (
@@ -314,19 +313,8 @@ def kubeconfig_tree(
 
 def write(path: Path, tree: Mapping[str, Any]) -> None:
     """Write a kubeconfig that only its owner can read, all at once: nobody ever sees half of it."""
-    path = path.resolve()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(yaml.dump(tree))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_private(path, yaml.dump(tree).encode())
     except OSError as error:
         raise ConfigError(f"cannot write kubeconfig {path}: {error.strerror or error}") from error
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
 
+from kubewright._base.files import write_private
 from kubewright.cluster.certificates import Authority, KeyPair, service_account_keys
-from kubewright.cluster.kubeconfig import write_private
 
 __all__ = ("Pki",)
 

@@ -27,9 +27,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, final, get_args
 
+from kubewright._base.files import write_private
+from kubewright.client import kubeconfig
 from kubewright.cluster import binaries, flags
 from kubewright.cluster.certificates import KeyPair
-from kubewright.cluster.kubeconfig import write_kubeconfig, write_private
 from kubewright.cluster.locks import FileLock
 from kubewright.cluster.pki import Pki
 from kubewright.cluster.ports import free_ports
@@ -42,6 +43,7 @@ __all__ = ("Component", "RealCluster")
 
 Component = Literal["etcd", "apiserver", "controller-manager"]
 
+_NAME = "kubewright"
 _ATTEMPTS = 3
 _POLL = 0.03
 _ADMIN_GROUP = "system:masters"
@@ -96,6 +98,7 @@ class RealCluster:
         self._lock: FileLock | None = None
         self._guardian: Guardian | None = None
         self._disposable: Path | None = None
+        self._compacted = 0
         self.processes = {}
 
     async def __aenter__(self) -> Self:
@@ -217,7 +220,9 @@ class RealCluster:
         header = current["header"]
         assert isinstance(header, dict)
         revision = int(header["revision"])
-        await self._ask_etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
+        if revision > self._compacted:  # etcd refuses to compact the same revision twice
+            await self._ask_etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
+            self._compacted = revision
         return revision
 
     # Inside
@@ -275,7 +280,7 @@ class RealCluster:
     def _make_processes(self, found: binaries.Binaries) -> dict[Component, Process]:
         pki, ports = self._pki, self._ports
         manager = self._pki.authority.client(_CONTROLLER_MANAGER)
-        kubeconfig = self._write_kubeconfig("controller-manager", _CONTROLLER_MANAGER, manager)
+        manager_kubeconfig = self._write_kubeconfig("controller-manager", _CONTROLLER_MANAGER, manager)
         etcd = flags.etcd_command(found.etcd, ports=ports, data=self._kept / "etcd", durable=self._data is not None)
         apiserver = flags.apiserver_command(
             found.kube_apiserver,
@@ -289,7 +294,7 @@ class RealCluster:
             found.kube_controller_manager,
             ports=ports,
             pki=pki,
-            kubeconfig=kubeconfig,
+            kubeconfig=manager_kubeconfig,
             extra=self._controller_manager_flags,
         )
         commands = zip(get_args(Component), (etcd, apiserver, controllers), strict=True)
@@ -309,7 +314,15 @@ class RealCluster:
 
     def _write_kubeconfig(self, file: str, user: str, pair: KeyPair) -> Path:
         path = self.folder / file
-        write_kubeconfig(path, url=self.url, ca=self._pki.ca, user=user, pair=pair)
+        tree = kubeconfig.kubeconfig_tree(
+            name=_NAME if user == "admin" else f"{user}@{_NAME}",
+            server=self.url,
+            ca_data=self._pki.ca,
+            user=user,
+            client_certificate=pair.certificate,
+            client_key=pair.key,
+        )
+        kubeconfig.write(path, tree)
         return path
 
     def _ready_checks(self) -> dict[Component, Callable[[], Awaitable[bool]]]:

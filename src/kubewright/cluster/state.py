@@ -17,7 +17,7 @@ from typing import final
 
 import msgspec
 
-from kubewright.cluster.kubeconfig import write_private
+from kubewright._base.files import write_private
 from kubewright.errors import ConfigError
 
 __all__ = ("Record", "State", "check_name", "process_start", "state_folder")

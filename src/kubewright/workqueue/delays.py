@@ -22,6 +22,9 @@ K = TypeVar("K", bound=Hashable)
 # A shade early is on time: rounding must not leave a wait too short for any clock to notice.
 _EARLY = 1e-6
 
+# uvloop counts in milliseconds: a shorter sleep is none, and the timer would spin until the time has come.
+_SHORTEST_SLEEP = 0.001
+
 # Event loops differ in the longest sleep they take; nobody minds one more wake-up per hour.
 _LONGEST_SLEEP = 3600.0
 
@@ -104,7 +107,7 @@ class Delays(Generic[K]):
             wait = due - self._clock.monotonic()
             if wait > _EARLY:
                 self._wakes_at = due
-                await self._clock.sleep(min(wait, _LONGEST_SLEEP))
+                await self._clock.sleep(min(max(wait, _SHORTEST_SLEEP), _LONGEST_SLEEP))
             else:
                 key = heappop(self._heap)[2]
                 del self._live[key]

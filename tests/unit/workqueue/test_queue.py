@@ -406,6 +406,22 @@ async def test_a_worker_cancelled_while_waiting_takes_nothing(queue: WorkQueue[s
     assert await take_all(queue) == ["a"]
 
 
+async def test_a_worker_that_is_being_cancelled_is_passed_over(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await clock.settle()
+
+    first.cancel()
+    queue.add("a")
+    await clock.settle()
+
+    assert first.cancelled()
+    assert second.done()
+    item = second.result()
+    assert item is not None
+    assert item.key == "a"
+
+
 async def test_a_worker_cancelled_after_it_was_woken_passes_the_key_to_the_next(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:

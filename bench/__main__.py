@@ -1,0 +1,72 @@
+"""Run the benchmarks, print their tables, and write `bench/results.json` and `docs/benchmarks.md`.
+
+    python -m bench [decode] [get] [operators] [cache]
+
+Without names, all of them. What a run leaves out keeps the figures of the last run that had it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench import decode, get
+from bench.report import Table, write_page
+
+ROOT = Path(__file__).parent
+RESULTS = ROOT / "results.json"
+PAGE = ROOT.parent / "docs" / "benchmarks.md"
+Figures = dict[str, dict[str, float]]
+
+
+def measure(name: str, *, rounds: int) -> Figures:
+    """The figures of one benchmark, by variant."""
+    if name == "decode":
+        return decode.measure(rounds)
+    if name == "get":
+        return asyncio.run(get.measure(rounds))
+    raise SystemExit(f"no benchmark named {name}; there are: {', '.join(TABLES)}")
+
+
+TABLES: Mapping[str, Table] = {
+    "decode": Table(
+        title="Decoding a 5 KB Pod",
+        intro="CPU and memory kept per object, each variant in its own process. Budget: typed at most 0.5x the CPU "
+        "(that is, 2x faster) and 0.6x the memory of `json`.",
+        yardstick="json",
+        variants=decode.VARIANTS,
+        columns={"microseconds": "CPU per Pod, µs", "kilobytes": "memory per Pod, KB"},
+    ),
+    "get": Table(
+        title="A typed GET of a Pod from a real kube-apiserver",
+        intro="Client CPU per request, TLS, keep-alive, one after the other. Budget: at most 0.5x.",
+        yardstick="kubernetes_asyncio",
+        variants=get.VARIANTS,
+        columns={"microseconds": "CPU per GET, µs"},
+    ),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("names", nargs="*", choices=[*TABLES, []], help="which benchmarks; all if none is named")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each is measured; the median counts")
+    options = parser.parse_args()
+    results: dict[str, Figures] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for name in options.names or TABLES:
+        print(f"{TABLES[name].title} ...", flush=True)
+        results[name] = measure(name, rounds=options.rounds)
+        print(TABLES[name].text(results[name]), flush=True)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    write_page(PAGE, TABLES, results, machine=machine)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

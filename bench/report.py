@@ -1,0 +1,75 @@
+"""Turn figures into tables: for the terminal, and for `docs/benchmarks.md`.
+
+A figure stands beside its ratio to the yardstick measured in the same run; the ratio is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+__all__ = ("Table", "write_page")
+
+Figures = Mapping[str, Mapping[str, float]]
+
+_HEAD = """# Benchmarks
+
+Measured by `make bench`, which rewrites this page. Variants run interleaved in one run, each in a process of its own;
+figures are medians over the rounds. Machines differ and are noisy: trust the ratios (in brackets, to the yardstick of
+the same run), not the absolute figures.
+"""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """How the figures of one benchmark are shown."""
+
+    title: str
+    intro: str
+    yardstick: str
+    variants: Mapping[str, str]
+    columns: Mapping[str, str]
+
+    def rows(self, figures: Figures) -> list[list[str]]:
+        """A row for each variant that was measured."""
+        base = figures.get(self.yardstick, {})
+        rows = [["", *self.columns.values()]]
+        for variant, title in self.variants.items():
+            if variant in figures:
+                rows.append([title, *(_cell(figures[variant], base, column) for column in self.columns)])
+        return rows
+
+    def text(self, figures: Figures) -> str:
+        """The table for a terminal."""
+        rows = self.rows(figures)
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        )
+
+    def markdown(self, figures: Figures) -> str:
+        """The table for a page."""
+        head, *body = ["| " + " | ".join(row) + " |" for row in self.rows(figures)]
+        rule = "| --- |" + " --: |" * len(self.columns)
+        return "\n".join([f"## {self.title}", "", self.intro, "", head, rule, *body, ""])
+
+
+def write_page(path: Path, tables: Mapping[str, Table], results: Mapping[str, Figures], *, machine: str) -> None:
+    """Write the page with every table there are figures for."""
+    parts = [_HEAD, f"Last run: {machine}.\n"]
+    parts += [table.markdown(results[name]) for name, table in tables.items() if name in results]
+    path.write_text("\n".join(parts))
+
+
+def _cell(figures: Mapping[str, float], base: Mapping[str, float], column: str) -> str:
+    value = figures.get(column)
+    if value is None:
+        return "-"
+    text = f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+    yardstick = base.get(column)
+    return f"{text} ({value / yardstick:.2f}x)" if yardstick else text
