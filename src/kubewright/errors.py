@@ -341,8 +341,8 @@ class LeadershipLost(KubewrightError):
 class Terminal(KubewrightError):
     """Raised by a reconciler: this cannot work until somebody changes something; do not try again before.
 
-    Normal for what users get wrong. The message goes to the log and, as a warning, to the object's events; a change of the
-    object runs the reconciler again.
+    Normal for what users get wrong. The message goes to the log and, as a warning, to the object's events; a change
+    of the object runs the reconciler again.
     """
 
 

@@ -1,0 +1,153 @@
+"""CachedClient: reads from the cache, writes to the server, and never sees a state older than its own writes.
+
+What a reconciler gets as `ctx.client`. A kind is read from the cache if it is watched anyway; any other kind is read
+live, so that a single `get` never starts a watch behind your back nor needs more rights than `get`. Every write's
+answer goes to the cache at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar, final
+
+from kubewright.cache.cache import Cache
+
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.client.client import Client, Fields, Labels
+from kubewright.client.lists import ObjectList
+from kubewright.client.routes import Propagation
+from kubewright.errors import NotFound
+
+__all__ = ("CachedClient",)
+
+K = TypeVar("K", bound=KubeObject)
+
+
+@final
+class CachedClient:
+    """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else."""
+
+    def __init__(self, live: Client, cache: Cache, *, namespace: str | None = None) -> None:
+        """`namespace` is where objects are looked for when a call names none."""
+        self.live = live
+        self._cache = cache
+        self.namespace = namespace or live.namespace
+
+    def in_namespace(self, namespace: str) -> CachedClient:
+        """The same client, at home in another namespace."""
+        return CachedClient(self.live, self._cache, namespace=namespace or self.live.namespace)
+
+    async def get(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
+        """One object, yours to change; NotFound if there is none."""
+        key = self._key(kind, name, namespace)
+        if self._cache.watches(kind):
+            return self._cache.reader.get(kind, key)
+        return await self.live.get(kind, key)
+
+    async def find(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
+        """As `get`, with None where there is no such object."""
+        try:
+            return await self.get(kind, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def list(
+        self,
+        kind: type[K],
+        *,
+        namespace: str | None = None,
+        labels: Labels | None = None,
+        fields: Fields | None = None,
+        index: tuple[str, str] | None = None,
+    ) -> ObjectList[K]:
+        """All that match, each yours to change; of every namespace unless one is named.
+
+        `index=("config", "limits")` asks an index of the cache.
+        """
+        if self._cache.watches(kind):
+            return self._cache.reader.list(kind, namespace=namespace, labels=labels, fields=fields, index=index)
+        return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields)
+
+    async def create(self, obj: K, *, dry_run: bool = False) -> K:
+        """A new object; see `Client.create`."""
+        return self._seen(await self.live.create(obj, namespace=self.namespace, dry_run=dry_run), dry_run)
+
+    async def update(self, obj: K, *, subresource: str | None = None, dry_run: bool = False) -> K:
+        """Replace the whole object; see `Client.update`."""
+        answer = await self.live.update(obj, subresource=subresource, namespace=self.namespace, dry_run=dry_run)
+        return self._seen(answer, dry_run)
+
+    async def patch(
+        self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False, dry_run: bool = False
+    ) -> K:
+        """Send what was changed since the object was read; see `Client.patch`."""
+        answer = await self.live.patch(
+            obj, subresource=subresource, optimistic_lock=optimistic_lock, namespace=self.namespace, dry_run=dry_run
+        )
+        return answer if answer is obj else self._seen(answer, dry_run)
+
+    async def patch_by_name(
+        self,
+        kind: type[K],
+        name: str | ObjectKey,
+        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        form: Literal["json", "merge", "strategic"] = "merge",
+        subresource: str | None = None,
+        namespace: str | None = None,
+        dry_run: bool = False,
+    ) -> K:
+        """Send a patch as it is; see `Client.patch_by_name`."""
+        key = self._key(kind, name, namespace)
+        answer = await self.live.patch_by_name(kind, key, patch, form=form, subresource=subresource, dry_run=dry_run)
+        return self._seen(answer, dry_run)
+
+    async def apply(
+        self,
+        obj: K,
+        *,
+        field_manager: str | None = None,
+        force: bool = False,
+        subresource: str | None = None,
+        dry_run: bool = False,
+    ) -> K:
+        """Server-side apply; see `Client.apply`."""
+        answer = await self.live.apply(
+            obj,
+            field_manager=field_manager,
+            force=force,
+            subresource=subresource,
+            namespace=self.namespace,
+            dry_run=dry_run,
+        )
+        return self._seen(answer, dry_run)
+
+    async def delete(
+        self, obj: K, *, propagation: Propagation | None = None, grace_period: int | None = None, dry_run: bool = False
+    ) -> K | None:
+        """Delete this very object; see `Client.delete`. That it is gone already is fine."""
+        try:
+            left = await self.live.delete(
+                obj, propagation=propagation, grace_period=grace_period, namespace=self.namespace, dry_run=dry_run
+            )
+        except NotFound:
+            left = None
+        if dry_run:
+            return left
+        if left is None:
+            self._cache.deleted(type(obj), obj.key, obj.metadata.uid)
+            return None
+        return self._seen(left, dry_run)
+
+    def _seen(self, obj: K, dry_run: bool) -> K:
+        if not dry_run:
+            self._cache.wrote(obj)
+        return obj
+
+    def _key(self, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
+        if not isinstance(name, ObjectKey):
+            name = ObjectKey(namespace or "", name)
+        if name.namespace or not definition_of(kind).namespaced:
+            return name
+        return ObjectKey(namespace or self.namespace, name.name)

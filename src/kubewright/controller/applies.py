@@ -1,0 +1,109 @@
+"""Write a child: check whose it is, apply it, and skip the request when it would change nothing.
+
+The memory of one controller about the children it applied. A no-op apply costs no request: the same document was
+applied before by this process, and everything in it still stands in the cached object. The first apply after a start
+always goes to the server, which alone knows what an earlier version of the operator applied and this one leaves out.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from enum import Enum
+from typing import Any, TypeVar, final
+
+from kubewright.api.codec import encode, to_tree
+from kubewright.api.names import ObjectKey
+from kubewright.api.owners import controller_of
+from kubewright.api.resource import KubeObject
+
+__all__ = ("Applied", "Claim", "claim_on", "stands_in")
+
+K = TypeVar("K", bound=KubeObject)
+
+_REMEMBERED = 100_000
+
+
+class Claim(Enum):
+    """Whose an existing child is, as seen by the one who wants to write it."""
+
+    OURS = "ours"
+    ADOPTABLE = "adoptable"
+    """Nobody manages it, and it carries the labels that say it is meant for us."""
+    EARLIER = "earlier"
+    """It belonged to an object of the same name that is gone; garbage collection will take it."""
+    LEAVING = "leaving"
+    """It is being deleted."""
+    STRANGER = "stranger"
+
+
+def claim_on(child: KubeObject, owner: KubeObject, *, labels: dict[str, str] | None = None) -> Claim:
+    """Whose an existing object is. `labels` are those that mark an object as meant for this owner."""
+    if child.metadata.deletion_timestamp is not None:
+        return Claim.LEAVING
+    reference = controller_of(child)
+    if reference is None:
+        wanted = labels or {}
+        meant = bool(wanted) and all(child.metadata.labels.get(name) == value for name, value in wanted.items())
+        return Claim.ADOPTABLE if meant else Claim.STRANGER
+    if reference.uid == owner.metadata.uid:
+        return Claim.OURS
+    same = reference.kind == owner.kind and reference.name == owner.metadata.name
+    return Claim.EARLIER if same else Claim.STRANGER
+
+
+@final
+class Applied:
+    """What this process has applied, and which version it led to."""
+
+    def __init__(self) -> None:
+        self._memory: OrderedDict[tuple[type[KubeObject], ObjectKey], tuple[int, str, str]] = OrderedDict()
+
+    def is_noop(self, wanted: KubeObject, present: KubeObject | None) -> bool:
+        """Whether applying `wanted` now would change nothing, given the cached object."""
+        known = self._memory.get((type(wanted), wanted.key))
+        if known is None or present is None:
+            return False
+        document, uid, version = known
+        if present.metadata.uid != uid or document != _hash(wanted):
+            return False
+        return present.metadata.resource_version == version or stands_in(to_tree(wanted), to_tree(present))
+
+    def remember(self, wanted: KubeObject, result: KubeObject) -> None:
+        """After a successful apply."""
+        key = (type(wanted), wanted.key)
+        self._memory[key] = (_hash(wanted), result.metadata.uid, result.metadata.resource_version)
+        self._memory.move_to_end(key)
+        if len(self._memory) > _REMEMBERED:
+            self._memory.popitem(last=False)
+
+    def forget(self, kind: type[KubeObject], key: ObjectKey) -> None:
+        """The child is gone."""
+        self._memory.pop((kind, key), None)
+
+
+def stands_in(wanted: Any, present: Any) -> bool:
+    """Whether everything in `wanted` is in `present`; what the server added does not matter.
+
+    Lists must have the same length, item by item, but for objects with a name, which may stand among others (a
+    sidecar that was injected). Unsure means no: then the server is asked.
+    """
+    if isinstance(wanted, dict):
+        return isinstance(present, dict) and all(
+            name in present and stands_in(value, present[name]) for name, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        if not isinstance(present, list):
+            return False
+        if len(wanted) == len(present):
+            return all(stands_in(item, other) for item, other in zip(wanted, present, strict=True))
+        return bool(wanted) and all(
+            isinstance(item, dict)
+            and "name" in item
+            and any(isinstance(other, dict) and stands_in(item, other) for other in present)
+            for item in wanted
+        )
+    return bool(wanted == present) and type(wanted) is type(present)
+
+
+def _hash(obj: KubeObject) -> int:
+    return hash(encode(obj, with_status=False))

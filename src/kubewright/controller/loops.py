@@ -1,0 +1,118 @@
+"""Notice a controller that writes the same object over and over, slow it down, and say which field.
+
+Two shapes of the same mistake: a write that changes nothing (the desired state is written again on every run), and a
+write that is undone and redone (two writers disagree about a field). Both look like a healthy, busy operator from
+outside. Pure: told of each write, answers with a finding; `context` reports it and `worker` waits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Any, final
+
+import msgspec
+
+__all__ = ("Finding", "LoopDetector", "changed_paths")
+
+_WINDOW = 60.0
+_WRITES = 8
+"""So many writes that lead nowhere within the window make a loop; fewer are ordinary conflicts and retries."""
+_REMEMBERED = 4096
+_LONGEST_WAIT = 300.0
+
+
+@final
+class Finding(msgspec.Struct, frozen=True):
+    """An object is being written in a loop."""
+
+    target: str
+    """What is written, for people."""
+    shape: str
+    """`empty`: the writes change nothing; `oscillating`: they are undone by somebody else."""
+    paths: tuple[str, ...]
+    """Which fields go back and forth; none if the writes are empty."""
+    count: int
+    wait: float
+    """How long the key should wait before it runs again."""
+
+    def __str__(self) -> str:
+        if self.shape == "empty":
+            return f"{self.target} was written {self.count} times within a minute without any change"
+        fields = ", ".join(self.paths) or "a field"
+        return f"{self.target} was written {self.count} times within a minute, {fields} going back and forth"
+
+
+class _History:
+    __slots__ = ("contents", "found", "writes")
+
+    def __init__(self) -> None:
+        self.writes: deque[float] = deque()
+        # The last few states by hash: seeing one again is what makes a write a repetition.
+        self.contents: deque[int] = deque(maxlen=6)
+        self.found = 0
+
+
+@final
+class LoopDetector:
+    """Remembers the recent writes of one controller."""
+
+    def __init__(self) -> None:
+        self._histories: OrderedDict[Hashable, _History] = OrderedDict()
+
+    def wrote(
+        self, target: Hashable, title: str, *, before: Any, after: Any, content: int, now: float
+    ) -> Finding | None:
+        """Told after each write: the state before and after (as trees without versions), and a hash of the latter."""
+        history = self._history(target)
+        empty = before is not None and before == after
+        repeated = empty or content in history.contents
+        history.contents.append(content)
+        if not repeated:
+            history.writes.clear()
+            history.found = 0
+            return None
+        while history.writes and now - history.writes[0] > _WINDOW:
+            history.writes.popleft()
+        history.writes.append(now)
+        if len(history.writes) < _WRITES:
+            return None
+        history.found += 1
+        return Finding(
+            target=title,
+            shape="empty" if empty else "oscillating",
+            paths=() if empty or before is None else tuple(changed_paths(before, after))[:5],
+            count=len(history.writes),
+            wait=min(_LONGEST_WAIT, float(2**history.found)),
+        )
+
+    def forget(self, target: Hashable) -> None:
+        """The object is gone."""
+        self._histories.pop(target, None)
+
+    def _history(self, target: Hashable) -> _History:
+        history = self._histories.get(target)
+        if history is None:
+            history = self._histories[target] = _History()
+            if len(self._histories) > _REMEMBERED:
+                self._histories.popitem(last=False)
+        else:
+            self._histories.move_to_end(target)
+        return history
+
+
+def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:
+    """The paths at which two trees differ, such as `spec.replicas`."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        found = []
+        for name in sorted(before.keys() | after.keys()):
+            if before.get(name) != after.get(name):
+                found += changed_paths(before.get(name), after.get(name), f"{path}.{name}" if path else name)
+        return found
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        found = []
+        for place, (old, new) in enumerate(zip(before, after, strict=True)):
+            if old != new:
+                found += changed_paths(old, new, f"{path}[{place}]")
+        return found
+    return [path or "the object"]

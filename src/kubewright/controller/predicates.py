@@ -1,0 +1,113 @@
+"""Which changes matter: small conditions on a change, joined with `&`, `|` and `~`.
+
+    @controller(Cache, when=generation_changed | labels_changed)
+
+A predicate decides what wakes a controller, never what the cache holds. Those about what *changed* let every creation
+and deletion pass. `worth_a_look` is the default for the controller's own kind: an operator's own status write must
+not wake it for ever. Pure; called for each change by `sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.selectors import Selector
+from kubewright.cache.changes import Change
+
+__all__ = (
+    "Predicate",
+    "annotations_changed",
+    "any_change",
+    "any_version",
+    "generation_changed",
+    "labels_changed",
+    "matches_labels",
+    "on",
+    "resource_version_changed",
+    "worth_a_look",
+)
+
+AnyChange = Change[Any]
+
+
+@final
+class Predicate:
+    """A condition on a change."""
+
+    __slots__ = ("_name", "_test")
+
+    def __init__(self, test: Callable[[AnyChange], bool], name: str | None = None) -> None:
+        self._test = test
+        self._name = name or str(getattr(test, "__name__", "predicate"))
+
+    def __call__(self, change: AnyChange) -> bool:
+        return self._test(change)
+
+    def __and__(self, other: Predicate) -> Predicate:
+        return Predicate(lambda change: self(change) and other(change), f"({self._name} & {other._name})")
+
+    def __or__(self, other: Predicate) -> Predicate:
+        return Predicate(lambda change: self(change) or other(change), f"({self._name} | {other._name})")
+
+    def __invert__(self) -> Predicate:
+        return Predicate(lambda change: not self(change), f"~{self._name}")
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+def on(*types: str) -> Predicate:
+    """Only changes of these types: `on("added", "deleted")`."""
+    return Predicate(lambda change: change.type in types, f"on{types}")
+
+
+def matches_labels(selector: str | Selector) -> Predicate:
+    """Only objects whose labels match, before or after the change."""
+    wanted = Selector.parse(selector) if isinstance(selector, str) else selector
+
+    def test(change: AnyChange) -> bool:
+        return any(
+            metadata is not None and wanted.matches(metadata.labels)
+            for metadata in (change.new_metadata, change.old_metadata)
+        )
+
+    return Predicate(test, f"matches_labels({wanted})")
+
+
+def _on_update(differs: Callable[[ObjectMeta, ObjectMeta], bool]) -> Callable[[AnyChange], bool]:
+    def test(change: AnyChange) -> bool:
+        old, new = change.old_metadata, change.new_metadata
+        return old is None or new is None or differs(old, new)
+
+    return test
+
+
+def _look(old: ObjectMeta, new: ObjectMeta) -> bool:
+    return (
+        old.generation != new.generation
+        or old.uid != new.uid
+        or old.deletion_timestamp != new.deletion_timestamp
+        or old.labels != new.labels
+        or old.annotations != new.annotations
+        or old.finalizers != new.finalizers
+        # A kind that does not count generations tells nothing but that something changed.
+        or (new.generation == 0 and old.resource_version != new.resource_version)
+    )
+
+
+any_change = Predicate(lambda change: True, "any_change")
+"""Everything, resyncs included."""
+generation_changed = Predicate(_on_update(lambda old, new: old.generation != new.generation), "generation_changed")
+"""The desired state changed."""
+labels_changed = Predicate(_on_update(lambda old, new: old.labels != new.labels), "labels_changed")
+annotations_changed = Predicate(_on_update(lambda old, new: old.annotations != new.annotations), "annotations_changed")
+resource_version_changed = Predicate(
+    _on_update(lambda old, new: old.resource_version != new.resource_version), "resource_version_changed"
+)
+"""Anything changed: lets status changes through and resyncs not."""
+worth_a_look = Predicate(lambda change: change.resync or _on_update(_look)(change), "worth_a_look")
+"""Spec, metadata or deletion changed, or it is time for a resync. A pure status change is not."""
+any_version = Predicate(lambda change: change.resync or resource_version_changed(change), "any_version")
+"""Anything changed, or it is time for a resync: the default for children and other watched kinds."""

@@ -1,0 +1,43 @@
+"""The contract between the engine and your code: what a reconciler is told, and what it may answer.
+
+    async def reconcile(cache: Cache, ctx: Context) -> Result | None: ...
+
+Level-based: a reconciler is told which object, and why it was woken, but must look at the state of the world rather
+than at the reasons. It may be called at any time, any number of times; called twice with nothing changed it writes
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import msgspec
+
+from kubewright.api.names import ObjectKey
+
+__all__ = ("Cause", "Result")
+
+
+@final
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to happen next; returning None means: nothing until something changes."""
+
+    requeue_after: float | None = None
+    """Run again after so many seconds, even if nothing changes. The back-off after errors starts over."""
+    priority: int | None = None
+    """The priority of that run; as this one if not given."""
+
+
+@final
+class Cause(msgspec.Struct, frozen=True):
+    """One reason why an object is looked at: `ConfigMap shop/web updated`."""
+
+    source: str
+    """The kind that changed, or the name of an external source."""
+    what: str
+    """added, updated, deleted, resync, requeue, retry, ..."""
+    key: ObjectKey | None = None
+    """Which object of that kind."""
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.key} {self.what}" if self.key is not None else f"{self.source} {self.what}"

@@ -1,0 +1,147 @@
+"""A transport that fails on command: no network, chosen answers, streams cut in the middle.
+
+    faults = FaultyTransport(transport)
+    faults.offline = True                        # as if the cable were pulled
+    faults.answer = lambda request: status(429, retry_after=1) if request.method == "GET" else None
+    faults.cut_streams()                         # every open watch breaks now
+
+It wraps a real transport, so everything that is not made to fail goes to a real server. For tests of operators and of
+this framework; nothing in here sleeps or draws random numbers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import final
+
+from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.errors import ConnectFailed, TransportError
+
+__all__ = ("FaultyTransport", "status")
+
+
+def status(code: int, *, reason: str = "", message: str = "injected", retry_after: int | None = None) -> HttpResponse:
+    """An error answer as an API server would give it."""
+    headers = {"content-type": "application/json"}
+    if retry_after is not None:
+        headers["retry-after"] = str(retry_after)
+    body = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": code,
+        "reason": reason,
+        "message": message,
+    }
+    return HttpResponse(status=code, headers=headers, body=json.dumps(body).encode())
+
+
+@final
+class FaultyTransport:
+    """Fails as it is told, else does what the transport inside does."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.offline = False
+        """True: nothing gets through, open streams break."""
+        self.answer: Callable[[HttpRequest], HttpResponse | None] | None = None
+        """Asked before each request; what it returns is the answer, None lets the request pass."""
+        self.requests: list[HttpRequest] = []
+        """Everything that was let through, oldest first."""
+        self._streams: set[asyncio.Event] = set()
+
+    def cut_streams(self) -> int:
+        """Break every open stream now; how many there were."""
+        for cut in self._streams:
+            cut.set()
+        return len(self._streams)
+
+    def go_offline(self) -> None:
+        """Pull the cable: streams break, and every request fails until `offline` is False again."""
+        self.offline = True
+        self.cut_streams()
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        answer = self._fault(request)
+        if answer is not None:
+            return answer
+        self.requests.append(request)
+        return await self._transport.send(request)
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
+        answer = self._fault(request)
+        if answer is not None:
+            yield _Answered(answer)
+            return
+        self.requests.append(request)
+        cut = asyncio.Event()
+        async with self._transport.stream(request) as stream:
+            self._streams.add(cut)
+            try:
+                yield _Cuttable(stream, cut)
+            finally:
+                self._streams.discard(cut)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def _fault(self, request: HttpRequest) -> HttpResponse | None:
+        if self.offline:
+            raise ConnectFailed(f"{request}: the network is down (injected)")
+        return self.answer(request) if self.answer is not None else None
+
+
+@final
+class _Answered:
+    """A stream whose answer was chosen by the test."""
+
+    def __init__(self, response: HttpResponse) -> None:
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._body = response.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._body
+
+    async def read(self) -> bytes:
+        return self._body
+
+
+@final
+class _Cuttable:
+    """A stream that breaks when its event is set."""
+
+    def __init__(self, stream: HttpStream, cut: asyncio.Event) -> None:
+        self._stream = stream
+        self._cut = cut
+        self.status: int = stream.status
+        self.headers: Mapping[str, str] = stream.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        chunks = aiter(self._stream.chunks())
+        cut = asyncio.ensure_future(self._cut.wait())
+        try:
+            while True:
+                arriving = asyncio.ensure_future(anext(chunks))
+                try:
+                    await asyncio.wait({arriving, cut}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not arriving.done():
+                        arriving.cancel()
+                        # Left running, it would still hold the stream when the caller closes it.
+                        await asyncio.gather(arriving, return_exceptions=True)
+                if self._cut.is_set():
+                    raise TransportError("the connection was cut (injected)")
+                try:
+                    yield arriving.result()
+                except StopAsyncIteration:
+                    return
+        finally:
+            cut.cancel()
+
+    async def read(self) -> bytes:
+        return await self._stream.read()

@@ -1,0 +1,363 @@
+"""Controllers on a server: from a change to a reconcile and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kubewright import Client, ObjectKey, find_condition
+from kubewright.cache.cache import Cache
+from kubewright.cache.scope import Scope
+from kubewright.controller.context import Context
+from kubewright.controller.controller import Controller, Run
+from kubewright.controller.declaration import Declaration, controller
+from kubewright.controller.reconcile import Result
+from kubewright.errors import Terminal
+from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing.faults import FaultyTransport
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Engine:
+    """A controller, and a way to wait for its runs."""
+
+    def __init__(self, declaration: Declaration[Any], client: Client, cache: Cache) -> None:
+        self.controller = Controller(declaration, client=client, cache=cache, observer=self)
+        self._ended = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def runs(self) -> list[Run]:
+        return list(self.controller.recent)
+
+    def on_start(self) -> None: ...
+
+    def on_end(self, result: str, seconds: float) -> None:
+        task = asyncio.create_task(self._notify())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _notify(self) -> None:
+        async with self._ended:
+            self._ended.notify_all()
+
+    async def reach(self, holds: Callable[[list[Run]], bool]) -> list[Run]:
+        """The runs so far, once they satisfy a condition."""
+        async with asyncio.timeout(20), self._ended:
+            await self._ended.wait_for(lambda: holds(self.runs))
+            return self.runs
+
+
+@asynccontextmanager
+async def running(client: Client, namespace: str, *declarations: Declaration[Any]) -> AsyncIterator[list[Engine]]:
+    """The controllers at work in one namespace, with a cache of their own."""
+    cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
+    engines = [Engine(declaration, client, cache) for declaration in declarations]
+    controllers = [engine.controller for engine in engines]
+    tasks = [asyncio.create_task(cache.run()), *(asyncio.create_task(item.run()) for item in controllers)]
+    try:
+        async with asyncio.timeout(30):
+            for item in controllers:
+                await item.ready.wait()
+        yield engines
+    finally:
+        for task in reversed(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(
+    client: Client, kind: type[Any], key: ObjectKey, holds: Callable[[Any], bool], *, seconds: float = 20
+) -> Any:
+    """The object once it satisfies a condition, seen through a watch."""
+    async with asyncio.timeout(seconds):
+        async with client.watch(
+            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True
+        ) as events:
+            async for event in events:
+                if event.type != "DELETED" and holds(event.object):
+                    return event.object
+    raise AssertionError("the watch ended")
+
+
+async def gone(client: Client, kind: type[Any], key: ObjectKey) -> None:
+    """Returns when there is no such object any more."""
+    async with asyncio.timeout(20):
+        async with client.watch(
+            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True, bookmarks=True
+        ) as events:
+            present = False
+            async for event in events:
+                if hasattr(event, "initial_events_end"):
+                    if event.initial_events_end and not present:
+                        return
+                    continue
+                present = event.type != "DELETED"
+                if not present:
+                    return
+
+
+def config_map_controller(widget: Any, **options: Any) -> tuple[Declaration[Any], list[str]]:
+    """For each widget one ConfigMap with its size; and the names of the runs, in order."""
+    runs: list[str] = []
+
+    @controller(widget, owns=[ConfigMap], **options)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        runs.append(obj.metadata.name)
+        child = await ctx.apply(ConfigMap.named(obj.metadata.name, data={"size": str(obj.spec.size)}))
+        obj.status.ready = obj.spec.size if child.data else 0
+        ctx.condition("Ready", True, reason="Applied")
+
+    return reconcile, runs
+
+
+def settled(obj: Any) -> bool:
+    return bool(obj.status.observed_generation == obj.metadata.generation)
+
+
+async def test_a_change_becomes_a_child_and_a_status(client: Client, namespace: str, widget: Any) -> None:
+    declaration, _ = config_map_controller(widget)
+    async with running(client, namespace, declaration):
+        created = await client.create(widget.named("w", namespace))
+
+        ready = await until(client, widget, created.key, settled)
+
+        child = await client.get(ConfigMap, created.key)
+        assert child.data == {"size": "1"}
+        assert child.metadata.owner_references[0].uid == created.metadata.uid
+        assert child.metadata.owner_references[0].controller
+        condition = find_condition(ready.status.conditions, "Ready")
+        assert condition is not None
+        assert (condition.status, condition.reason, ready.status.ready) == ("True", "Applied", 1)
+
+
+async def test_what_was_there_before_the_start_is_reconciled(client: Client, namespace: str, widget: Any) -> None:
+    created = await client.create(widget.named("w", namespace))
+    declaration, _ = config_map_controller(widget)
+
+    async with running(client, namespace, declaration):
+        await until(client, widget, created.key, settled)
+
+
+async def test_own_writes_do_not_wake_the_controller(client: Client, namespace: str, widget: Any) -> None:
+    declaration, runs = config_map_controller(widget)
+    async with running(client, namespace, declaration) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        # A later object is done: whatever the earlier writes would have caused came before it in the queue.
+        for name in ("x", "y"):
+            await client.create(widget.named(name, namespace))
+            await until(client, widget, ObjectKey(namespace, name), settled)
+
+        assert runs.count("w") == 1
+        assert len(engine.controller.queue) == 0
+
+
+async def test_deleted_child_comes_back(client: Client, namespace: str, widget: Any) -> None:
+    declaration, _ = config_map_controller(widget)
+    async with running(client, namespace, declaration):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        first = await client.get(ConfigMap, created.key)
+
+        await client.delete(first)
+
+        await until(client, ConfigMap, created.key, lambda obj: obj.metadata.uid != first.metadata.uid)
+
+
+async def test_drift_of_a_child_is_repaired(client: Client, namespace: str, widget: Any) -> None:
+    declaration, _ = config_map_controller(widget)
+    async with running(client, namespace, declaration):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+
+        await client.patch_by_name(ConfigMap, created.key, {"data": {"size": "wrong", "theirs": "kept"}})
+
+        repaired = await until(client, ConfigMap, created.key, lambda obj: (obj.data or {}).get("size") == "1")
+        assert repaired.data == {"size": "1", "theirs": "kept"}
+
+
+async def test_reconciling_again_with_nothing_changed_writes_nothing(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    faults = FaultyTransport(client.transport)
+    counting = Client(faults, field_manager="test")
+    declaration, _ = config_map_controller(widget)
+    async with running(counting, namespace, declaration) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        before = sum(request.method != "GET" for request in faults.requests)
+
+        for _ in range(10):
+            done = len(engine.runs)
+            engine.controller.queue.add(created.key)
+            await engine.reach(lambda ended, done=done: len(ended) > done)  # type: ignore[misc]  # binds the number
+
+        assert sum(request.method != "GET" for request in faults.requests) == before
+
+
+async def test_child_of_a_stranger_is_left_alone(client: Client, namespace: str, widget: Any) -> None:
+    await client.create(ConfigMap.named("w", namespace, data={"mine": "yes"}))
+    declaration, _ = config_map_controller(widget)
+    async with running(client, namespace, declaration) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        runs = await engine.reach(bool)
+
+    assert "is not managed by Widget" in (runs[-1].error or "")
+    assert (await client.get(ConfigMap, created.key)).data == {"mine": "yes"}
+
+
+async def test_finalizer_is_there_before_the_first_run_and_gone_after_the_clean_up(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    cleaned: list[str] = []
+    seen: list[list[str]] = []
+
+    class Keeper:
+        async def reconcile(self, obj: Any, ctx: Context) -> None:
+            seen.append((await client.get(widget, obj.key)).metadata.finalizers)
+
+        async def finalize(self, obj: Any, ctx: Context) -> None:
+            cleaned.append(obj.metadata.name)
+            if len(cleaned) == 1:
+                raise ValueError("the first try fails")
+
+    async with running(client, namespace, controller(widget, name="keeper")(Keeper)):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        await client.delete(created)
+        await gone(client, widget, created.key)
+
+    assert seen[0] == ["contract.example.io/keeper"]
+    assert cleaned == ["w", "w"]
+
+
+async def test_one_failing_object_does_not_hold_up_the_others(client: Client, namespace: str, widget: Any) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "bad":
+            raise RuntimeError("always")
+
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("bad", namespace))
+        good = await client.create(widget.named("good", namespace))
+        await until(client, widget, good.key, settled)
+        runs = await engine.reach(lambda ended: sum(run.key.name == "bad" for run in ended) >= 3)
+
+    assert [run.result for run in runs if run.key.name == "good"] == ["success"]
+    assert {run.error for run in runs if run.key.name == "bad"} == {"always"}
+
+
+async def test_terminal_error_is_not_tried_again_until_something_changes(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    attempts: list[int] = []
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        attempts.append(obj.spec.size)
+        ctx.condition("Ready", False, reason="Wrong")
+        if obj.spec.size < 5:
+            raise Terminal("the size must be at least 5")
+
+    async with running(client, namespace, reconcile) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        told = await until(client, widget, created.key, lambda obj: bool(obj.status.conditions))
+        assert told.status.observed_generation is None
+        await client.patch_by_name(widget, created.key, {"spec": {"size": 5}})
+        await until(client, widget, created.key, settled)
+
+    assert attempts == [1, 5]
+    assert [run.result for run in engine.runs] == ["terminal", "success"]
+
+
+async def test_planned_requeue_and_time_limit(client: Client, namespace: str, widget: Any) -> None:
+    runs: list[str] = []
+
+    @controller(widget, timeout=0.05)
+    async def reconcile(obj: Any, ctx: Context) -> Result | None:
+        runs.append(", ".join(str(cause) for cause in ctx.causes))
+        if len(runs) == 1:
+            return Result(requeue_after=0.01)
+        if len(runs) == 2:
+            await asyncio.Event().wait()
+        return None
+
+    async with running(client, namespace, reconcile) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        ended = await engine.reach(lambda ended: len(ended) == 3)
+
+    assert [run.result for run in ended] == ["requeue_after", "error", "success"]
+    assert runs[0] == f"Widget {created.key} added"
+    assert runs[1].endswith("requeue")
+    assert runs[2].endswith("retry")
+
+
+async def test_plain_functions_run_in_threads_and_can_wait(client: Client, namespace: str, widget: Any) -> None:
+    @controller(widget, owns=[ConfigMap])
+    def reconcile(obj: Any, ctx: Context) -> None:
+        child = ctx.wait(ctx.apply(ConfigMap.named(obj.metadata.name, data={"k": "v"})))
+        obj.status.ready = len(child.data or {})
+
+    async with running(client, namespace, reconcile):
+        created = await client.create(widget.named("w", namespace))
+        done = await until(client, widget, created.key, settled)
+
+    assert done.status.ready == 1
+
+
+async def test_children_with_generated_names_are_not_created_twice(client: Client, namespace: str, widget: Any) -> None:
+    """What a run creates is in the cache for the next run, however late the watch is."""
+
+    @controller(widget, owns=[ConfigMap])
+    async def reconcile(obj: Any, ctx: Context) -> Result | None:
+        children = [
+            child
+            for child in await ctx.client.list(ConfigMap, namespace=obj.metadata.namespace)
+            if any(owner.uid == obj.metadata.uid for owner in child.metadata.owner_references)
+        ]
+        if len(children) < 20:
+            child = ConfigMap()
+            child.metadata.generate_name = "part-"
+            await ctx.create(child)
+            return Result(requeue_after=0)
+        obj.status.ready = len(children)
+        return None
+
+    async with running(client, namespace, reconcile):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, lambda obj: obj.status.ready >= 20)
+        children = await client.list(ConfigMap, namespace=namespace)
+
+    assert sum(child.metadata.name.startswith("part-") for child in children) == 20
+
+
+async def test_stopping_lets_the_present_run_finish(client: Client, namespace: str, widget: Any) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+    finished: list[str] = []
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        entered.set()
+        await leave.wait()
+        finished.append(obj.metadata.name)
+
+    async with asyncio.TaskGroup() as group:
+        cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
+        caching = group.create_task(cache.run())
+        engine = Controller(reconcile, client=client, cache=cache)
+        task = group.create_task(engine.run())
+        await client.create(widget.named("w", namespace))
+        await entered.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        leave.set()
+        await asyncio.wait({task})
+        caching.cancel()
+
+    assert finished == ["w"]
