@@ -51,11 +51,11 @@ def sentinel() -> Widget:
 
 
 def heavy_widget(number: int) -> Widget:
-    """A paused Widget of about 2.5 KB, as the server sends it, with lists and maps as real ones have."""
+    """A paused Widget, about 2.5 KB as stored and without managed fields, with lists and maps as real ones have."""
     widget = Widget.named(
         f"heavy-{number:06}",
         NAMESPACE,
-        spec=WidgetSpec(size=number, paused=True, parts=[_part(number, place) for place in range(6)]),
+        spec=WidgetSpec(size=number, paused=True, parts=[_part(number, place) for place in range(7)]),
     )
     widget.metadata.labels = {"app.kubernetes.io/name": f"app-{number % 97}", "team": f"team-{number % 20}"}
     widget.metadata.annotations = {"checksum/config": f"{number:064x}"}

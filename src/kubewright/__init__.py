@@ -30,12 +30,21 @@ from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.api.times import Duration, MicroTime
 
 if TYPE_CHECKING:
+    from kubewright._base.loop import run
+    from kubewright.cache.scope import Scope
     from kubewright.client.client import Client
     from kubewright.client.config import Config
     from kubewright.client.connect import connect
     from kubewright.client.lists import ObjectList
     from kubewright.client.watch import Bookmark, WatchEvent
     from kubewright.cluster import Cluster
+    from kubewright.controllers.context import Context
+    from kubewright.controllers.declaration import Owned, Watch, controller
+    from kubewright.controllers.mapping import for_each
+    from kubewright.controllers.reconcile import Result
+    from kubewright.errors import RetryAfter, Terminal
+    from kubewright.manager.manager import Manager
+    from kubewright.manager.options import ManagerOptions
 
 __all__ = (
     "UNSET",
@@ -45,6 +54,7 @@ __all__ = (
     "Column",
     "Condition",
     "Config",
+    "Context",
     "Duration",
     "Dynamic",
     "DynamicObject",
@@ -55,29 +65,40 @@ __all__ = (
     "GroupVersionResource",
     "IntOrString",
     "KubeObject",
+    "Manager",
+    "ManagerOptions",
     "MicroTime",
     "Model",
     "ObjectKey",
     "ObjectList",
     "ObjectMeta",
+    "Owned",
     "OwnerReference",
     "Quantity",
     "Resource",
+    "Result",
+    "RetryAfter",
     "Rule",
     "Scheme",
+    "Scope",
     "Selector",
     "Spec",
     "Status",
+    "Terminal",
     "Unset",
+    "Watch",
     "WatchEvent",
     "__version__",
     "connect",
+    "controller",
     "controller_of",
     "copy_of",
     "definition_of",
     "field",
     "find_condition",
+    "for_each",
     "metadata_of",
+    "run",
     "set_condition",
     "set_controller",
     "set_owner",
@@ -88,9 +109,21 @@ _LATER = {
     "Client": "kubewright.client.client",
     "Cluster": "kubewright.cluster",
     "Config": "kubewright.client.config",
+    "Context": "kubewright.controllers.context",
+    "Manager": "kubewright.manager.manager",
+    "ManagerOptions": "kubewright.manager.options",
     "ObjectList": "kubewright.client.lists",
+    "Owned": "kubewright.controllers.declaration",
+    "Result": "kubewright.controllers.reconcile",
+    "RetryAfter": "kubewright.errors",
+    "Scope": "kubewright.cache.scope",
+    "Terminal": "kubewright.errors",
+    "Watch": "kubewright.controllers.declaration",
     "WatchEvent": "kubewright.client.watch",
     "connect": "kubewright.client.connect",
+    "controller": "kubewright.controllers.declaration",
+    "for_each": "kubewright.controllers.mapping",
+    "run": "kubewright._base.loop",
 }
 
 

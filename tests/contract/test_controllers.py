@@ -12,10 +12,10 @@ import pytest
 from kubewright import Client, ObjectKey, find_condition
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
-from kubewright.controller.context import Context
-from kubewright.controller.controller import Controller, Run
-from kubewright.controller.declaration import Declaration, controller
-from kubewright.controller.reconcile import Result
+from kubewright.controllers.context import Context
+from kubewright.controllers.controller import Controller, Run
+from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.reconcile import Result
 from kubewright.errors import Terminal
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.faults import FaultyTransport

@@ -12,7 +12,7 @@ SOURCES = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0
 IMPORT = re.compile(r"^\s*(?:from|import) ([a-z_]+)", re.MULTILINE)
 
 OWNERS = {
-    "aiohttp": {"client/aiohttp_transport.py"},
+    "aiohttp": {"client/aiohttp_transport.py", "manager/servers.py"},
     "yaml": {"_base/yaml.py"},
     "cryptography": {"cluster/certificates.py"},
     "uvloop": {"_base/loop.py"},

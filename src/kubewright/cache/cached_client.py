@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, final
 
-from kubewright.cache.cache import Cache
-
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.cache import Cache
 from kubewright.client.client import Client, Fields, Labels
 from kubewright.client.lists import ObjectList
 from kubewright.client.routes import Propagation

@@ -1,7 +1,8 @@
 """A list answer: its items, and the version of the server's state it shows.
 
 Each item is decoded from its own bytes and remembers them, so a listed object can be changed and patched like one that
-was read alone, and holding one item does not keep a whole page in memory.
+was read alone, and holding one item does not keep a whole page in memory. `split_list` stops before decoding the items,
+for a reader that decodes in its own way.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kubewright.api.metadata import ListMeta
 from kubewright.api.resource import KubeObject
 from kubewright.errors import DecodeError
 
-__all__ = ("ObjectList", "decode_list")
+__all__ = ("ObjectList", "decode_list", "split_list")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -56,10 +57,16 @@ class _Frame(msgspec.Struct, gc=False):
 _FRAMES = msgspec.json.Decoder(_Frame)
 
 
-def decode_list(kind: type[K], data: bytes) -> ObjectList[K]:
-    """The items of a list answer. An item that does not fit its class is a DecodeError that names it."""
+def split_list(kind: type[KubeObject], data: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
+    """The metadata and the undecoded items of a list answer. Each item keeps the whole answer alive until copied."""
     try:
         frame = _FRAMES.decode(data)
     except msgspec.DecodeError as exc:
         raise DecodeError(f"the list of {kind.__name__} cannot be read: {exc}") from exc
-    return ObjectList([read(kind, bytes(item)) for item in frame.items or ()], frame.metadata)
+    return frame.metadata, frame.items or []
+
+
+def decode_list(kind: type[K], data: bytes) -> ObjectList[K]:
+    """The items of a list answer. An item that does not fit its class is a DecodeError that names it."""
+    metadata, items = split_list(kind, data)
+    return ObjectList([read(kind, bytes(item)) for item in items], metadata)

@@ -6,13 +6,14 @@
 
 One connection, one pass. It does not reconnect: it ends when the server closes it, raises `Expired` when the version to
 start from is gone, and `TransportError` or `RequestTimeout` when the connection breaks or stays silent too long.
-`cache.reflector` is what resumes and relists. Reading slowly slows the server down; nothing is buffered without bound.
+`cache.reflector` is what resumes and relists; it takes the lines undecoded (`Watch.raw`). Reading slowly slows the
+server down; nothing is buffered without bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Generic, Literal, TypeVar, cast, final
 
@@ -25,9 +26,9 @@ from kubewright.api.status import ApiStatus
 from kubewright.client.answers import check_stream, error_from
 from kubewright.client.lines import LineSplitter
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.errors import DecodeError
+from kubewright.errors import ApiError, DecodeError
 
-__all__ = ("Bookmark", "Watch", "WatchEvent", "WatchEventType")
+__all__ = ("Bookmark", "RawEvents", "Watch", "WatchEvent", "WatchEventType")
 
 K = TypeVar("K", bound=KubeObject)
 E = TypeVar("E")
@@ -68,6 +69,35 @@ _BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
 
 
 @final
+class RawEvents:
+    """An open watch as the server writes it: JSON documents, one to a line."""
+
+    def __init__(self, stream: HttpStream, request: HttpRequest) -> None:
+        self._stream = stream
+        self._request = request
+
+    async def batches(self) -> AsyncGenerator[list[bytes], None]:  # hot
+        """The lines as they arrive, those of one chunk together; an empty batch shows that the connection lives."""
+        splitter = LineSplitter()
+        async for chunk in self._stream.chunks():
+            yield [line for line in splitter.feed(chunk) if line]
+        if splitter.rest.strip():
+            raise _cut_short(self._request)
+
+    def error_from(self, status: bytes) -> ApiError:
+        """The error that the object of an ERROR event stands for."""
+        return _error_in(status, self._request)
+
+
+def _error_in(status: bytes, request: HttpRequest) -> ApiError:
+    return error_from(HttpResponse(status=decode(ApiStatus, status).code, headers={}, body=status), request)
+
+
+def _cut_short(request: HttpRequest) -> DecodeError:
+    return DecodeError(f"{request}: the watch ended in the middle of an event")
+
+
+@final
 class Watch(Generic[K, E]):
     """A watch to be opened; made by `Client.watch`, entered with `async with`, iterated once."""
 
@@ -100,6 +130,14 @@ class Watch(Generic[K, E]):
     ) -> None:
         await self._exit.__aexit__(kind, error, trace)
 
+    @asynccontextmanager
+    async def raw(self) -> AsyncIterator[RawEvents]:
+        """The same watch, its lines undecoded and several at a time; for a reader that decodes in its own way."""
+        request = await self._make_request()
+        async with self._transport.stream(request) as stream:
+            await check_stream(stream, request)
+            yield RawEvents(stream, request)
+
     async def _events(self, stream: HttpStream, request: HttpRequest) -> AsyncIterator[WatchEvent[K] | Bookmark]:
         splitter = LineSplitter()
         async for chunk in stream.chunks():
@@ -108,7 +146,7 @@ class Watch(Generic[K, E]):
                 if event is not None:
                     yield event
         if splitter.rest.strip():
-            raise DecodeError(f"{request}: the watch ended in the middle of an event")
+            raise _cut_short(request)
 
     def _event(self, line: bytes, request: HttpRequest) -> WatchEvent[K] | Bookmark | None:  # hot
         try:
@@ -118,15 +156,14 @@ class Watch(Generic[K, E]):
             if frame.type != "ERROR":
                 # A copy of the object's bytes: the view in the frame would keep the whole line, and it is remembered.
                 return WatchEvent(cast("WatchEventType", frame.type), read(self._kind, bytes(frame.object)))
-            body = bytes(frame.object)
-            code = decode(ApiStatus, body).code
+            error = _error_in(bytes(frame.object), request)
         except msgspec.DecodeError as exc:
             self._malformed(line, DecodeError(f"{request}: an event is not readable: {exc}"))
             return None
         except DecodeError as exc:
             self._malformed(line, exc)
             return None
-        raise error_from(HttpResponse(status=code, headers={}, body=body), request)
+        raise error
 
     def _bookmark(self, data: msgspec.Raw) -> Bookmark | None:
         if not self._bookmarks:

@@ -1,0 +1,157 @@
+"""Prepare the operators of the benchmark and say how each is started.
+
+The Go one is compiled and kopf is installed into Kubewright's cache folder, once for each state of their sources;
+neither touches the repository or the environment of the benchmark. An operator that cannot be had here (no `go`, no
+package index) is a ClusterError; the benchmarks go on without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import final
+
+from kubewright.cluster.binaries import cache_folder
+from kubewright.cluster.commands import run
+from kubewright.cluster.locks import FileLock
+from kubewright.errors import ClusterError, ConfigError
+
+__all__ = ("NAMES", "YARDSTICK", "Peer", "prepare")
+
+YARDSTICK = "go"
+"""What ratios are taken against: controller-runtime set up so that it writes nothing twice, as the others do not.
+
+`go-default` is the same program without the experimental option that this takes.
+"""
+
+_ROOT = Path(__file__).resolve().parents[2]
+_GO_MODULE = Path(__file__).parent / "controller_runtime"
+_KOPF = "kopf[uvloop]==1.45.2"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """One operator, ready to be started."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def arguments(self, kubeconfig: Path) -> list[str]:
+        """The command line."""
+        return [*self.command, f"--kubeconfig={kubeconfig}"]
+
+
+def prepare(names: Iterable[str], *, say: Callable[[str], None]) -> list[Peer]:
+    """The operators of these names, compiled or installed where need be; those that cannot be had are left out."""
+    peers = []
+    for name in names:
+        if name not in _PREPARED_BY:
+            raise ConfigError(f"There is no operator {name!r}; choose from {', '.join(NAMES)}.")
+        try:
+            peers.append(_PREPARED_BY[name](say))
+        except ClusterError as error:
+            say(f"without {name}: {error}")
+    return peers
+
+
+def _floor(_say: Callable[[str], None]) -> Peer:
+    return _python_peer("floor", "bench.peers.floor")
+
+
+def _kubewright(_say: Callable[[str], None]) -> Peer:
+    return _python_peer("kubewright", "bench.peers.kubewright_operator")
+
+
+def _python_peer(name: str, module: str) -> Peer:
+    environment = {"PYTHONPATH": f"{_ROOT}{os.pathsep}{_ROOT / 'src'}"}
+    return Peer(name=name, command=(sys.executable, "-m", module), environment=environment)
+
+
+def _go(say: Callable[[str], None]) -> Peer:
+    return Peer(name="go", command=(str(_go_binary(say)), "--read-your-writes"))
+
+
+def _go_default(say: Callable[[str], None]) -> Peer:
+    return Peer(name="go-default", command=(str(_go_binary(say)),))
+
+
+def _go_binary(say: Callable[[str], None]) -> Path:
+    sources = sorted(path for path in _GO_MODULE.iterdir() if path.suffix in (".go", ".mod", ".sum"))
+    binary = _cached(f"controller-runtime-{_digest(path.read_bytes() for path in sources)}")
+    if not binary.exists():
+        go = shutil.which("go")
+        if go is None:
+            raise ClusterError("The operator on controller-runtime needs Go; install it and put `go` on the PATH.")
+        say("compiling the operator on controller-runtime")
+        with _installing(binary) as target:
+            environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+            _call([go, "build", "-buildvcs=false", "-trimpath", "-o", str(target), "."], environment)
+    return binary
+
+
+def _kopf(say: Callable[[str], None]) -> Peer:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    packages = _cached(f"kopf-{_digest([_KOPF.encode(), version.encode()])}")
+    if not packages.exists():
+        say(f"installing {_KOPF}")
+        with _installing(packages) as target:
+            _call([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target), _KOPF], os.environ)
+    # Without site packages (-S): nothing but kopf's own requirements is importable.
+    return Peer(
+        name="kopf",
+        command=(sys.executable, "-S", "-m", "bench.peers.kopf_operator"),
+        environment={"PYTHONPATH": f"{packages}{os.pathsep}{_ROOT}"},
+    )
+
+
+_PREPARED_BY: Mapping[str, Callable[[Callable[[str], None]], Peer]] = {
+    "floor": _floor,
+    "kubewright": _kubewright,
+    "go": _go,
+    "go-default": _go_default,
+    "kopf": _kopf,
+}
+NAMES = tuple(_PREPARED_BY)
+
+
+def _cached(name: str) -> Path:
+    return cache_folder() / "bench" / name
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(hashlib.sha256(part).digest())
+    return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _installing(path: Path) -> Iterator[Path]:
+    """A path to prepare something at; on success it moves into its place, whole or not at all."""
+    with (
+        FileLock(path.with_name(f"{path.name}.lock")).wait(),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder,
+    ):
+        prepared = Path(folder) / path.name
+        yield prepared
+        if not path.exists():
+            prepared.replace(path)
+
+
+def _call(command: Sequence[str], environment: Mapping[str, str]) -> None:
+    try:
+        done = run(command, folder=_GO_MODULE, environment=environment)
+    except OSError as error:
+        raise ClusterError(f"{command[0]} cannot be started: {error}.") from error
+    if done.code != 0:
+        tail = " | ".join(done.stderr.strip().splitlines()[-3:])
+        raise ClusterError(f"`{Path(command[0]).name} {command[1]}` ended with code {done.code}: {tail}.")

@@ -1,0 +1,245 @@
+"""Context: everything a reconciler may do, in one obvious call each.
+
+    deployment = await ctx.apply(desired_deployment(cache))     # owner and field manager set; a no-op costs nothing
+    ctx.condition("Ready", deployment.status.ready_replicas == cache.spec.size)
+    ctx.event("Scaled", f"now {cache.spec.size}")
+
+One context per run, for one object. The status is written by `worker` after the reconciler returns, once, if it
+changed; nothing else of the object is written unless `patch` is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Coroutine
+from typing import Any, Literal, TypeVar, final
+
+from kubewright._base.clock import Clock
+from kubewright._base.logs import Logger
+from kubewright.api.codec import encode, to_tree
+from kubewright.api.conditions import Condition, ConditionStatus, set_condition
+from kubewright.api.names import ObjectKey
+from kubewright.api.owners import set_controller
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.cached_client import CachedClient
+from kubewright.client.routes import Propagation
+from kubewright.controllers.applies import Applied, Claim, claim_on
+from kubewright.controllers.loops import Finding, LoopDetector
+from kubewright.controllers.reconcile import Cause
+from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent
+from kubewright.errors import ConfigError, NotOwned, RetryAfter
+
+__all__ = ("Context",)
+
+K = TypeVar("K", bound=KubeObject)
+T = TypeVar("T")
+
+
+@final
+class Context:
+    """What a reconciler works with."""
+
+    def __init__(
+        self,
+        obj: KubeObject,
+        *,
+        client: CachedClient,
+        field_manager: str,
+        log: Logger,
+        causes: tuple[Cause, ...],
+        run_id: str,
+        recorder: Recorder | None,
+        applied: Applied,
+        written: Written,
+        loops: LoopDetector,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.client = client
+        """Cached reads, live writes; at home in the object's namespace."""
+        self.log = log
+        """Knows controller, kind, namespace, name and run id."""
+        self.causes = causes
+        """Why this run happens."""
+        self.run_id = run_id
+        self.findings: list[Finding] = []
+        """Loops noticed in this run; the worker slows the object down for them."""
+        self.writes: list[str] = []
+        """What was written, for people: `apply ConfigMap shop/web`."""
+        self._object = obj
+        self._manager = field_manager
+        self._recorder = recorder
+        self._applied = applied
+        self._written = written
+        self._loops = loops
+        self._clock = clock
+        self._loop = loop
+
+    # --- children ---
+
+    async def apply(
+        self,
+        child: K,
+        *,
+        owned: bool = True,
+        force: bool = True,
+        adopt: dict[str, str] | None = None,
+    ) -> K:
+        """Server-side apply a child of the object; returns it as it is on the server.
+
+        It gets the object as its managing owner (unless `owned=False`) and the controller's field manager. A child that
+        exists and is not ours is left alone: `NotOwned`. One without an owner is taken over if it carries
+        all the labels in `adopt`. Nothing is sent if the same was applied before and still stands.
+        """
+        if definition_of(type(child)).namespaced and not child.metadata.namespace:
+            child.metadata.namespace = self._object.metadata.namespace
+        if owned:
+            set_controller(self._object, child)
+        present = await self.client.find(type(child), child.key)
+        if present is not None and owned:
+            self._check_claim(present, adopt)
+        if self._applied.is_noop(child, present):
+            assert present is not None
+            return present
+        with self._written.writing(self._object.key, type(child), child.key) as writing:
+            result = await self.client.apply(child, field_manager=self._manager, force=force)
+            if is_what_was_sent(present, child, result, manager=self._manager):
+                writing.version = result.metadata.resource_version
+        self._applied.remember(child, result)
+        self._wrote("apply", result, before=present)
+        return result
+
+    async def create(self, child: K, *, owned: bool = True) -> K:
+        """Create a child, such as one with a generated name; later reads of this process see it at once."""
+        if definition_of(type(child)).namespaced and not child.metadata.namespace:
+            child.metadata.namespace = self._object.metadata.namespace
+        if owned:
+            set_controller(self._object, child)
+        result = await self.client.create(child)
+        self.writes.append(f"create {result.kind} {result.key}")
+        return result
+
+    async def patch(self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False) -> K:
+        """Send what was changed in an object since it was read, as the smallest patch; nothing if nothing was."""
+        present = await self.client.find(type(obj), obj.key)
+        with self._written.writing(self._object.key, type(obj), obj.key) as writing:
+            result = await self.client.patch(obj, subresource=subresource, optimistic_lock=optimistic_lock)
+            if result is not obj and is_what_was_meant(obj, result):
+                writing.version = result.metadata.resource_version
+        if result is not obj:
+            self._wrote("patch", result, before=present)
+        return result
+
+    async def delete(self, child: KubeObject, *, propagation: Propagation | None = None) -> None:
+        """Delete this very object; that it is gone already is fine."""
+        await self.client.delete(child, propagation=propagation)
+        self._applied.forget(type(child), child.key)
+        self.writes.append(f"delete {child.kind} {child.key}")
+
+    # --- telling ---
+
+    def condition(
+        self,
+        kind: str,
+        status: bool | ConditionStatus | None,
+        *,
+        reason: str = "",
+        message: str = "",
+    ) -> None:
+        """Set a condition of the object's status; its time changes only when its status flips."""
+        conditions: list[Condition] | None = getattr(getattr(self._object, "status", None), "conditions", None)
+        if conditions is None:
+            raise ConfigError(
+                f"{self._object.kind} has no status.conditions; derive its status class from kubewright.Status"
+            )
+        set_condition(
+            conditions,
+            kind,
+            status,
+            reason=reason,
+            message=message,
+            observed_generation=self._object.metadata.generation or None,
+            now=self._clock.now().replace(microsecond=0),
+        )
+
+    def event(
+        self,
+        reason: str,
+        message: str,
+        *,
+        type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002 - the word Kubernetes uses
+        action: str = "Reconcile",
+        related: KubeObject | None = None,
+    ) -> None:
+        """Record an event on the object. Never waits and never fails; repetitions are counted, floods are cut."""
+        if self._recorder is not None:
+            self._recorder.record(self._object, reason, message, type=type, action=action, related=related)
+
+    def wait(self, coroutine: Coroutine[Any, Any, T] | Awaitable[T]) -> T:
+        """For plain (not async) reconcilers, which run in a thread: await something and return its result.
+
+        `deployment = ctx.wait(ctx.apply(child))`
+        """
+
+        async def awaited() -> T:
+            return await coroutine
+
+        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
+
+    # --- inside ---
+
+    def replace(self, obj: KubeObject) -> None:
+        """The object as it is now, after the framework itself wrote it."""
+        self._object = obj
+
+    def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
+        owner = f"{self._object.kind} {self._object.key}"
+        claim = claim_on(present, self._object, labels=adopt)
+        if claim in (Claim.OURS, Claim.ADOPTABLE):
+            return
+        if claim is Claim.LEAVING:
+            # Its deletion wakes us; the time is only there in case it never ends.
+            raise RetryAfter(30.0, f"{present.kind} {present.key} is being deleted; {owner} waits until it is gone")
+        if claim is Claim.EARLIER:
+            raise RetryAfter(
+                2.0, f"{present.kind} {present.key} belongs to an earlier {owner}; waiting for its removal"
+            )
+        hint = f", or label it with {adopt} to have it adopted" if adopt else ""
+        raise NotOwned(
+            f"{present.kind} {present.key} exists and is not managed by {owner}, so it is left as it is; "
+            f"rename one of the two or delete it{hint}"
+        )
+
+    def _wrote(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
+        self.writes.append(f"{verb} {result.kind} {result.key}")
+        finding = self._loops.wrote(
+            (type(result), result.key),
+            f"{result.kind} {result.key}",
+            before=_content(before),
+            after=_content(result),
+            content=hash(encode(_timeless(result))),
+            now=self._clock.monotonic(),
+        )
+        if finding is not None:
+            self.findings.append(finding)
+
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name of the object."""
+        return self._object.key
+
+
+def _timeless(obj: K) -> K:
+    """A shallow copy without what every write changes."""
+    bare = copy.copy(obj)
+    bare.metadata = copy.copy(obj.metadata)
+    bare.metadata.resource_version = ""
+    bare.metadata.managed_fields = []
+    bare.metadata.generation = 0
+    return bare
+
+
+def _content(obj: KubeObject | None) -> Any:
+    return None if obj is None else to_tree(_timeless(obj))

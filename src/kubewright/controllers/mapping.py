@@ -1,0 +1,56 @@
+"""From a changed object to the objects whose reconcilers should look: itself, its owner, or what a function says.
+
+A mapper sees the whole change, old and new: an object that moves from one owner to another concerns both. Pure; called
+by `sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from kubewright.api.kinds import GroupVersion
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.changes import Change
+
+__all__ = ("Mapper", "for_each", "to_owner", "to_self")
+
+K = TypeVar("K", bound=KubeObject)
+Mapper = Callable[[Change[Any]], Iterable[ObjectKey]]
+"""Says which objects a change concerns. Called on the event loop: look things up in the cache, do not wait."""
+
+
+def to_self(change: Change[Any]) -> Iterable[ObjectKey]:
+    """The object that changed."""
+    return (change.key,)
+
+
+def to_owner(kind: type[KubeObject], *, controller_only: bool = True) -> Mapper:
+    """The owners of that kind, in any version; before and after the change."""
+    definition = definition_of(kind)
+    group, name, namespaced = definition.gvk.group, definition.kind, definition.namespaced
+
+    def owners(metadata: ObjectMeta | None) -> Iterable[ObjectKey]:
+        if metadata is None:
+            return
+        for reference in metadata.owner_references:
+            if reference.kind != name or (controller_only and not reference.controller):
+                continue
+            if GroupVersion.parse(reference.api_version).group == group:
+                yield ObjectKey(metadata.namespace if namespaced else "", reference.name)
+
+    def mapper(change: Change[Any]) -> Iterable[ObjectKey]:
+        return {*owners(change.old_metadata), *owners(change.new_metadata)}
+
+    return mapper
+
+
+def for_each(function: Callable[[Any], Iterable[ObjectKey]]) -> Mapper:
+    """A mapper from a function of one object: called with the old and with the new state."""
+
+    def mapper(change: Change[Any]) -> Iterable[ObjectKey]:
+        return {key for state in (change.old, change.new) if state is not None for key in function(state)}
+
+    return mapper

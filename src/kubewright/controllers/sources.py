@@ -1,0 +1,150 @@
+"""Where work comes from: watched kinds, channels that other code feeds, and timers.
+
+The only place where the cache meets the queue. A source turns what happens into keys with a cause and a priority; it
+never calls a reconciler. Fresh changes go before the initial list and resyncs, so that an edit made while ten
+thousand objects are read in does not wait for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from random import Random
+from typing import Any, Protocol, final
+
+from kubewright._base.clock import Clock
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject
+from kubewright.cache.cache import Cache
+from kubewright.cache.changes import Change
+from kubewright.controllers.mapping import Mapper
+from kubewright.controllers.predicates import Predicate
+from kubewright.controllers.reconcile import Cause
+from kubewright.controllers.written import Written
+from kubewright.workqueue.queue import WorkQueue
+
+__all__ = ("Channel", "KindSource", "Source", "Timer")
+
+BACKGROUND = -100
+"""The priority of the initial list and of resyncs; controller-runtime's number."""
+
+Queue = WorkQueue[ObjectKey]
+
+
+class Source(Protocol):
+    """Something that adds keys to a queue while it runs."""
+
+    async def run(self, queue: Queue) -> None:
+        """Feed the queue until cancelled."""
+        ...
+
+    async def wait_for_sync(self) -> None:
+        """Returns when everything that was there at the start is in the queue."""
+        ...
+
+
+@final
+class KindSource:
+    """Changes of one kind, through the cache."""
+
+    def __init__(
+        self, cache: Cache, kind: type[KubeObject], mapper: Mapper, when: Predicate, *, written: Written
+    ) -> None:
+        self._written = written
+        self._cache = cache
+        self._kind = kind
+        self._mapper = mapper
+        self._when = when
+        self._synced = asyncio.Event()
+
+    async def run(self, queue: Queue) -> None:
+        title = self._kind.kind
+
+        def enqueue(change: Change[Any]) -> None:  # hot
+            if not self._when(change):
+                return
+            what = "resync" if change.resync else change.type
+            priority = BACKGROUND if change.initial or change.resync else 0
+            cause = Cause(title, what, change.key)
+            for key in self._mapper(change):
+                add = partial(queue.add, key, priority=priority, cause=cause)
+                if not self._written.holds(change, key, add):
+                    add()
+
+        with self._cache.use(self._kind) as informer:
+            subscription = informer.subscribe(enqueue)
+            try:
+                await subscription.wait_for_sync()
+                self._synced.set()
+                await asyncio.Event().wait()
+            finally:
+                subscription.close()
+
+    async def wait_for_sync(self) -> None:
+        await self._synced.wait()
+
+
+@final
+class Channel:
+    """Keys put in by other code: a webhook from outside, a message broker, another task.
+
+    Share one between the code that feeds it and the controller that declares it. From another thread, use
+    `loop.call_soon_threadsafe(channel.put, key)`. What is put in before the controller runs is kept.
+    """
+
+    def __init__(self, name: str = "channel") -> None:
+        self.name = name
+        self._waiting: list[tuple[ObjectKey, str]] = []
+        self._queues: list[Queue] = []
+
+    def put(self, key: ObjectKey, *, what: str = "signalled") -> None:
+        """Have the object looked at; `what` is shown as its cause."""
+        if not self._queues:
+            self._waiting.append((key, what))
+        for queue in self._queues:
+            queue.add(key, cause=Cause(self.name, what, key))
+
+    async def run(self, queue: Queue) -> None:
+        for key, what in self._waiting:
+            queue.add(key, cause=Cause(self.name, what, key))
+        self._waiting.clear()
+        self._queues.append(queue)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._queues.remove(queue)
+
+    async def wait_for_sync(self) -> None:
+        return
+
+
+@final
+class Timer:
+    """Keys at regular times, with jitter, such as for an external system that sends no events."""
+
+    def __init__(
+        self,
+        seconds: float,
+        keys: Callable[[], Iterable[ObjectKey]],
+        *,
+        clock: Clock,
+        name: str = "timer",
+        jitter: float = 0.1,
+        rng: Random | None = None,
+    ) -> None:
+        self.name = name
+        self._seconds = seconds
+        self._keys = keys
+        self._clock = clock
+        self._jitter = jitter
+        self._rng = rng or Random()
+
+    async def run(self, queue: Queue) -> None:
+        while True:
+            await self._clock.sleep(self._seconds * (1 + self._jitter * self._rng.random()))
+            for key in self._keys():
+                queue.add(key, priority=BACKGROUND, cause=Cause(self.name, "due", key))
+
+    async def wait_for_sync(self) -> None:
+        return

@@ -1,0 +1,211 @@
+"""Take one key, call the reconciler, write the status, and decide what next.
+
+Everything that can go wrong in one run ends here, as a decision about that one key: an exception is logged with the
+run's id and tried again with back-off, a conflict quietly so; a time-out ends only this run; an object that is gone
+is a success. Nothing escapes but cancellation, so one broken object never stops the others. `controller` runs several
+of these.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, TypeVar, final
+from uuid import uuid4
+
+import msgspec
+
+from kubewright._base.clock import Clock
+from kubewright._base.logs import Logger
+from kubewright._base.tracing import span
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import definition_of
+from kubewright.cache.cached_client import CachedClient
+from kubewright.controllers.applies import Applied
+from kubewright.controllers.context import Context
+from kubewright.controllers.declaration import Declaration
+from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
+from kubewright.controllers.loops import LoopDetector
+from kubewright.controllers.reconcile import Cause, Result
+from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.written import Written, is_what_was_meant
+from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, Terminal
+from kubewright.workqueue.item import Item
+
+__all__ = ("Outcome", "Worker")
+
+T = TypeVar("T")
+
+_NOT_OWNED_RETRY = 300.0
+
+
+@final
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, and what that means for the key."""
+
+    result: str
+    """success, requeue_after, error, terminal: the label of the metric."""
+    requeue_after: float | None = None
+    retry: bool = False
+    """Run again with back-off."""
+    priority: int = 0
+    error: BaseException | None = None
+
+
+@final
+class Worker:
+    """Runs one controller's reconciler on one key at a time."""
+
+    def __init__(
+        self,
+        declaration: Declaration[Any],
+        *,
+        client: CachedClient,
+        log: Logger,
+        recorder: Recorder | None,
+        applied: Applied,
+        written: Written,
+        loops: LoopDetector,
+        clock: Clock,
+        threads: Executor,
+    ) -> None:
+        self._declaration = declaration
+        self._client = client
+        self._log = log
+        self._recorder = recorder
+        self._applied = applied
+        self._written = written
+        self._loops = loops
+        self._clock = clock
+        self._threads = threads
+        self._has_status = definition_of(declaration.kind).status
+
+    async def run(self, item: Item[ObjectKey]) -> Outcome:
+        """One run, whatever happens in it."""
+        run_id = str(uuid4())
+        log = self._log.bind(namespace=item.key.namespace, name=item.key.name, run=run_id)
+        with span("reconcile", controller=self._declaration.name, key=str(item.key), run=run_id):
+            try:
+                async with asyncio.timeout(self._declaration.timeout):
+                    outcome = await self._look(item, run_id, log)
+            except asyncio.CancelledError:
+                raise
+            except TimeoutError as exc:
+                log.warning("the run took too long and was ended", limit=self._declaration.timeout)
+                return Outcome(result="error", retry=True, priority=item.priority, error=exc)
+            except BaseException as exc:
+                if isinstance(exc, KeyboardInterrupt | SystemExit):
+                    raise
+                return self._failed(exc, item, log)
+        return outcome
+
+    async def _look(self, item: Item[ObjectKey], run_id: str, log: Logger) -> Outcome:
+        client = self._client.in_namespace(item.key.namespace)
+        try:
+            obj = await client.get(self._declaration.kind, item.key)
+        except NotFound:
+            return Outcome(result="success")
+        ctx = Context(
+            obj,
+            client=client,
+            field_manager=self._declaration.field_manager,
+            log=log,
+            causes=tuple(cause for cause in item.causes if isinstance(cause, Cause)),
+            run_id=run_id,
+            recorder=self._recorder,
+            applied=self._applied,
+            written=self._written,
+            loops=self._loops,
+            clock=self._clock,
+            loop=asyncio.get_running_loop(),
+        )
+        if obj.metadata.deletion_timestamp is not None:
+            await self._clean_up(obj, ctx, client)
+            return Outcome(result="success")
+        if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
+            # The version it is based on was sent along, so the answer is the object that was read, and this.
+            with self._written.writing(obj.key, type(obj), obj.key) as writing:
+                obj = await add_finalizer(client, obj, self._declaration.finalizer)
+                writing.version = obj.metadata.resource_version
+            ctx.replace(obj)
+        return await self._reconcile(obj, ctx, client, item)
+
+    async def _reconcile(self, obj: Any, ctx: Context, client: CachedClient, item: Item[ObjectKey]) -> Outcome:
+        try:
+            answer = await self._call(self._declaration.reconcile, obj, ctx)
+        except Exception:
+            # What the reconciler said about its failure is worth as much as what it says about success.
+            await self._write_status(obj, ctx, client, observed=False)
+            raise
+        await self._write_status(obj, ctx, client, observed=True)
+        result = answer if isinstance(answer, Result) else Result()
+        wait = self._slowed(ctx, result.requeue_after)
+        priority = item.priority if result.priority is None else result.priority
+        if wait is None:
+            return Outcome(result="success", priority=priority)
+        return Outcome(result="requeue_after", requeue_after=wait, priority=priority)
+
+    async def _write_status(self, obj: Any, ctx: Context, client: CachedClient, *, observed: bool) -> None:
+        if not self._has_status:
+            return
+        if observed and hasattr(obj.status, "observed_generation"):
+            # The generation that was read: a newer one has not been looked at yet.
+            obj.status.observed_generation = obj.metadata.generation
+        with self._written.writing(obj.key, type(obj), obj.key) as writing:
+            try:
+                answer = await client.patch(obj, subresource="status")
+            except NotFound:
+                return
+            if answer is obj:
+                return
+            if is_what_was_meant(obj, answer):
+                writing.version = answer.metadata.resource_version
+        ctx.writes.append(f"status {obj.kind} {obj.key}")
+
+    async def _clean_up(self, obj: Any, ctx: Context, client: CachedClient) -> None:
+        """An object being deleted is not reconciled: its children go with it, and `finalize` sees to the rest."""
+        finalizer = self._declaration.finalizer
+        if self._declaration.finalize is None or not has_finalizer(obj, finalizer):
+            return
+        await self._call(self._declaration.finalize, obj, ctx)
+        await remove_finalizer(client, obj, finalizer)
+
+    async def _call(self, function: Any, obj: Any, ctx: Context) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(obj, ctx)
+        answer = await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, obj, ctx))
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def _slowed(self, ctx: Context, requeue_after: float | None) -> float | None:
+        for finding in ctx.findings:
+            ctx.log.warning("a write loop was noticed; slowing down", finding=str(finding), wait=finding.wait)
+            ctx.event("WriteLoop", str(finding), type="Warning")
+        slowest = max((finding.wait for finding in ctx.findings), default=None)
+        if slowest is None:
+            return requeue_after
+        return max(slowest, requeue_after or 0.0)
+
+    def _failed(self, error: BaseException, item: Item[ObjectKey], log: Logger) -> Outcome:
+        match error:
+            case RetryAfter():
+                log.info("to be tried again later", seconds=error.seconds, reason=str(error))
+                return Outcome(result="requeue_after", requeue_after=error.seconds, priority=item.priority)
+            case Terminal():
+                log.warning("given up until something changes", error=str(error))
+                return Outcome(result="terminal", error=error)
+            case NotOwned():
+                log.warning("a child belongs to somebody else", error=str(error))
+                return Outcome(result="error", requeue_after=_NOT_OWNED_RETRY, priority=item.priority, error=error)
+            case Conflict():
+                # Somebody else wrote first. The next run sees what they wrote; nobody needs to be told.
+                log.debug("conflict, running again", error=str(error))
+                return Outcome(result="requeue", retry=True, priority=item.priority)
+            case Forbidden() if any(cause.reason == "NamespaceTerminating" for cause in error.causes):
+                log.debug("the namespace is being deleted", error=str(error))
+                return Outcome(result="success")
+            case _:
+                log.exception("the run failed; trying again with back-off", error=error)
+                return Outcome(result="error", retry=True, priority=item.priority, error=error)

@@ -1,0 +1,127 @@
+"""Which changes are only the echo of what a run itself wrote, and need not wake it again.
+
+An echo is suppressed only when it is proven: the version in the watch is the version the server answered, that answer
+holds nothing but what the run knew and sent (a write that changes nothing is answered with somebody else's version),
+and the object to be woken is the one whose run wrote. Another controller, or another object, is woken all the same.
+
+The watch is often faster than the answer to the write. Changes of an object that is being written are therefore held
+back until the answer is there, a few milliseconds. Told by `context` and `worker`, asked by `sources`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, final
+
+from kubewright.api.changes import whole_tree
+from kubewright.api.codec import decode_tree, origin_of, to_tree
+from kubewright.api.diff import merge_patch
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject
+from kubewright.cache.changes import Change
+from kubewright.controllers.applies import stands_in
+
+__all__ = ("Writing", "Written", "is_what_was_meant", "is_what_was_sent")
+
+_REMEMBERED = 20_000
+_VERSIONS = 4
+"""Of one object; a run rarely writes the same object more often before the watch has shown it."""
+
+_Target = tuple[str, str, ObjectKey]
+
+
+@final
+class Writing:
+    """One write under way."""
+
+    __slots__ = ("held", "run", "version")
+
+    def __init__(self, run: ObjectKey) -> None:
+        self.run = run
+        self.version: str | None = None
+        """Set when the answer proves that this version is the run's own."""
+        self.held: list[tuple[str, Callable[[], None]]] = []
+
+
+@final
+class Written:
+    """The recent writes of one controller."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[_Target, Writing] = {}
+        self._versions: OrderedDict[_Target, deque[tuple[str, ObjectKey]]] = OrderedDict()
+
+    @contextmanager
+    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[Writing]:
+        """Around a write. Set `version` inside if the answer proves it to be the run's own."""
+        target = _target(kind, key)
+        if target in self._under_way:  # a run that writes one object twice at once gets no proof for the second
+            yield Writing(run)
+            return
+        writing = self._under_way[target] = Writing(run)
+        try:
+            yield writing
+        finally:
+            del self._under_way[target]
+            if writing.version is not None:
+                self._remember(target, writing.version, run)
+            for version, deliver in writing.held:
+                if version != writing.version:
+                    deliver()
+
+    def holds(self, change: Change[Any], run: ObjectKey, deliver: Callable[[], None]) -> bool:  # hot
+        """Whether a change is not to wake this object now: an echo, or held back until that is known."""
+        target = _target(change.kind, change.key)
+        writing = self._under_way.get(target)
+        known = self._versions.get(target)
+        if (writing is None or writing.run != run) and known is None:
+            return False
+        metadata = change.new_metadata
+        if metadata is None or change.resync:
+            return False
+        version = metadata.resource_version
+        if known is not None and (version, run) in known:
+            return True
+        if writing is None or writing.run != run:
+            return False
+        writing.held.append((version, deliver))
+        return True
+
+    def _remember(self, target: _Target, version: str, run: ObjectKey) -> None:
+        versions = self._versions.get(target)
+        if versions is None:
+            versions = self._versions[target] = deque(maxlen=_VERSIONS)
+            if len(self._versions) > _REMEMBERED:
+                self._versions.popitem(last=False)
+        versions.append((version, run))
+
+
+def is_what_was_meant(meant: KubeObject, answer: KubeObject) -> bool:
+    """After a patch: whether the server has exactly the object that was read, with the run's changes."""
+    origin = origin_of(answer)
+    return origin is not None and _timeless(whole_tree(meant)) == _timeless(decode_tree(origin))
+
+
+def is_what_was_sent(before: KubeObject | None, sent: KubeObject, answer: KubeObject, *, manager: str) -> bool:
+    """After an apply: whether all that is new on the server is what was sent."""
+    if before is None:
+        # Created just now, if nobody else has ever set a field of it.
+        return {entry.manager for entry in answer.metadata.managed_fields} == {manager}
+    difference = merge_patch(_timeless(to_tree(before)), _timeless(to_tree(answer)))
+    return stands_in(difference, to_tree(sent))
+
+
+def _target(kind: type[KubeObject], key: ObjectKey) -> _Target:
+    return kind.api_version, kind.kind, key
+
+
+def _timeless(tree: Any) -> Any:
+    """Without what every write changes."""
+    metadata = {
+        name: value
+        for name, value in tree.get("metadata", {}).items()
+        if name not in ("resourceVersion", "managedFields", "generation")
+    }
+    return {**tree, "metadata": metadata}

@@ -1,0 +1,191 @@
+"""The options of a manager, and where they come from.
+
+In order of weight: an argument in the program, the environment, the file, the default. The file is YAML; it is named by
+`file=` or by KUBEWRIGHT_CONFIG. Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`,
+and `0` switches its server off. A name that does not exist is refused, with the one that was probably meant.
+
+| argument | environment | file | default | what |
+| --- | --- | --- | --- | --- |
+| name | KUBEWRIGHT_NAME | name | kubewright | who reports and owns fields; also the lease, if not named |
+| namespace | KUBEWRIGHT_NAMESPACE | namespace | | home of the lease; the client's own if empty |
+| leader_election | KUBEWRIGHT_LEADER_ELECTION | leaderElection | false | of several replicas one works |
+| lease_name | KUBEWRIGHT_LEASE_NAME | leaseName | | the same for all replicas |
+| lease_duration | KUBEWRIGHT_LEASE_DURATION | leaseDuration | 15 | after which another may take over |
+| renew_deadline | KUBEWRIGHT_RENEW_DEADLINE | renewDeadline | 10 | after which the leader stops |
+| retry_period | KUBEWRIGHT_RETRY_PERIOD | retryPeriod | 2 | between renewals |
+| release_lease | KUBEWRIGHT_RELEASE_LEASE | releaseLease | true | give the lease back on stop |
+| health_address | KUBEWRIGHT_HEALTH_ADDRESS | healthAddress | :8081 | /healthz and /readyz |
+| metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | /metrics |
+| metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for those whom the cluster lets |
+| debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | /debug, on loopback only |
+| grace_period | KUBEWRIGHT_GRACE_PERIOD | gracePeriod | 30 | for stopping |
+| sync_timeout | KUBEWRIGHT_SYNC_TIMEOUT | syncTimeout | 0 | for the first sync of the caches; 0 waits |
+| block_limit | KUBEWRIGHT_BLOCK_LIMIT | blockLimit | 1 | after which a blocked loop is reported; 0 never |
+| log_format | KUBEWRIGHT_LOG_FORMAT | logFormat | auto | auto, json or text |
+| log_level | KUBEWRIGHT_LOG_LEVEL | logLevel | info | debug, info, warning or error |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Literal, final
+
+import msgspec
+
+from kubewright.api.times import Duration
+from kubewright.errors import ConfigError, DecodeError
+from kubewright.manager.leadership import LeaseTimes
+from kubewright.manager.servers import is_loopback, parse_address
+
+__all__ = ("ManagerOptions",)
+
+_PREFIX: Final = "KUBEWRIGHT_"
+_FILE: Final = "KUBEWRIGHT_CONFIG"
+_YES: Final = frozenset({"1", "true", "yes", "on"})
+_NO: Final = frozenset({"0", "false", "no", "off"})
+
+
+@final
+class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a manager behaves; see the table in this module."""
+
+    name: str = "kubewright"
+    namespace: str = ""
+    leader_election: bool = False
+    lease_name: str = ""
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    release_lease: bool = True
+    health_address: str = ":8081"
+    metrics_address: str = ":8080"
+    metrics_access: bool = False
+    debug_address: str = "0"
+    grace_period: float = 30.0
+    sync_timeout: float = 0.0
+    block_limit: float = 1.0
+    log_format: Literal["auto", "json", "text"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    def __post_init__(self) -> None:
+        self.lease_times()
+        for what in ("health_address", "metrics_address", "debug_address"):
+            parse_address(getattr(self, what), what=what.replace("_", " "))
+        debug = parse_address(self.debug_address, what="debug address")
+        if debug is not None and not is_loopback(debug[0]):
+            raise ConfigError(
+                f"the debug address {self.debug_address!r} can be reached from outside; it shows the inside of the "
+                "process, so use a loopback address such as 127.0.0.1:6060"
+            )
+        for what in ("grace_period", "sync_timeout", "block_limit"):
+            if getattr(self, what) < 0:
+                raise ConfigError(f"the {what.replace('_', ' ')} is {getattr(self, what):g} s; it cannot be below 0")
+
+    def lease_times(self) -> LeaseTimes:
+        return LeaseTimes(
+            duration=self.lease_duration, renew_deadline=self.renew_deadline, retry_period=self.retry_period
+        )
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> ManagerOptions:
+        """From the arguments, the environment and the file, each overriding the next."""
+        env = os.environ if environ is None else environ
+        _refuse_unknown(arguments, _FIELDS, "the argument")
+        path = Path(file) if file is not None else Path(env[_FILE]) if env.get(_FILE) else None
+        values = _from_file(path) if path is not None else {}
+        values.update(_from_environment(env))
+        values.update({name: _converted(name, value, f"the argument {name}") for name, value in arguments.items()})
+        return cls(**values)
+
+
+_FIELDS: Final = {field.name: field for field in msgspec.structs.fields(ManagerOptions)}
+_FILE_KEYS: Final = {field.encode_name: name for name, field in _FIELDS.items()}
+_VARIABLES: Final = {f"{_PREFIX}{name.upper()}": name for name in _FIELDS}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    from kubewright._base import yaml  # only those who have a file pay for it
+
+    try:
+        tree = yaml.load(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}; check the path") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} holds no mapping; write one option per line, such as leaderElection: true")
+    _refuse_unknown(tree, _FILE_KEYS, f"{path}: the key")
+    return {_FILE_KEYS[key]: _converted(_FILE_KEYS[key], value, f"{path}: {key}") for key, value in tree.items()}
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for variable, text in env.items():
+        name = _VARIABLES.get(variable)
+        if name is not None:
+            found[name] = _converted(name, text, variable)
+        elif variable.startswith(_PREFIX) and variable != _FILE:
+            # Other parts have variables of their own, so only what looks like a slip is refused.
+            _refuse_slip(variable)
+    return found
+
+
+def _refuse_slip(variable: str) -> None:
+    close = get_close_matches(variable, [*_VARIABLES, _FILE], n=1, cutoff=0.93)
+    if close:
+        raise ConfigError(f"the environment variable {variable} is unknown; did you mean {close[0]}?")
+
+
+def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
+    names = list(known)
+    for name in given:
+        if name not in names:
+            close = get_close_matches(str(name), names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(names)}"
+            raise ConfigError(f"{what} {name} is unknown; {hint}")
+
+
+def _converted(name: str, value: Any, where: str) -> Any:
+    """A value of the field's type, from text, a number or YAML."""
+    wanted = _FIELDS[name].type
+    if wanted is bool:
+        return _yes_or_no(value, where)
+    if wanted is float:
+        return _seconds(value, where)
+    if not isinstance(value, str) and not (isinstance(value, int) and name.endswith("_address")):
+        raise ConfigError(f"{where} is {value!r}; it takes text")
+    try:
+        return msgspec.convert(str(value), wanted)
+    except msgspec.ValidationError:
+        choices = ", ".join(getattr(wanted, "__args__", ()))
+        raise ConfigError(f"{where} is {value!r}; it takes one of {choices}") from None
+
+
+def _yes_or_no(value: Any, where: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = value.lower() if isinstance(value, str) else ""
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise ConfigError(f"{where} is {value!r}; it takes true or false")
+
+
+def _seconds(value: Any, where: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    text = str(value)
+    try:
+        return float(text) if text.replace(".", "", 1).isdecimal() else Duration(text).seconds
+    except DecodeError:
+        raise ConfigError(f"{where} is {value!r}; it takes seconds, or text such as 15s or 1m30s") from None

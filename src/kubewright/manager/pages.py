@@ -1,0 +1,86 @@
+"""What the manager's servers show: probes, metrics, and the inside of the process for debugging.
+
+Each function makes the handler of one `Server`. No HTTP library here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from kubewright._base.log_formats import plain
+from kubewright._base.metrics import CONTENT_TYPE, Metrics
+from kubewright.manager.access import Access
+from kubewright.manager.health import Checks
+from kubewright.manager.servers import Answer, Handler, Question, is_loopback
+
+__all__ = ("Provider", "debug_page", "health_pages", "metrics_page")
+
+Provider = Callable[[], Any]
+"""Returns something that can be shown as JSON."""
+
+_READS: Final = ("GET", "HEAD")
+_NOT_READ: Final = Answer(status=405, body=b"only GET and HEAD are answered here\n", headers=(("Allow", "GET, HEAD"),))
+
+
+def health_pages(*groups: Checks) -> Handler:
+    """`/healthz`, `/readyz` and so on, one for each group of checks by its title."""
+    by_title = {checks.title: checks for checks in groups}
+
+    async def answer(question: Question) -> Answer:
+        if question.method not in _READS:
+            return _NOT_READ
+        title, _, rest = question.path.removeprefix("/").partition("/")
+        checks = by_title.get(title)
+        if checks is None:
+            return Answer.text(f"there is {', '.join(f'/{title}' for title in by_title)} here\n", status=404)
+        status, text = await checks.answer(rest, question.query)
+        return Answer.text(text, status=status)
+
+    return answer
+
+
+def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
+    """`/metrics`; with `access`, only for those whom the cluster lets read it."""
+
+    async def answer(question: Question) -> Answer:
+        if question.path != "/metrics":
+            return Answer.text("there is /metrics here\n", status=404)
+        if question.method not in _READS:
+            return _NOT_READ
+        if access is not None:
+            refusal = await access.refusal(question)
+            if refusal is not None:
+                return refusal
+        if not metrics.available:
+            return Answer.text("# metrics need prometheus-client; run: pip install 'kubewright[telemetry]'\n")
+        return Answer(body=metrics.exposition(), content_type=CONTENT_TYPE)
+
+    return answer
+
+
+def debug_page(providers: Mapping[str, Provider]) -> Handler:
+    """`/debug` with everything, `/debug/<name>` with one part, as JSON.
+
+    Only for this machine: the server listens on loopback, and a page in a browser that was led here by another name is
+    refused.
+    """
+
+    async def answer(question: Question) -> Answer:
+        host = urlsplit(f"//{question.headers.get('host', '')}").hostname or ""
+        if not is_loopback(host):
+            return Answer.text("ask for localhost by name or by number\n", status=403)
+        if question.method not in _READS:
+            return _NOT_READ
+        top, _, name = question.path.strip("/").partition("/")
+        if top != "debug" or (name and name not in providers):
+            names = ", ".join(f"/debug/{name}" for name in providers)
+            return Answer.text(f"there is /debug here, and {names}\n", status=404)
+        shown = {part: providers[part]() for part in providers} if not name else providers[name]()
+        body = msgspec.json.format(msgspec.json.encode(shown, enc_hook=plain), indent=2)
+        return Answer(body=body + b"\n", content_type="application/json")
+
+    return answer

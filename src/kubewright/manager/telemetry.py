@@ -1,0 +1,313 @@
+"""The metrics of a manager, under the names and labels that dashboards for controller-runtime know.
+
+One `Telemetry` per manager, on a registry of its own. It hands out observers, small objects bound to their labels once:
+for a queue, for a controller, for a cache, for a transport. They implement the protocols of those layers, which know
+nothing of metrics. What controller-runtime has no metric for begins with `kubewright_`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol, final
+
+from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.lag import Block, report
+from kubewright._base.metrics import Metrics
+from kubewright._base.tracing import span
+from kubewright.api.resource import KubeObject
+from kubewright.cache.observer import CacheObserver
+from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.manager.checks import CacheLike
+
+__all__ = ("CacheMetrics", "ControllerMetrics", "Measured", "QueueLike", "QueueMetrics", "Telemetry")
+
+_RECONCILE_BUCKETS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    *(
+        1.25,
+        1.5,
+        1.75,
+        2.0,
+        2.5,
+        3.0,
+        3.5,
+        4.0,
+        4.5,
+        5.0,
+        6.0,
+        7.0,
+        8.0,
+        9.0,
+        10.0,
+        15.0,
+        20.0,
+        25.0,
+        30.0,
+        40.0,
+        50.0,
+        60.0,
+    ),
+)
+_QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
+_REQUEST_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_RESULTS: Final = ("success", "error", "requeue", "requeue_after")
+
+
+class QueueLike(Protocol):
+    """What is asked of a queue when the metrics are shown."""
+
+    def depths(self) -> Mapping[int, int]: ...
+
+    def running(self) -> Mapping[Any, float]: ...
+
+
+@final
+class Telemetry:
+    """Every metric of one manager."""
+
+    def __init__(self, metrics: Metrics | None = None, *, clock: Clock | None = None) -> None:
+        self.metrics = metrics or Metrics(process=True)
+        self._clock = clock or SystemClock()
+        gauge, counter = self.metrics.gauge, self.metrics.counter
+        self._leading = gauge("leader_election_master_status", "1 where this process leads.", labels=("name",))
+        self._lag = gauge("kubewright_event_loop_lag_seconds", "How late the event loop was when last measured.")
+        self._blocks = counter("kubewright_event_loop_blocks_total", "How often the event loop stood still.")
+
+    def controller(self, name: str, *, concurrency: int = 1) -> ControllerMetrics:
+        """For the runs of a controller."""
+        return ControllerMetrics(self.metrics, name, concurrency)
+
+    def queue(self, name: str) -> QueueMetrics:
+        """For the queue of the controller of that name."""
+        return QueueMetrics(self.metrics, name)
+
+    def cache(self) -> CacheMetrics:
+        """For a cache."""
+        return CacheMetrics(self.metrics)
+
+    def watch_cache(self, cache: CacheLike) -> None:
+        """Show the age of each watch."""
+        ages = self.metrics.gauge(
+            "kubewright_watch_age_seconds", "Seconds since the server was last heard on a watch.", labels=("kind",)
+        )
+
+        def refresh() -> None:
+            for watched in cache.informers():
+                ages.child(watched.kind.__name__).set(watched.watch_age())
+
+        self.metrics.before_exposition(refresh)
+
+    def transport(self, transport: Transport, *, host: str) -> Measured:
+        """Count and trace what goes through a transport."""
+        return Measured(transport, self.metrics, host=host, clock=self._clock)
+
+    def on_leading(self, name: str) -> Callable[[bool], None]:
+        """For leader election; 0 until it is won."""
+        gauge = self._leading.child(name)
+        gauge.set(0)
+        return lambda leading: gauge.set(int(leading))
+
+    def on_lag(self, seconds: float) -> None:
+        self._lag.child().set(seconds)
+
+    def on_block(self, block: Block) -> None:
+        """For the loop monitor, on its thread: counters may be used from any."""
+        self._blocks.child().inc()
+        report(block)
+
+
+@final
+class ControllerMetrics:
+    """Told of each run of a controller."""
+
+    def __init__(self, metrics: Metrics, controller: str, concurrency: int) -> None:
+        def total(name: str, text: str) -> Callable[[], None]:
+            return metrics.counter(name, text, labels=("controller",)).child(controller).inc
+
+        runs = metrics.counter("controller_runtime_reconcile_total", "Runs.", labels=("controller", "result"))
+        # Made now, so that a rate over them is right from the first run on.
+        self._runs = {result: runs.child(controller, result) for result in _RESULTS}
+        self._error = total("controller_runtime_reconcile_errors_total", "Runs that failed.")
+        self._terminal = total("controller_runtime_terminal_reconcile_errors_total", "Runs that failed for good.")
+        self._timeout = total("controller_runtime_reconcile_timeouts_total", "Runs that took too long.")
+        self._panic = total("controller_runtime_reconcile_panics_total", "Runs that failed unexpectedly.")
+        self._loop = total("kubewright_write_loops_total", "Write loops that were noticed and slowed down.")
+        self._seconds = metrics.histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "How long runs take.",
+            labels=("controller",),
+            buckets=_RECONCILE_BUCKETS,
+        ).child(controller)
+        self._active = metrics.gauge(
+            "controller_runtime_active_workers", "Workers at work.", labels=("controller",)
+        ).child(controller)
+        metrics.gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers there are.", labels=("controller",)
+        ).child(controller).set(concurrency)
+
+    def on_start(self) -> None:
+        """A run begins."""
+        self._active.inc()
+
+    def on_end(self, result: str, seconds: float) -> None:
+        """A run has ended: success, requeue, requeue_after, error, or terminal, which is an error too."""
+        self._active.dec()
+        self._seconds.observe(seconds)
+        if result == "terminal":
+            self._terminal()
+            result = "error"
+        if result == "error":
+            self._error()
+        (self._runs.get(result) or self._runs["error"]).inc()
+
+    def on_timeout(self) -> None:
+        """A run was ended because it took too long."""
+        self._timeout()
+
+    def on_panic(self) -> None:
+        """A run failed with an error that is not ours."""
+        self._panic()
+
+    def on_write_loop(self) -> None:
+        """A key is written over and over."""
+        self._loop()
+
+
+@final
+class QueueMetrics:
+    """An observer of a work queue; `follow` adds what is looked up when the metrics are shown."""
+
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        labels = ("name", "controller")
+        self._metrics = metrics
+        self._name = name
+        self._add = metrics.counter("workqueue_adds_total", "Keys added.", labels=labels).child(name, name).inc
+        self._retry = metrics.counter("workqueue_retries_total", "Keys retried.", labels=labels).child(name, name).inc
+        self._waited = metrics.histogram(
+            "workqueue_queue_duration_seconds", "How long keys wait.", labels=labels, buckets=_QUEUE_BUCKETS
+        ).child(name, name)
+        self._worked = metrics.histogram(
+            "workqueue_work_duration_seconds", "How long keys are worked on.", labels=labels, buckets=_QUEUE_BUCKETS
+        ).child(name, name)
+
+    def on_add(self) -> None:
+        self._add()
+
+    def on_get(self, wait_seconds: float) -> None:
+        self._waited.observe(wait_seconds)
+
+    def on_done(self, work_seconds: float) -> None:
+        self._worked.observe(work_seconds)
+
+    def on_retry(self) -> None:
+        self._retry()
+
+    def follow(self, queue: QueueLike) -> None:
+        """Show how long the queue is, and how long its workers have been at it."""
+        name, gauge = self._name, self._metrics.gauge
+        depth = gauge("workqueue_depth", "Keys that wait.", labels=("name", "controller", "priority"))
+        unfinished = gauge(
+            "workqueue_unfinished_work_seconds", "Seconds of work under way.", labels=("name", "controller")
+        ).child(name, name)
+        longest = gauge(
+            "workqueue_longest_running_processor_seconds", "The longest work under way.", labels=("name", "controller")
+        ).child(name, name)
+        shown: set[int] = {0}
+
+        def refresh() -> None:
+            depths = queue.depths()
+            shown.update(depths)
+            for priority in shown:
+                depth.child(name, name, str(priority)).set(depths.get(priority, 0))
+            running = queue.running().values()
+            unfinished.set(sum(running))
+            longest.set(max(running, default=0.0))
+
+        self._metrics.before_exposition(refresh)
+
+
+@final
+class CacheMetrics(CacheObserver):
+    """An observer of a cache. It looks children up by kind each time: it is told of batches, not of single objects."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        counter, gauge = metrics.counter, metrics.gauge
+        kind = ("kind",)
+        self._objects = gauge("kubewright_cache_objects", "Objects in the cache.", labels=kind)
+        self._bytes = gauge("kubewright_cache_bytes", "Bytes of objects in the cache.", labels=kind)
+        self._events = counter("kubewright_watch_events_total", "Events received.", labels=kind)
+        self._lists = counter(
+            "kubewright_lists_total", "Full lists, by what made them needed.", labels=("kind", "reason")
+        )
+        self._ends = counter("kubewright_watch_ends_total", "Watches that ended.", labels=("kind", "reason"))
+        self._malformed = counter("kubewright_malformed_objects_total", "Objects that could not be read.", labels=kind)
+        self._handler = counter("kubewright_handler_errors_total", "Handlers that raised.", labels=("kind", "handler"))
+
+    def on_size(self, kind: type[KubeObject], objects: int, size: int) -> None:
+        self._objects.child(kind.__name__).set(objects)
+        self._bytes.child(kind.__name__).set(size)
+
+    def on_events(self, kind: type[KubeObject], count: int) -> None:
+        self._events.child(kind.__name__).inc(count)
+
+    def on_list(self, kind: type[KubeObject], reason: str) -> None:
+        self._lists.child(kind.__name__, reason).inc()
+
+    def on_watch_end(self, kind: type[KubeObject], reason: str) -> None:
+        self._ends.child(kind.__name__, reason).inc()
+
+    def on_malformed(self, kind: type[KubeObject]) -> None:
+        self._malformed.child(kind.__name__).inc()
+
+    def on_handler_error(self, kind: type[KubeObject], handler: str) -> None:
+        self._handler.child(kind.__name__, handler).inc()
+
+
+@final
+class Measured:
+    """A transport whose requests are counted, timed and traced."""
+
+    def __init__(self, transport: Transport, metrics: Metrics, *, host: str, clock: Clock) -> None:
+        self._transport = transport
+        self._host = host
+        self._monotonic = clock.monotonic
+        self._total = metrics.counter(
+            "rest_client_requests_total", "Requests by answer.", labels=("code", "method", "host")
+        )
+        self._seconds = metrics.histogram(
+            "rest_client_request_duration_seconds",
+            "How long answers take.",
+            labels=("verb", "host"),
+            buckets=_REQUEST_BUCKETS,
+        )
+
+    async def send(self, request: HttpRequest) -> HttpResponse:  # hot
+        started = self._monotonic()
+        code = "<error>"
+        with span(request.method, path=request.path) as current:
+            try:
+                response = await self._transport.send(request)
+                code = str(response.status)
+                current.set("code", response.status)
+                return response
+            finally:
+                self._total.child(code, request.method, self._host).inc()
+                self._seconds.child(request.method, self._host).observe(self._monotonic() - started)
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
+        # No span: a stream is open for minutes. Counted when its headers are there.
+        code = "<error>"
+        counted = False
+        try:
+            async with self._transport.stream(request) as stream:
+                code, counted = str(stream.status), True
+                self._total.child(code, request.method, self._host).inc()
+                yield stream
+        finally:
+            if not counted:
+                self._total.child(code, request.method, self._host).inc()
+
+    async def close(self) -> None:
+        await self._transport.close()

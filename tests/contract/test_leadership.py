@@ -1,0 +1,370 @@
+"""Leader election, fencing and events on a real server, in real time with short leases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from kubewright import Client, Config, connect
+from kubewright._base.tasks import cancel_and_wait
+from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.cluster.real import RealCluster
+from kubewright.controllers.recorder import Recorder
+from kubewright.errors import LeadershipLost, TransportError
+from kubewright.k8s.coordination.v1 import Lease
+from kubewright.k8s.core.v1 import ConfigMap, Namespace
+from kubewright.k8s.events.v1 import Event
+from kubewright.manager.access import Access
+from kubewright.manager.fence import Fenced
+from kubewright.manager.leadership import Leadership, LeaseTimes
+from kubewright.manager.manager import Manager
+from kubewright.manager.options import ManagerOptions
+from kubewright.manager.servers import Question
+
+SHORT = LeaseTimes(duration=2, renew_deadline=1, retry_period=0.2)
+WAIT = 30.0
+
+
+@asynccontextmanager
+async def campaign(
+    client: Client, namespace: str, identity: str
+) -> AsyncIterator[tuple[Leadership, asyncio.Task[None]]]:
+    leadership = Leadership(client, lease="boss", namespace=namespace, identity=identity, times=SHORT)
+    task = asyncio.create_task(leadership.run())
+    try:
+        yield leadership, task
+    finally:
+        await cancel_and_wait(task)
+
+
+async def test_a_killed_leader_is_followed_by_the_other_candidate(client: Client, namespace: str) -> None:
+    async with campaign(client, namespace, "a") as (first, leading):
+        await asyncio.wait_for(first.wait_elected(), WAIT)
+        async with campaign(client, namespace, "b") as (second, _):
+            leading.cancel()
+            killed = asyncio.get_running_loop().time()
+
+            await asyncio.wait_for(second.wait_elected(), WAIT)
+
+            assert asyncio.get_running_loop().time() - killed > 1.0
+            lease = await client.get(Lease, "boss", namespace=namespace)
+            assert lease.spec.holder_identity == "b"
+            assert lease.spec.lease_transitions == 1
+            assert not first.is_leader
+
+
+async def test_renewals_keep_what_others_wrote_on_the_lease(client: Client, namespace: str) -> None:
+    async with campaign(client, namespace, "a") as (first, task):
+        await asyncio.wait_for(first.wait_elected(), WAIT)
+        lease = await client.get(Lease, "boss", namespace=namespace)
+        acquired = lease.spec.acquire_time
+        await client.patch_by_name(
+            Lease, "boss", {"metadata": {"annotations": {"note": "by hand"}}}, namespace=namespace
+        )
+        async with client.watch(Lease, namespace=namespace) as events:
+            seen: list[Lease] = []
+            async for event in events:
+                seen.append(event.object)
+                if len(seen) == 5:
+                    break
+
+        now = seen[-1]
+        assert now.metadata.annotations == {"note": "by hand"}
+        assert now.spec.acquire_time == acquired
+        assert now.spec.lease_transitions == 0
+        assert not task.done()
+
+
+async def test_a_released_lease_is_taken_quickly(client: Client, namespace: str) -> None:
+    async with campaign(client, namespace, "a") as (first, leading):
+        await asyncio.wait_for(first.wait_elected(), WAIT)
+        async with campaign(client, namespace, "b") as (second, _):
+            await cancel_and_wait(leading)
+            await first.release()
+            released = asyncio.get_running_loop().time()
+
+            await asyncio.wait_for(second.wait_elected(), WAIT)
+
+            assert asyncio.get_running_loop().time() - released < SHORT.duration
+
+
+async def test_of_ten_candidates_exactly_one_wins(client: Client, namespace: str) -> None:
+    candidates = [
+        Leadership(client, lease="boss", namespace=namespace, identity=f"c{number}", times=SHORT)
+        for number in range(10)
+    ]
+    tasks = [asyncio.create_task(candidate.run()) for candidate in candidates]
+    elections = [asyncio.create_task(candidate.wait_elected()) for candidate in candidates]
+    await asyncio.wait(elections, return_when=asyncio.FIRST_COMPLETED, timeout=WAIT)
+
+    leaders = [candidate.identity for candidate in candidates if candidate.is_leader]
+    lease = await client.get(Lease, "boss", namespace=namespace)
+
+    assert leaders == [lease.spec.holder_identity]
+    assert lease.spec.lease_transitions == 0
+    await cancel_and_wait(*tasks, *elections)
+
+
+class Cut:
+    """A transport that can lose the network for some paths."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.lost = ""
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        if self.lost and self.lost in request.path:
+            raise TransportError("the network is gone")
+        return await self._transport.send(request)
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
+        async with self._transport.stream(request) as stream:
+            yield stream
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_no_two_write_at_once_when_a_leader_cannot_renew(client: Client, namespace: str) -> None:
+    """The first loses only the way to its lease: its other requests would still go through."""
+    cut = Cut(client.transport)
+    first = Leadership(Client(cut), lease="boss", namespace=namespace, identity="a", times=SHORT)
+    second = Leadership(client, lease="boss", namespace=namespace, identity="b", times=SHORT)
+    await client.create(ConfigMap.named("shared", namespace, data={}))
+    story: list[tuple[float, str]] = []
+    refused = asyncio.Event()
+    busy = {"a": asyncio.Event(), "b": asyncio.Event()}
+
+    async def write(leadership: Leadership, transport: Transport) -> None:
+        own = Client(Fenced(transport, leadership))
+        await leadership.wait_elected()
+        while True:
+            try:
+                await own.patch_by_name(ConfigMap, "shared", {"data": {"by": leadership.identity}}, namespace=namespace)
+            except LeadershipLost:
+                refused.set()
+                return
+            story.append((asyncio.get_running_loop().time(), leadership.identity))
+            if len(story) >= 20:
+                busy[leadership.identity].set()
+
+    running = [asyncio.create_task(first.run())]
+    await asyncio.wait_for(first.wait_elected(), WAIT)
+    running.append(asyncio.create_task(second.run()))
+    writers = [asyncio.create_task(write(first, cut)), asyncio.create_task(write(second, client.transport))]
+    await asyncio.wait_for(busy["a"].wait(), WAIT)
+    cut.lost = "/leases/"
+
+    await asyncio.wait_for(refused.wait(), WAIT)
+    await asyncio.wait_for(second.wait_elected(), WAIT)
+    await asyncio.wait_for(busy["b"].wait(), WAIT)
+    await cancel_and_wait(*running, *writers)
+
+    authors = [author for _, author in story]
+    assert authors == sorted(authors), "a wrote, then b, never mixed"
+    last_of_a = max(moment for moment, author in story if author == "a")
+    first_of_b = min(moment for moment, author in story if author == "b")
+    assert first_of_b - last_of_a > 0.5
+
+
+OPERATOR = """
+import asyncio, sys
+from kubewright import Config
+from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.manager.manager import Manager
+from kubewright.manager.options import ManagerOptions
+
+async def main():
+    kubeconfig, namespace, identity = sys.argv[1:]
+    options = ManagerOptions(name="proc", namespace=namespace, leader_election=True, lease_duration=2.0,
+        renew_deadline=1.0, retry_period=0.2, health_address="0", metrics_address="0")
+    manager = Manager(Config.load(kubeconfig=kubeconfig), options=options)
+    async def work():
+        print("leading", flush=True)
+        while True:
+            await manager.client.patch_by_name(ConfigMap, "shared", {"data": {"by": identity}}, namespace=namespace)
+            await asyncio.sleep(0.02)
+    manager.add(work)
+    await manager.run()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
+async def test_a_process_that_is_killed_stopped_or_frozen_is_followed_and_never_overlaps(
+    client: Client, namespace: str, plane: RealCluster, how: signal.Signals
+) -> None:
+    await client.create(ConfigMap.named("shared", namespace, data={}))
+
+    async def start(identity: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPERATOR, str(plane.kubeconfig), namespace, identity,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def leads(process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), WAIT) == b"leading\n"
+
+    first = await start("a")
+    await leads(first)
+    second = await start("b")
+    authors: list[str] = []
+    try:
+        version = (await client.get(ConfigMap, "shared", namespace=namespace)).metadata.resource_version
+        async with client.watch(ConfigMap, namespace=namespace, resource_version=version) as events:
+            first.send_signal(how)
+            await leads(second)
+            if how is signal.SIGSTOP:
+                first.send_signal(signal.SIGCONT)  # it wakes up while the other leads
+                await asyncio.wait_for(first.wait(), WAIT)
+                assert first.returncode == 1
+            if how is signal.SIGTERM:
+                assert await asyncio.wait_for(first.wait(), WAIT) == 0
+            end = await client.patch_by_name(ConfigMap, "shared", {"data": {"end": "now"}}, namespace=namespace)
+            async for event in events:
+                if event.object.metadata.name == "shared":
+                    authors.append((event.object.data or {}).get("by", ""))
+                if event.object.metadata.resource_version == end.metadata.resource_version:
+                    break
+    finally:
+        for process in (first, second):
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+    assert authors == sorted(authors), "once b has written, a never does again"
+
+
+async def test_a_manager_on_the_server_leads_records_events_and_gives_the_lease_back(
+    client: Client, namespace: str, plane: RealCluster
+) -> None:
+    options = ManagerOptions(
+        name="shop", namespace=namespace, leader_election=True, lease_duration=2.0, renew_deadline=1.0,
+        retry_period=0.2, health_address="127.0.0.1:0", metrics_address="127.0.0.1:0", block_limit=0.0,
+    )  # fmt: skip
+    done = asyncio.Event()
+    manager = Manager(Config.load(kubeconfig=plane.kubeconfig), options=options)
+    recorder = manager.recorder("web")
+
+    async def work() -> None:
+        created = await manager.client.create(ConfigMap.named("made", namespace))
+        for _ in range(3):
+            recorder.record(created, "Made", "it is there", related=created)
+        recorder.record(await manager.client.get(Namespace, namespace), "Seen", "no namespace of its own")
+        done.set()
+
+    manager.add(work)
+    async with manager:
+        await asyncio.wait_for(done.wait(), WAIT)
+
+    lease = await client.get(Lease, "shop", namespace=namespace)
+    events = (await client.list(Event, namespace=namespace)).items
+    assert lease.spec.holder_identity == ""
+    assert [(event.reason, event.reporting_controller) for event in events] == [("Made", "web")]
+    assert events[0].series is not None
+    assert events[0].series.count == 3
+    elsewhere = (await client.list(Event, namespace="default")).items
+    assert [event.reason for event in elsewhere if event.regarding and event.regarding.name == namespace] == ["Seen"]
+
+
+async def test_repeated_events_become_a_series_on_the_server(client: Client, namespace: str) -> None:
+    pod = ConfigMap.named("about", namespace)
+    recorder = Recorder(client, controller="contract")
+    running = asyncio.create_task(recorder.run())
+    recorder.record(pod, "Failed", "again", type="Warning")
+    async with client.watch(Event, namespace=namespace) as seen:
+        async for event in seen:
+            assert event.object.series is None
+            break
+    for _ in range(5):
+        recorder.record(pod, "Failed", "again", type="Warning")
+    recorder.stop()
+    await running
+
+    (event_now,) = (await client.list(Event, namespace=namespace)).items
+    assert event_now.series is not None
+    assert event_now.series.count == 6
+    assert recorder.dropped == 0
+
+
+async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, namespace: str) -> None:
+    async def token_of(name: str) -> str:
+        await client.request(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts",
+            body=b'{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"%s"}}' % name.encode(),
+        )
+        answer = await client.request(
+            "POST",
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            body=b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}',
+        )
+        token: str = json.loads(answer.body)["status"]["token"]
+        return token
+
+    async def status_for(token: str) -> int:
+        question = Question(method="GET", path="/metrics", headers={"authorization": f"Bearer {token}"})
+        refusal = await Access(client).refusal(question)
+        return 200 if refusal is None else refusal.status
+
+    async def grant(name: str) -> str:
+        title = f"metrics-{uuid4().hex[:8]}"
+        rules: dict[str, Any] = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": title},
+            "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+        }
+        binding: dict[str, Any] = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": title},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": title},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+        }
+        root = "/apis/rbac.authorization.k8s.io/v1"
+        await client.request("POST", f"{root}/clusterroles", body=json.dumps(rules).encode())
+        await client.request("POST", f"{root}/clusterrolebindings", body=json.dumps(binding).encode())
+        return title
+
+    reader, stranger = await token_of("reader"), await token_of("stranger")
+    title = await grant("reader")
+    try:
+        assert await status_for("nonsense") == 401
+        assert await status_for(stranger) == 403
+        async with asyncio.timeout(WAIT):  # the authorizer learns of the binding through a watch of its own
+            status = await status_for(reader)
+            while status == 403:
+                status = await status_for(reader)
+        assert status == 200
+    finally:
+        for resource in ("clusterroles", "clusterrolebindings"):
+            await client.request("DELETE", f"/apis/rbac.authorization.k8s.io/v1/{resource}/{title}")
+
+
+async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespace: str) -> None:
+    async with connect(Config.load(kubeconfig=plane.kubeconfig)) as own:
+        options = ManagerOptions(
+            name="given", namespace=namespace, leader_election=True, health_address="0", metrics_address="0"
+        )
+        manager = Manager(own, options=options)
+        async with manager:
+            assert manager.leadership is not None
+            await asyncio.wait_for(manager.leadership.wait_elected(), WAIT)
+            await manager.client.create(ConfigMap.named("made", namespace))
+
+        with pytest.raises(LeadershipLost):
+            await manager.client.create(ConfigMap.named("late", namespace))
+        assert (await own.get(ConfigMap, "made", namespace=namespace)).metadata.name == "made"

@@ -1,0 +1,224 @@
+"""A view of a server that is written by others and by this process, in every order in which news can arrive.
+
+The model is the server's whole history. After each step: readers see a state at least as new as the watch has shown and
+as this process has been answered; handlers have been told a story without gaps; indexes equal recomputation.
+"""
+
+from __future__ import annotations
+
+import json
+
+import hypothesis.strategies as st
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kubewright import ObjectKey, Resource, Spec, Status
+from kubewright.cache.changes import Change
+from kubewright.cache.store import Entry, Store
+from kubewright.cache.view import View
+from kubewright.testing.clock import VirtualClock
+
+
+class ToySpec(Spec):
+    color: str = ""
+
+
+class ToyStatus(Status):
+    pass
+
+
+class Toy(Resource[ToySpec, ToyStatus], group="toys.example.io", version="v1"):
+    """Has a color to be indexed by."""
+
+
+COLORS = ("", "red", "green", "blue")
+KEYS = (ObjectKey("one", "a"), ObjectKey("two", "b"))
+keys = st.sampled_from((KEYS[0], *KEYS))  # most of it about one name: its objects come and go
+colors = st.sampled_from(COLORS)
+
+
+def entry_of(key: ObjectKey, uid: str, version: int, color: str) -> Entry:
+    metadata = {"name": key.name, "namespace": key.namespace, "uid": uid, "resourceVersion": str(version)}
+    if color:
+        metadata["labels"] = {"color": color}  # type: ignore[assignment]  # a mapping among strings, as JSON has it
+    return Entry(version, uid, json.dumps({"metadata": metadata, "spec": {"color": color}}).encode())
+
+
+def by_color(toy: Toy) -> list[str]:
+    return [toy.spec.color] if toy.spec.color else []
+
+
+class ViewMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.version = 0
+        self.uids = 0
+        self.clock = VirtualClock()
+        self.store = Store(Toy)
+        self.view = View(self.store, clock=self.clock)
+        self.store.add_index("color", by_color)
+        self.store.label_index("color")
+        # The server: what is there, and everything that happened, as (version, key, state or None, last state).
+        self.state: dict[ObjectKey, Entry] = {}
+        self.history: list[tuple[int, ObjectKey, Entry | None, Entry]] = []
+        self.position = 0
+        self.seen = 0
+        # This process: answers under way, and what was answered.
+        self.answers: list[tuple[int, ObjectKey, Entry | None, Entry]] = []
+        self.answered: dict[ObjectKey, int] = {}
+        self.own: set[int] = set()
+        # What handlers have been told.
+        self.told: dict[ObjectKey, Entry] = {}
+
+    def write(self, key: ObjectKey, color: str) -> tuple[int, ObjectKey, Entry | None, Entry]:
+        self.version += 1
+        present = self.state.get(key)
+        if present is None:
+            self.uids += 1
+        uid = present.uid if present is not None else f"uid-{self.uids}"
+        entry = self.state[key] = entry_of(key, uid, self.version, color)
+        self.history.append((self.version, key, entry, entry))
+        return self.history[-1]
+
+    def delete(self, key: ObjectKey) -> tuple[int, ObjectKey, Entry | None, Entry]:
+        self.version += 1
+        last = self.state.pop(key)
+        self.history.append((self.version, key, None, last))
+        return self.history[-1]
+
+    def hear(self, changes: list[Change[Toy]]) -> None:
+        for change in changes:
+            before = self.told.get(change.key)
+            old, new = change.old_metadata, change.new_metadata
+            if change.type == "added":
+                assert before is None
+            else:
+                assert before is not None
+                assert old is not None
+                assert old.uid == before.uid
+                if change.type == "updated":
+                    assert new is not None
+                    assert old.resource_version == str(before.version) != new.resource_version
+            if new is None:
+                del self.told[change.key]
+            else:
+                self.told[change.key] = Entry(int(new.resource_version), new.uid, b"")
+                assert not change.own or int(new.resource_version) in self.own
+        # Deletions come before additions when told together.
+        types = [change.type for change in changes]
+        assert "deleted" not in types[sum(kind == "deleted" for kind in types) :]
+
+    # --- the world ---
+
+    @rule(key=keys, color=colors)
+    def somebody_writes(self, key: ObjectKey, color: str) -> None:
+        self.write(key, color)
+
+    @rule(key=keys)
+    def somebody_deletes(self, key: ObjectKey) -> None:
+        if key in self.state:
+            self.delete(key)
+
+    @rule(key=keys, color=colors)
+    def this_process_writes(self, key: ObjectKey, color: str) -> None:
+        done = self.write(key, color)
+        self.own.add(done[0])
+        self.answers.append(done)
+
+    @rule(key=keys)
+    def this_process_deletes(self, key: ObjectKey) -> None:
+        if key in self.state:
+            self.answers.append(self.delete(key))
+
+    @precondition(lambda self: self.answers)
+    @rule(number=st.integers(0, 100))
+    def answer_arrives(self, number: int) -> None:
+        version, key, entry, last = self.answers.pop(number % len(self.answers))
+        if entry is not None:
+            self.view.wrote(key, entry)
+        else:
+            self.view.deleted(key, last.uid, last.version)
+        self.answered[key] = max(version, self.answered.get(key, 0))
+
+    # --- the watch ---
+
+    @precondition(lambda self: self.position < len(self.history))
+    @rule()
+    def watch_shows(self) -> None:
+        version, key, entry, last = self.history[self.position]
+        self.position += 1
+        if entry is not None:
+            changes = self.view.show(key, entry)
+        else:
+            changes = self.view.hide(key, Entry(version, last.uid, last.data))
+        self.seen = version
+        self.hear(list(changes))
+        self.view.reach("", version)
+
+    @precondition(lambda self: self.position > 0)
+    @rule()
+    def watch_repeats_what_it_showed(self) -> None:
+        version, key, entry, last = self.history[self.position - 1]
+        if entry is not None:
+            self.hear(list(self.view.show(key, entry)))
+        else:
+            self.hear(list(self.view.hide(key, Entry(version, last.uid, last.data))))
+
+    @precondition(lambda self: self.position == len(self.history) and self.version > 0)
+    @rule()
+    def bookmark_comes(self) -> None:
+        self.view.reach("", self.version)
+
+    @rule()
+    def everything_is_listed(self) -> None:
+        if self.version == 0:
+            return
+        self.hear(list(self.view.replace("", dict(self.state), self.version)))
+        self.position, self.seen = len(self.history), self.version
+
+    # --- what must hold ---
+
+    def states(self, key: ObjectKey) -> list[Entry | None]:
+        """Every state of an object from the version on that this process must know of."""
+        floor = max(self.seen, self.answered.get(key, 0))
+        at_floor: Entry | None = None
+        later: list[Entry | None] = []
+        for version, changed, entry, _ in self.history:
+            if changed == key and version <= floor:
+                at_floor = entry
+            elif changed == key:
+                later.append(entry)
+        return [at_floor, *later]
+
+    @invariant()
+    def readers_see_nothing_older_than_they_must(self) -> None:
+        for key in KEYS:
+            assert self.store.entry(key) in self.states(key)
+
+    @invariant()
+    def when_all_is_known_the_store_is_the_server(self) -> None:
+        if self.position == len(self.history) and not self.answers:
+            assert dict(self.store.items()) == self.state
+            assert {key: entry.version for key, entry in self.told.items()} == {
+                key: entry.version for key, entry in self.state.items()
+            }
+
+    @invariant()
+    def indexes_equal_recomputation(self) -> None:
+        held = {key: json.loads(entry.data)["spec"]["color"] for key, entry in self.store.items()}
+        for index in (self.store.index("color"), self.store.label_index("color")):
+            assert index is not None
+            assert {value: set(index.keys(value)) for value in index.values()} == {
+                color: {key for key in held if held[key] == color} for color in set(held.values()) - {""}
+            }
+            assert index.indexed() == {key for key in held if held[key]}
+
+    @invariant()
+    def counts_are_right(self) -> None:
+        assert len(self.store) == len(tuple(self.store.keys()))
+        assert self.store.size == sum(len(entry.data) for _, entry in self.store.items())
+        assert sum(self.store.count(namespace) for namespace in ("one", "two")) == len(self.store)
+
+
+ViewMachine.TestCase.settings = settings(max_examples=4000, stateful_step_count=50, deadline=None)
+TestView = ViewMachine.TestCase

@@ -1,0 +1,112 @@
+"""Whose a child is, and when an apply can be left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kubewright import ObjectMeta, OwnerReference, copy_of
+from kubewright.controllers.applies import Applied, Claim, claim_on, stands_in
+from kubewright.k8s.core.v1 import ConfigMap
+
+
+def owner(uid: str = "1") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="owner", namespace="shop", uid=uid))
+
+
+def child(**metadata: object) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(**{"name": "c", "namespace": "shop", **metadata}))  # type: ignore[arg-type]  # any mix of metadata
+
+
+def controlled(*, name: str = "owner", uid: str = "1") -> list[OwnerReference]:
+    return [OwnerReference(api_version="v1", kind="ConfigMap", name=name, uid=uid, controller=True)]
+
+
+@pytest.mark.parametrize(
+    ("present", "claim"),
+    [
+        (child(owner_references=controlled()), Claim.OURS),
+        (child(owner_references=controlled(uid="2")), Claim.EARLIER),
+        (child(owner_references=controlled(name="other", uid="2")), Claim.STRANGER),
+        (child(labels={"for": "owner"}), Claim.ADOPTABLE),
+        (child(), Claim.STRANGER),
+        (child(owner_references=controlled(), deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)), Claim.LEAVING),
+    ],
+)
+def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
+    assert claim_on(present, owner(), labels={"for": "owner"}) is claim
+
+
+def test_nobody_is_adopted_without_labels() -> None:
+    assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.STRANGER
+
+
+def applied_once() -> tuple[Applied, ConfigMap, ConfigMap]:
+    wanted = ConfigMap.named("c", "shop", data={"k": "v"})
+    result = copy_of(wanted)
+    result.metadata.uid, result.metadata.resource_version = "u", "5"
+    memory = Applied()
+    memory.remember(wanted, result)
+    return memory, wanted, result
+
+
+def test_first_apply_is_never_left_out() -> None:
+    wanted = ConfigMap.named("c", "shop", data={"k": "v"})
+
+    assert not Applied().is_noop(wanted, wanted)
+
+
+def test_same_document_on_the_same_version_is_left_out() -> None:
+    memory, wanted, result = applied_once()
+
+    assert memory.is_noop(wanted, result)
+
+
+def test_same_document_is_left_out_when_others_changed_other_fields() -> None:
+    memory, wanted, result = applied_once()
+    result.metadata.resource_version = "9"
+    result.metadata.labels["theirs"] = "x"
+
+    assert memory.is_noop(wanted, result)
+
+
+def test_drift_of_an_applied_field_is_repaired() -> None:
+    memory, wanted, result = applied_once()
+    result.metadata.resource_version = "9"
+    result.data = {"k": "changed"}
+
+    assert not memory.is_noop(wanted, result)
+
+
+def test_another_document_a_new_incarnation_and_a_missing_child_are_applied() -> None:
+    memory, wanted, result = applied_once()
+    other = ConfigMap.named("c", "shop", data={"k": "w"})
+    reborn = copy_of(result)
+    reborn.metadata.uid = "v"
+
+    assert not memory.is_noop(other, result)
+    assert not memory.is_noop(wanted, reborn)
+    assert not memory.is_noop(wanted, None)
+    memory.forget(ConfigMap, wanted.key)
+    assert not memory.is_noop(wanted, result)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "present", "stands"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, True),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1}, {}, False),
+        ({"a": 1}, {"a": True}, False),
+        ([1, 2], [1, 2], True),
+        ([1], [1, 2], False),
+        ([{"name": "x", "v": 1}], [{"name": "side"}, {"name": "x", "v": 1, "d": 0}], True),
+        ([{"name": "x", "v": 1}], [{"name": "side"}, {"name": "x", "v": 2}], False),
+        ([], [1], False),
+        ({"a": []}, {"a": None}, False),
+    ],
+)
+def test_what_stands_in_what(wanted: object, present: object, stands: bool) -> None:
+    assert stands_in(wanted, present) is stands

@@ -1,0 +1,124 @@
+"""Echoes of a run's own writes do not wake it; everything else does."""
+
+from __future__ import annotations
+
+from kubewright import ObjectKey, copy_of
+from kubewright.api.codec import encode, read
+from kubewright.api.metadata import ManagedFieldsEntry
+from kubewright.cache.changes import Change, change_of
+from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent
+from kubewright.k8s.core.v1 import ConfigMap
+
+OWNER, OTHER = ObjectKey("shop", "owner"), ObjectKey("shop", "other")
+
+
+def child(version: str, **data: str) -> ConfigMap:
+    made = ConfigMap.named("c", "shop", data=data)
+    made.metadata.resource_version = version
+    return made
+
+
+def shown(version: str) -> Change[ConfigMap]:
+    return change_of(old=child("1"), new=child(version))
+
+
+def write(written: Written, version: str | None) -> None:
+    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
+        writing.version = version
+
+
+def nothing() -> None:
+    raise AssertionError("not held back, so not delivered later")
+
+
+def test_echo_of_a_proven_write_is_held_for_good() -> None:
+    written = Written()
+    write(written, "2")
+
+    assert written.holds(shown("2"), OWNER, nothing)
+
+
+def test_other_versions_and_other_objects_are_woken() -> None:
+    written = Written()
+    write(written, "2")
+
+    assert not written.holds(shown("3"), OWNER, nothing)
+    assert not written.holds(shown("2"), OTHER, nothing)
+
+
+def test_unproven_write_suppresses_nothing() -> None:
+    written = Written()
+    write(written, None)
+
+    assert not written.holds(shown("2"), OWNER, nothing)
+
+
+def test_deletions_and_resyncs_always_pass() -> None:
+    written = Written()
+    write(written, "2")
+
+    assert not written.holds(change_of(old=child("2")), OWNER, nothing)
+    assert not written.holds(change_of(old=child("2"), new=child("2"), resync=True), OWNER, nothing)
+
+
+def test_change_that_overtakes_the_answer_is_held_until_it_is_known_to_be_an_echo() -> None:
+    written = Written()
+    delivered: list[str] = []
+
+    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
+        assert written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
+        assert written.holds(shown("3"), OWNER, lambda: delivered.append("3"))
+        assert not written.holds(shown("2"), OTHER, nothing)
+        writing.version = "2"
+
+    assert delivered == ["3"]
+
+
+def test_failed_write_delivers_what_was_held() -> None:
+    written = Written()
+    delivered: list[str] = []
+
+    try:
+        with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")):
+            written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
+            raise RuntimeError
+    except RuntimeError:
+        pass
+
+    assert delivered == ["2"]
+
+
+def test_second_write_of_the_same_object_at_once_does_no_harm() -> None:
+    written = Written()
+
+    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
+        write(written, "9")
+        first.version = "2"
+
+    assert written.holds(shown("2"), OWNER, nothing)
+    assert not written.holds(shown("9"), OWNER, nothing)
+
+
+def test_answer_to_a_patch_with_nothing_else_in_it_is_what_was_meant() -> None:
+    meant = read(ConfigMap, encode(child("1", k="1")))
+    meant.data = {"k": "2"}
+
+    assert is_what_was_meant(meant, read(ConfigMap, encode(child("2", k="2"))))
+    assert not is_what_was_meant(meant, read(ConfigMap, encode(child("2", k="2", theirs="x"))))
+
+
+def test_apply_is_proven_by_what_is_new() -> None:
+    sent, before = child("", k="2"), child("1", k="1", theirs="x")
+
+    assert is_what_was_sent(before, sent, child("2", k="2", theirs="x"), manager="me")
+    assert not is_what_was_sent(before, sent, child("2", k="2", theirs="y"), manager="me")
+
+
+def test_creation_is_proven_by_the_only_manager() -> None:
+    sent = child("", k="2")
+    answer = copy_of(child("2", k="2"))
+    answer.metadata.managed_fields = [ManagedFieldsEntry(manager="me", operation="Apply")]
+
+    assert is_what_was_sent(None, sent, answer, manager="me")
+    answer.metadata.managed_fields.append(ManagedFieldsEntry(manager="them", operation="Update"))
+    assert not is_what_was_sent(None, sent, answer, manager="me")

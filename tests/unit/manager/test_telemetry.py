@@ -1,0 +1,178 @@
+"""The metrics: names and labels that dashboards for controller-runtime know."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kubewright._base.lag import Block
+from kubewright._base.metrics import Metrics
+from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.errors import TransportError
+from kubewright.k8s.core.v1 import Pod
+from kubewright.manager.telemetry import Telemetry
+from kubewright.testing.clock import VirtualClock
+from kubewright.workqueue.queue import WorkQueue
+
+
+def telemetry(clock: VirtualClock | None = None) -> Telemetry:
+    return Telemetry(Metrics(), clock=clock or VirtualClock())
+
+
+def samples(shown: Telemetry) -> dict[str, float]:
+    lines = shown.metrics.exposition().decode().splitlines()
+    pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in pairs}
+
+
+def test_every_result_is_there_before_the_first_run() -> None:
+    shown = telemetry()
+
+    shown.controller("web", concurrency=4)
+
+    values = samples(shown)
+    for result in ("success", "error", "requeue", "requeue_after"):
+        assert values[f'controller_runtime_reconcile_total{{controller="web",result="{result}"}}'] == 0
+    assert values['controller_runtime_max_concurrent_reconciles{controller="web"}'] == 4
+    assert values['controller_runtime_reconcile_errors_total{controller="web"}'] == 0
+
+
+def test_runs_are_counted_by_result_and_timed() -> None:
+    shown = telemetry()
+    web = shown.controller("web")
+    for result in ("success", "requeue_after", "error", "terminal"):
+        web.on_start()
+        web.on_end(result, 0.3)
+    web.on_start()
+    web.on_timeout()
+    web.on_panic()
+    web.on_write_loop()
+
+    values = samples(shown)
+    label = 'controller="web"'
+    assert values[f'controller_runtime_reconcile_total{{{label},result="success"}}'] == 1
+    assert values[f'controller_runtime_reconcile_total{{{label},result="error"}}'] == 2
+    assert values[f"controller_runtime_reconcile_errors_total{{{label}}}"] == 2
+    assert values[f"controller_runtime_terminal_reconcile_errors_total{{{label}}}"] == 1
+    assert values[f"controller_runtime_reconcile_timeouts_total{{{label}}}"] == 1
+    assert values[f"controller_runtime_reconcile_panics_total{{{label}}}"] == 1
+    assert values[f"kubewright_write_loops_total{{{label}}}"] == 1
+    assert values[f"controller_runtime_active_workers{{{label}}}"] == 1
+    assert values[f"controller_runtime_reconcile_time_seconds_count{{{label}}}"] == 4
+    assert values[f'controller_runtime_reconcile_time_seconds_bucket{{{label},le="0.3"}}'] == 4
+
+
+async def test_a_queue_is_followed() -> None:
+    clock = VirtualClock()
+    shown = telemetry(clock)
+    observer = shown.queue("web")
+    queue: WorkQueue[str] = WorkQueue(clock=clock, observer=observer)
+    observer.follow(queue)
+    queue.add("a", priority=5)
+    queue.add("b")
+    await clock.advance(2)
+    assert (await queue.get()) is not None
+    await clock.advance(3)
+    queue.add_rate_limited("b")
+
+    values = samples(shown)
+    label = 'controller="web",name="web"'
+    assert values[f"workqueue_adds_total{{{label}}}"] == 2
+    assert values[f"workqueue_retries_total{{{label}}}"] == 1
+    assert values[f'workqueue_depth{{{label},priority="0"}}'] == 1
+    assert values[f"workqueue_unfinished_work_seconds{{{label}}}"] == 3
+    assert values[f"workqueue_longest_running_processor_seconds{{{label}}}"] == 3
+    assert values[f"workqueue_queue_duration_seconds_sum{{{label}}}"] == 2
+
+    queue.done("a")
+    assert samples(shown)[f"workqueue_work_duration_seconds_sum{{{label}}}"] == 3
+    queue.shut_down()
+
+
+def test_a_cache_is_counted_by_kind() -> None:
+    shown = telemetry()
+    cache = shown.cache()
+    cache.on_size(Pod, 3, 4500)
+    cache.on_events(Pod, 7)
+    cache.on_list(Pod, "expired")
+    cache.on_watch_end(Pod, "closed")
+    cache.on_malformed(Pod)
+    cache.on_handler_error(Pod, "enqueue")
+
+    values = samples(shown)
+    assert values['kubewright_cache_objects{kind="Pod"}'] == 3
+    assert values['kubewright_cache_bytes{kind="Pod"}'] == 4500
+    assert values['kubewright_watch_events_total{kind="Pod"}'] == 7
+    assert values['kubewright_lists_total{kind="Pod",reason="expired"}'] == 1
+    assert values['kubewright_watch_ends_total{kind="Pod",reason="closed"}'] == 1
+    assert values['kubewright_malformed_objects_total{kind="Pod"}'] == 1
+    assert values['kubewright_handler_errors_total{handler="enqueue",kind="Pod"}'] == 1
+
+
+class Stream:
+    status = 200
+    headers: Mapping[str, str] = {}
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield b""
+
+    async def read(self) -> bytes:
+        return b""
+
+
+class Wire:
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        if request.path == "/broken":
+            raise TransportError("gone")
+        return HttpResponse(status=201, headers={}, body=b"")
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
+        if request.path == "/broken":
+            raise TransportError("gone")
+        yield Stream()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_requests_are_counted_by_code_method_and_host() -> None:
+    shown, wire = telemetry(), Wire()
+    transport = shown.transport(wire, host="api:6443")
+
+    await transport.send(HttpRequest(method="POST", path="/x"))
+    with pytest.raises(TransportError):
+        await transport.send(HttpRequest(method="GET", path="/broken"))
+    async with transport.stream(HttpRequest(method="GET", path="/watch")):
+        pass
+    with pytest.raises(TransportError):
+        async with transport.stream(HttpRequest(method="GET", path="/broken")):
+            pass
+    await transport.close()
+
+    values = samples(shown)
+    assert values['rest_client_requests_total{code="201",host="api:6443",method="POST"}'] == 1
+    assert values['rest_client_requests_total{code="<error>",host="api:6443",method="GET"}'] == 2
+    assert values['rest_client_requests_total{code="200",host="api:6443",method="GET"}'] == 1
+    assert values['rest_client_request_duration_seconds_count{host="api:6443",verb="POST"}'] == 1
+    assert wire.closed
+
+
+def test_leadership_lag_and_blocks_are_shown() -> None:
+    shown = telemetry()
+    told = shown.on_leading("boss")
+    assert samples(shown)['leader_election_master_status{name="boss"}'] == 0
+
+    told(True)
+    shown.on_lag(0.25)
+    shown.on_block(Block(seconds=2.0, place="x.py:1 in f", stack=""))
+
+    values = samples(shown)
+    assert values['leader_election_master_status{name="boss"}'] == 1
+    assert values["kubewright_event_loop_lag_seconds"] == 0.25
+    assert values["kubewright_event_loop_blocks_total"] == 1
