@@ -16,6 +16,8 @@ OWNERS = {
     "yaml": {"_base/yaml.py"},
     "cryptography": {"cluster/certificates.py"},
     "uvloop": {"_base/loop.py"},
+    "prometheus_client": {"_base/metrics.py"},
+    "opentelemetry": {"_base/tracing.py"},
     "click": "cli/",
     "rich": "cli/",
 }

@@ -11,13 +11,12 @@ changed; nothing else of the object is written unless `patch` is called.
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Awaitable, Coroutine
 from typing import Any, Literal, TypeVar, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
-from kubewright.api.codec import encode, to_tree
+from kubewright.api.codec import to_tree
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import set_controller
@@ -28,7 +27,7 @@ from kubewright.controllers.applies import Applied, Claim, claim_on
 from kubewright.controllers.loops import Finding, LoopDetector
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.recorder import Recorder
-from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent
+from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent, timeless
 from kubewright.errors import ConfigError, NotOwned, RetryAfter
 
 __all__ = ("Context",)
@@ -217,10 +216,10 @@ class Context:
         finding = self._loops.wrote(
             (type(result), result.key),
             f"{result.kind} {result.key}",
-            before=_content(before),
-            after=_content(result),
-            content=hash(encode(_timeless(result))),
+            before=None if before is None else timeless(before),
+            after=timeless(result),
             now=self._clock.monotonic(),
+            tree=to_tree,
         )
         if finding is not None:
             self.findings.append(finding)
@@ -229,17 +228,3 @@ class Context:
     def key(self) -> ObjectKey:
         """Namespace and name of the object."""
         return self._object.key
-
-
-def _timeless(obj: K) -> K:
-    """A shallow copy without what every write changes."""
-    bare = copy.copy(obj)
-    bare.metadata = copy.copy(obj.metadata)
-    bare.metadata.resource_version = ""
-    bare.metadata.managed_fields = []
-    bare.metadata.generation = 0
-    return bare
-
-
-def _content(obj: KubeObject | None) -> Any:
-    return None if obj is None else to_tree(_timeless(obj))

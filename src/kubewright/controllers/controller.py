@@ -17,6 +17,7 @@ import msgspec
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger, get_logger
+from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
@@ -49,6 +50,18 @@ class ControllerObserver(Protocol):
 
     def on_end(self, result: str, seconds: float) -> None:
         """A run has ended: success, requeue, requeue_after, error or terminal."""
+        ...
+
+    def on_timeout(self) -> None:
+        """That run was ended because it took too long."""
+        ...
+
+    def on_panic(self) -> None:
+        """That run failed with an error that is none of the framework's."""
+        ...
+
+    def on_write_loop(self) -> None:
+        """That run wrote an object that is being written in circles."""
         ...
 
 
@@ -104,7 +117,7 @@ class Controller:
             recorder=recorder,
             applied=Applied(),
             written=written,
-            loops=LoopDetector(),
+            loops=LoopDetector(encode),
             clock=self._clock,
             threads=self._threads,
         )
@@ -176,6 +189,12 @@ class Controller:
     def _tell(self, item: Item[ObjectKey], outcome: Outcome, seconds: float) -> None:
         if self._observer is not None:
             self._observer.on_end(outcome.result, seconds)
+            if outcome.timed_out:
+                self._observer.on_timeout()
+            if outcome.unexpected:
+                self._observer.on_panic()
+            for _ in range(outcome.write_loops):
+                self._observer.on_write_loop()
         self.recent.append(
             Run(
                 key=item.key,

@@ -8,7 +8,7 @@ outside. Pure: told of each write, answers with a finding; `context` reports it 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, final
 
 import msgspec
@@ -57,15 +57,21 @@ class _History:
 class LoopDetector:
     """Remembers the recent writes of one controller."""
 
-    def __init__(self) -> None:
+    def __init__(self, encode: Callable[[Any], bytes]) -> None:
+        """`encode` makes bytes of a state, the same for the same state."""
+        self._encode = encode
         self._histories: OrderedDict[Hashable, _History] = OrderedDict()
 
-    def wrote(
-        self, target: Hashable, title: str, *, before: Any, after: Any, content: int, now: float
+    def wrote(  # hot
+        self, target: Hashable, title: str, *, before: Any, after: Any, now: float, tree: Callable[[Any], Any]
     ) -> Finding | None:
-        """Told after each write: the state before and after (as trees without versions), and a hash of the latter."""
+        """Told after each write: the state before, if known, and after, both without versions.
+
+        `tree` makes plain data of a state; it is only asked for when there is something to report.
+        """
         history = self._history(target)
         empty = before is not None and before == after
+        content = hash(self._encode(after))
         repeated = empty or content in history.contents
         history.contents.append(content)
         if not repeated:
@@ -81,7 +87,7 @@ class LoopDetector:
         return Finding(
             target=title,
             shape="empty" if empty else "oscillating",
-            paths=() if empty or before is None else tuple(changed_paths(before, after))[:5],
+            paths=() if empty or before is None else tuple(changed_paths(tree(before), tree(after)))[:5],
             count=len(history.writes),
             wait=min(_LONGEST_WAIT, float(2**history.found)),
         )

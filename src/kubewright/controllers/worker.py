@@ -32,7 +32,7 @@ from kubewright.controllers.loops import LoopDetector
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.controllers.recorder import Recorder
 from kubewright.controllers.written import Written, is_what_was_meant
-from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, Terminal
+from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
 from kubewright.workqueue.item import Item
 
 __all__ = ("Outcome", "Worker")
@@ -53,6 +53,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Run again with back-off."""
     priority: int = 0
     error: BaseException | None = None
+    timed_out: bool = False
+    unexpected: bool = False
+    """The error is none of ours: a bug in the reconciler, most likely."""
+    write_loops: int = 0
+    """How many objects this run wrote in circles."""
 
 
 @final
@@ -95,7 +100,7 @@ class Worker:
                 raise
             except TimeoutError as exc:
                 log.warning("the run took too long and was ended", limit=self._declaration.timeout)
-                return Outcome(result="error", retry=True, priority=item.priority, error=exc)
+                return Outcome(result="error", retry=True, priority=item.priority, error=exc, timed_out=True)
             except BaseException as exc:
                 if isinstance(exc, KeyboardInterrupt | SystemExit):
                     raise
@@ -144,9 +149,12 @@ class Worker:
         result = answer if isinstance(answer, Result) else Result()
         wait = self._slowed(ctx, result.requeue_after)
         priority = item.priority if result.priority is None else result.priority
-        if wait is None:
-            return Outcome(result="success", priority=priority)
-        return Outcome(result="requeue_after", requeue_after=wait, priority=priority)
+        return Outcome(
+            result="success" if wait is None else "requeue_after",
+            requeue_after=wait,
+            priority=priority,
+            write_loops=len(ctx.findings),
+        )
 
     async def _write_status(self, obj: Any, ctx: Context, client: CachedClient, *, observed: bool) -> None:
         if not self._has_status:
@@ -208,4 +216,5 @@ class Worker:
                 return Outcome(result="success")
             case _:
                 log.exception("the run failed; trying again with back-off", error=error)
-                return Outcome(result="error", retry=True, priority=item.priority, error=error)
+                unexpected = not isinstance(error, KubewrightError)
+                return Outcome(result="error", retry=True, priority=item.priority, error=error, unexpected=unexpected)
