@@ -1,99 +1,136 @@
-"""Counters, gauges and histograms behind three one-line protocols.
+"""Counters, gauges and histograms, and their text for Prometheus.
 
     metrics = Metrics()
     adds = metrics.counter("workqueue_adds_total", "Keys added.", labels=("name",)).child("web")
-    adds.inc()                                # bound once, then a call costs well under a microsecond
+    adds.inc()                                # bound once; then a call is one addition
 
-Each `Metrics` is a registry of its own, so that two managers in one process do not clash. Without prometheus-client
-everything is accepted and nothing counted. The only module that knows that library. Which metrics there are is decided
-in `manager.telemetry`.
+Plain numbers without locks: they are changed on the event loop only, and an operator changes a dozen of them for every
+object. Each `Metrics` is a registry of its own, so that two managers in one process do not clash. The metrics of
+the process itself (CPU, memory, open files) come from prometheus-client where it is installed; this is the only module
+that knows it. Which metrics there are is decided in `manager.telemetry`.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast, final
+from typing import Generic, Protocol, TypeVar, cast, final
 
 from kubewright._base.logs import Logger
 
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-    from prometheus_client.metrics_core import Metric
-
-__all__ = ("Counter", "Family", "Gauge", "Histogram", "Metrics")
+__all__ = ("CONTENT_TYPE", "Counter", "Family", "Gauge", "Histogram", "Metrics")
 
 _log = Logger("kubewright.metrics")
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Counter(Protocol):
+@final
+class Counter:
     """Only grows."""
 
-    def inc(self, amount: float = 1) -> None: ...
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def inc(self, amount: float = 1) -> None:  # hot
+        self.value += amount
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        yield "", "", self.value
 
 
-class Gauge(Protocol):
+@final
+class Gauge:
     """Goes up and down."""
 
-    def set(self, value: float) -> None: ...
-    def inc(self, amount: float = 1) -> None: ...
-    def dec(self, amount: float = 1) -> None: ...
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def set(self, value: float) -> None:
+        self.value = value
+
+    def inc(self, amount: float = 1) -> None:  # hot
+        self.value += amount
+
+    def dec(self, amount: float = 1) -> None:  # hot
+        self.value -= amount
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        yield "", "", self.value
 
 
-class Histogram(Protocol):
+@final
+class Histogram:
     """How often values of which size were seen."""
 
-    def observe(self, amount: float) -> None: ...
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, amount: float) -> None:  # hot
+        self._counts[bisect_left(self._bounds, amount)] += 1
+        self._sum += amount
+
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        total = 0
+        for bound, count in zip((*self._bounds, float("inf")), self._counts, strict=True):
+            total += count
+            yield "_bucket", f'le="{_number(bound)}"', total
+        yield "_count", "", total
+        yield "_sum", "", self._sum
 
 
-C = TypeVar("C")
+class _Cell(Protocol):
+    def samples(self) -> Iterator[tuple[str, str, float]]:
+        """Suffix of the name, extra label, value."""
+        ...
+
+
+C = TypeVar("C", bound=_Cell)
 
 
 @final
 class Family(Generic[C]):
     """One metric; each combination of label values is a child of it."""
 
-    __slots__ = ("_children", "_make", "_remove")
+    __slots__ = ("_children", "_form", "_labels", "_make", "_name", "_text")
 
-    def __init__(self, make: Callable[..., C], remove: Callable[..., None]) -> None:
+    def __init__(self, form: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> None:
+        self._form = form
+        self._name = name
+        self._text = text
+        self._labels = tuple(labels)
         self._make = make
-        self._remove = remove
         self._children: dict[tuple[str, ...], C] = {}
 
-    def child(self, *labels: str) -> C:
+    def child(self, *labels: str) -> C:  # hot
         """The child with these label values, in the order the family was declared with."""
         found = self._children.get(labels)
         if found is None:
-            found = self._children[labels] = self._make(*labels)
+            found = self._children[labels] = self._make()
         return found
 
     def remove(self, *labels: str) -> None:
         """Forget a child, so that it is not shown any more."""
-        if self._children.pop(labels, None) is not None:
-            self._remove(*labels)
+        self._children.pop(labels, None)
 
-
-@final
-class _Nothing:
-    """Every metric of a program without prometheus-client."""
-
-    __slots__ = ()
-
-    def inc(self, amount: float = 1) -> None:
-        return None
-
-    def dec(self, amount: float = 1) -> None:
-        return None
-
-    def set(self, value: float) -> None:
-        return None
-
-    def observe(self, amount: float) -> None:
-        return None
-
-
-_NOTHING = _Nothing()
+    def lines(self) -> Iterator[str]:
+        """The family in Prometheus' text format."""
+        yield f"# HELP {self._name} {_escaped(self._text)}"
+        yield f"# TYPE {self._name} {self._form}"
+        for values, cell in self._children.items():
+            given = sorted(f'{label}="{_escaped(value)}"' for label, value in zip(self._labels, values, strict=True))
+            for suffix, extra, value in cell.samples():
+                labels = ",".join([*given, extra] if extra else given)
+                shown = f"{{{labels}}}" if labels else ""
+                yield f"{self._name}{suffix}{shown} {_number(value)}"
 
 
 @final
@@ -101,27 +138,22 @@ class Metrics:
     """A registry. Asking twice for one name gives the same family."""
 
     def __init__(self, *, process: bool = False) -> None:
-        """`process` adds the process' own: CPU time, memory, open files, garbage collections."""
-        self._registry = _new_registry(process)
-        self._families: dict[str, Family[object]] = {}
+        """`process` adds the process' own, if prometheus-client is installed."""
+        self._process = _process_text() if process else None
+        self._families: dict[str, Family[_Cell]] = {}
         self._refreshers: list[Callable[[], None]] = []
-
-    @property
-    def available(self) -> bool:
-        """Whether anything is counted."""
-        return self._registry is not None
 
     def counter(self, name: str, text: str, *, labels: Sequence[str] = ()) -> Family[Counter]:
         """`name` ends in `_total`."""
-        return cast("Family[Counter]", self._family("Counter", name, text, labels, {}))
+        return self._family("counter", name, text, labels, Counter)
 
     def gauge(self, name: str, text: str, *, labels: Sequence[str] = ()) -> Family[Gauge]:
-        return cast("Family[Gauge]", self._family("Gauge", name, text, labels, {}))
+        return self._family("gauge", name, text, labels, Gauge)
 
     def histogram(
         self, name: str, text: str, *, labels: Sequence[str] = (), buckets: Sequence[float]
     ) -> Family[Histogram]:
-        return cast("Family[Histogram]", self._family("Histogram", name, text, labels, {"buckets": tuple(buckets)}))
+        return self._family("histogram", name, text, labels, lambda: Histogram(buckets))
 
     def before_exposition(self, refresh: Callable[[], None]) -> None:
         """Call this each time before the metrics are shown: for values that are cheaper to look up than to follow."""
@@ -129,60 +161,37 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Everything, in Prometheus' text format (`CONTENT_TYPE`)."""
-        if self._registry is None:
-            return b""
         for refresh in self._refreshers:
             try:
                 refresh()
             except Exception as error:
                 _log.error("a metric could not be brought up to date", error=error)
-        from prometheus_client import generate_latest
+        text = "".join(f"{line}\n" for family in self._families.values() for line in family.lines()).encode()
+        return text if self._process is None else text + self._process()
 
-        return generate_latest(cast("CollectorRegistry", _WithoutCreationTimes(self._registry)))
-
-    def _family(
-        self, form: str, name: str, text: str, labels: Sequence[str], options: dict[str, tuple[float, ...]]
-    ) -> Family[object]:
+    def _family(self, form: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> Family[C]:
         family = self._families.get(name)
         if family is None:
-            family = self._families[name] = self._new_family(form, name, text, labels, options)
-        return family
-
-    def _new_family(
-        self, form: str, name: str, text: str, labels: Sequence[str], options: dict[str, tuple[float, ...]]
-    ) -> Family[object]:
-        if self._registry is None:
-            return Family(lambda *values: _NOTHING, lambda *values: None)
-        import prometheus_client
-
-        metric = getattr(prometheus_client, form)(name, text, tuple(labels), registry=self._registry, **options)
-        if not labels:
-            return Family(lambda: metric, lambda: None)
-        return Family(metric.labels, metric.remove)
+            family = self._families[name] = cast("Family[_Cell]", Family(form, name, text, labels, make))
+        return cast("Family[C]", family)
 
 
-@final
-class _WithoutCreationTimes:
-    """The registry as it is shown: the library adds a `_created` series to each counter and histogram, which nobody
-    here uses and which would nearly double the text; its own switch for that is for the whole process.
-    """
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in self._registry.collect():
-            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-            yield metric
-
-
-def _new_registry(process: bool) -> CollectorRegistry | None:
+def _process_text() -> Callable[[], bytes] | None:
     try:
         import prometheus_client
     except ModuleNotFoundError:
         return None
     registry = prometheus_client.CollectorRegistry()
-    if process:
-        prometheus_client.ProcessCollector(registry=registry)
-        prometheus_client.GCCollector(registry=registry)
-    return registry
+    prometheus_client.ProcessCollector(registry=registry)
+    prometheus_client.GCCollector(registry=registry)
+    return lambda: prometheus_client.generate_latest(registry)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _number(value: float) -> str:
+    if value == float("inf"):
+        return "+Inf"
+    return repr(float(value))

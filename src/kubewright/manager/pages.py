@@ -55,8 +55,6 @@ def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
             refusal = await access.refusal(question)
             if refusal is not None:
                 return refusal
-        if not metrics.available:
-            return Answer.text("# metrics need prometheus-client; run: pip install 'kubewright[telemetry]'\n")
         return Answer(body=metrics.exposition(), content_type=CONTENT_TYPE)
 
     return answer

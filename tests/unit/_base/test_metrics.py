@@ -1,10 +1,11 @@
-"""Metrics: registries of their own, children bound once, and nothing at all without the library."""
+"""Metrics: registries of their own, children bound once, text that Prometheus reads."""
 
 from __future__ import annotations
 
 import sys
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from kubewright._base.metrics import Metrics
 
@@ -70,15 +71,33 @@ def test_the_process_is_shown_if_wanted() -> None:
     assert b"process_cpu_seconds_total" not in Metrics().exposition()
 
 
-def test_without_the_library_everything_is_accepted_and_nothing_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_process_is_missing_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     metrics = Metrics(process=True)
     metrics.counter("adds_total", "Adds.", labels=("name",)).child("web").inc()
-    gauge = metrics.gauge("depth", "Depth.").child()
-    gauge.set(1)
-    gauge.inc()
-    gauge.dec()
-    metrics.histogram("took_seconds", "Time.", buckets=(1,)).child().observe(1)
 
-    assert not metrics.available
-    assert metrics.exposition() == b""
+    assert metrics.exposition() == b'# HELP adds_total Adds.\n# TYPE adds_total counter\nadds_total{name="web"} 1.0\n'
+
+
+def test_histograms_are_cumulative() -> None:
+    metrics = Metrics()
+    took = metrics.histogram("took_seconds", "Time.", labels=("of",), buckets=(0.1, 1)).child("x")
+    for seconds in (0.05, 0.1, 0.5, 3):
+        took.observe(seconds)
+
+    assert [line for line in metrics.exposition().decode().splitlines() if not line.startswith("#")] == [
+        'took_seconds_bucket{of="x",le="0.1"} 2.0',
+        'took_seconds_bucket{of="x",le="1.0"} 3.0',
+        'took_seconds_bucket{of="x",le="+Inf"} 4.0',
+        'took_seconds_count{of="x"} 4.0',
+        'took_seconds_sum{of="x"} 3.65',
+    ]
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    metrics = Metrics()
+    metrics.counter("odd_total", 'A "quoted" \\ text.', labels=("what",)).child('a"b\\c\nd').inc()
+
+    (family,) = text_string_to_metric_families(metrics.exposition().decode())
+
+    assert family.samples[0].labels == {"what": 'a"b\\c\nd'}
