@@ -11,7 +11,8 @@ changed; nothing else of the object is written unless `patch` is called.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import cached_property
 from typing import Any, Literal, TypeVar, final
 
 from kubewright._base.clock import Clock
@@ -46,7 +47,7 @@ class Context:
         *,
         client: CachedClient,
         field_manager: str,
-        log: Logger,
+        log: Callable[[], Logger],
         causes: tuple[Cause, ...],
         run_id: str,
         recorder: Recorder | None,
@@ -58,8 +59,6 @@ class Context:
     ) -> None:
         self.client = client
         """Cached reads, live writes; at home in the object's namespace."""
-        self.log = log
-        """Knows controller, kind, namespace, name and run id."""
         self.causes = causes
         """Why this run happens."""
         self.run_id = run_id
@@ -67,6 +66,7 @@ class Context:
         """Loops noticed in this run; the worker slows the object down for them."""
         self.writes: list[str] = []
         """What was written, for people: `apply ConfigMap shop/web`."""
+        self._bind_log = log
         self._object = obj
         self._manager = field_manager
         self._recorder = recorder
@@ -75,6 +75,11 @@ class Context:
         self._loops = loops
         self._clock = clock
         self._loop = loop
+
+    @cached_property
+    def log(self) -> Logger:
+        """Knows controller, kind, namespace, name and run id."""
+        return self._bind_log()
 
     # --- children ---
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from functools import partial
+from random import getrandbits
 from typing import Any, TypeVar, final
-from uuid import uuid4
 
 import msgspec
 
@@ -90,24 +90,26 @@ class Worker:
 
     async def run(self, item: Item[ObjectKey]) -> Outcome:
         """One run, whatever happens in it."""
-        run_id = str(uuid4())
-        log = self._log.bind(namespace=item.key.namespace, name=item.key.name, run=run_id)
+        run_id = f"{getrandbits(64):016x}"
+        # Bound when somebody has something to say, which most runs have not.
+        log = partial(self._log.bind, namespace=item.key.namespace, name=item.key.name, run=run_id)
         with span("reconcile", controller=self._declaration.name, key=str(item.key), run=run_id):
             try:
+                if self._declaration.timeout is None:
+                    return await self._look(item, run_id, log)
                 async with asyncio.timeout(self._declaration.timeout):
-                    outcome = await self._look(item, run_id, log)
+                    return await self._look(item, run_id, log)
             except asyncio.CancelledError:
                 raise
             except TimeoutError as exc:
-                log.warning("the run took too long and was ended", limit=self._declaration.timeout)
+                log().warning("the run took too long and was ended", limit=self._declaration.timeout)
                 return Outcome(result="error", retry=True, priority=item.priority, error=exc, timed_out=True)
             except BaseException as exc:
                 if isinstance(exc, KeyboardInterrupt | SystemExit):
                     raise
-                return self._failed(exc, item, log)
-        return outcome
+                return self._failed(exc, item, log())
 
-    async def _look(self, item: Item[ObjectKey], run_id: str, log: Logger) -> Outcome:
+    async def _look(self, item: Item[ObjectKey], run_id: str, log: Callable[[], Logger]) -> Outcome:
         client = self._client.in_namespace(item.key.namespace)
         try:
             obj = await client.get(self._declaration.kind, item.key)

@@ -220,5 +220,5 @@ class ViewMachine(RuleBasedStateMachine):
         assert sum(self.store.count(namespace) for namespace in ("one", "two")) == len(self.store)
 
 
-ViewMachine.TestCase.settings = settings(max_examples=4000, stateful_step_count=50, deadline=None)
+ViewMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 TestView = ViewMachine.TestCase

@@ -1,0 +1,236 @@
+"""Cache: all informers of one cluster; made on demand, run together, shared by everybody.
+
+    cache = Cache(client, scopes={Pod: Scope(labels="app=web")})
+    with cache.use(Pod) as informer:                  # the watch runs as long as somebody uses it
+        informer.subscribe(handler)
+        ...
+    pod = cache.reader.get(Pod, "web-0", namespace="shop")
+
+`run` owns every task. An informer that is asked for while the cache runs starts at once; the last one to release it
+stops its watch and drops its store. Writers tell the cache what the server answered (`wrote`, `deleted`), which is why
+reads see them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeVar, cast, final
+
+from kubewright._base.clock import Clock, SystemClock
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.deadline import Deadline
+from kubewright.cache.informer import Informer
+from kubewright.cache.observer import CacheObserver
+from kubewright.cache.problems import Problem
+from kubewright.cache.reader import CacheReader
+from kubewright.cache.scope import Scope
+from kubewright.client.client import Client
+from kubewright.errors import ConfigError, KubewrightError, RequestTimeout
+
+__all__ = ("Cache",)
+
+K = TypeVar("K", bound=KubeObject)
+_Key = tuple[type[KubeObject], Scope]
+
+
+class _Use:
+    """An informer, how many use it, and the task that runs it."""
+
+    __slots__ = ("count", "informer", "task")
+
+    def __init__(self, informer: Informer[Any]) -> None:
+        self.informer = informer
+        self.count = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+@final
+class Cache:
+    """A live copy of what is used of a cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        scopes: Mapping[type[KubeObject], Scope] | None = None,
+        default_scope: Scope = Scope(),  # noqa: B008 - frozen
+        clock: Clock = SystemClock(),  # noqa: B008 - has no state
+        rng: Random | None = None,
+        observer: CacheObserver | None = None,
+    ) -> None:
+        self.reader = CacheReader(self._informer_in_use)
+        self._client = client
+        self._scopes = dict(scopes or {})
+        self._default_scope = default_scope
+        self._clock = clock
+        self._rng = rng or Random()
+        self._observer = observer or CacheObserver()
+        self._uses: dict[_Key, _Use] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    # --- informers ---
+
+    def informer(self, kind: type[K], *, scope: Scope | None = None) -> Informer[K]:
+        """The informer of a kind, in the scope given to the cache unless another is asked for.
+
+        It is yours until you `release` it; `use` does both.
+        """
+        key = self._key(kind, scope)
+        use = self._uses.get(key)
+        if use is None:
+            informer = Informer(
+                self._client, kind, key[1], clock=self._clock, rng=self._rng, observer=self._observer
+            )  # fmt: skip
+            use = self._uses[key] = _Use(informer)
+            self._start(use)
+        use.count += 1
+        return cast("Informer[K]", use.informer)
+
+    def release(self, informer: Informer[Any]) -> None:
+        """Give an informer back. The last one to do so ends its watch."""
+        key = (informer.kind, informer.scope)
+        use = self._uses.get(key)
+        if use is None or use.informer is not informer:
+            return
+        use.count -= 1
+        if use.count > 0:
+            return
+        del self._uses[key]
+        if use.task is not None:
+            use.task.cancel()
+        self._observer.on_size(informer.kind, 0, 0)
+
+    @contextmanager
+    def use(self, kind: type[K], *, scope: Scope | None = None) -> Iterator[Informer[K]]:
+        """The informer of a kind, for as long as the block runs."""
+        informer = self.informer(kind, scope=scope)
+        try:
+            yield informer
+        finally:
+            self.release(informer)
+
+    def informers(self) -> tuple[Informer[Any], ...]:
+        """Every informer in use."""
+        return tuple(use.informer for use in self._uses.values())
+
+    def watches(self, kind: type[KubeObject]) -> bool:
+        """Whether a kind is watched and in sync, so that `reader` can answer for it."""
+        use = self._uses.get(self._key(kind, None))
+        return use is not None and use.informer.synced
+
+    # --- life ---
+
+    async def run(self) -> None:
+        """Keep every informer up to date until cancelled. Raises if one of them ends, which none should."""
+        if self._group is not None:
+            raise ConfigError("the cache is running already; run it once")
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for use in self._uses.values():
+                    self._start(use)
+                await asyncio.get_running_loop().create_future()
+        except ExceptionGroup as failures:
+            raise _first(failures) from failures
+        finally:
+            self._group = None
+            for use in self._uses.values():
+                use.task = None
+
+    async def wait_for_sync(self, *kinds: type[KubeObject], timeout: float | None = None) -> None:
+        """Returns when these kinds, or all in use, are in sync. RequestTimeout says which are not, and why."""
+        waiting = [self._informer_in_use(kind) for kind in kinds] if kinds else list(self.informers())
+        if timeout is None:
+            await _all_in_sync(waiting)
+            return
+        try:
+            async with Deadline(self._clock, timeout, "not in sync"):
+                await _all_in_sync(waiting)
+        except RequestTimeout:
+            late = [informer for informer in waiting if not informer.synced]
+            reasons = "; ".join(_why_not(informer) for informer in late)
+            raise RequestTimeout(f"not in sync after {timeout:g} s: {reasons}") from None
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What keeps kinds from being watched, each in a sentence."""
+        return tuple(problem for informer in self.informers() for problem in informer.problems)
+
+    # --- own writes ---
+
+    def wrote(self, obj: KubeObject, *, own: bool = True) -> None:
+        """This process has written an object; give the server's answer. Later reads are never older than that.
+
+        The change that shows exactly this version is marked as own. Say `own=False` if the answer may be that of a
+        write that changed nothing: its version is then somebody else's.
+        """
+        definition = definition_of(type(obj))
+        for informer in self._informers_of(type(obj)):
+            # Metadata alone does not tell the rest of the object.
+            if not definition.metadata_only or definition_of(informer.kind).metadata_only:
+                informer.wrote(obj, own=own)
+
+    def deleted(self, obj_or_kind: KubeObject | type[KubeObject], key: ObjectKey | None = None, uid: str = "") -> None:
+        """This process has deleted an object, and nothing is left of it. Later reads do not find it."""
+        version = ""
+        if isinstance(obj_or_kind, KubeObject):
+            metadata = obj_or_kind.metadata
+            kind, key, uid, version = type(obj_or_kind), metadata.key, metadata.uid, metadata.resource_version
+        else:
+            kind = obj_or_kind
+        if key is None:
+            raise ConfigError(f"deleted of {kind.__name__}: say which one, by its key or by giving the object")
+        for informer in self._informers_of(kind):
+            informer.deleted(key, uid, version)
+
+    # --- inside ---
+
+    def _key(self, kind: type[KubeObject], scope: Scope | None) -> _Key:
+        return kind, scope or self._scopes.get(kind, self._default_scope)
+
+    def _informer_in_use(self, kind: type[KubeObject]) -> Informer[Any]:
+        use = self._uses.get(self._key(kind, None))
+        if use is None:
+            raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}), or ask the server")
+        return use.informer
+
+    def _informers_of(self, kind: type[KubeObject]) -> Iterator[Informer[Any]]:
+        """Every informer of the same objects, by whatever class and in whatever scope."""
+        gvk = definition_of(kind).gvk
+        for (known, _), use in self._uses.items():
+            if known is kind or definition_of(known).gvk == gvk:
+                yield use.informer
+
+    def _start(self, use: _Use) -> None:
+        if self._group is not None:
+            use.task = self._group.create_task(_run(use.informer), name=f"informer {use.informer.kind.__name__}")
+
+
+async def _run(informer: Informer[Any]) -> None:
+    try:
+        await informer.run()
+    except ExceptionGroup as failures:
+        error = _first(failures)
+        raise KubewrightError(f"the watch of {informer.kind.__name__} has ended unexpectedly: {error}") from error
+    raise KubewrightError(f"the watch of {informer.kind.__name__} has ended unexpectedly")
+
+
+def _first(failures: BaseExceptionGroup[Exception]) -> Exception:
+    error: BaseException = failures
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, Exception)
+    return error
+
+
+async def _all_in_sync(informers: list[Informer[Any]]) -> None:
+    for informer in informers:
+        await informer.wait_for_sync()
+
+
+def _why_not(informer: Informer[Any]) -> str:
+    problem = informer.problem
+    return problem.sentence if problem is not None else f"{informer.kind.__name__} is still being listed"

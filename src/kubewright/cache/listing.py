@@ -1,0 +1,97 @@
+"""List everything of a kind, page by page, as bytes for the store.
+
+What the reflector does where the server offers no streaming list. All pages show one version; if a page's token expires
+under way, everything is read again in one piece. An item that cannot be read is reported and left out, which
+`Client.list`, made for callers that want all or nothing, does not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+import msgspec
+
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.scope import Scope
+from kubewright.cache.store import Entry
+from kubewright.cache.wire import Wire
+from kubewright.client.client import Client
+from kubewright.client.lists import split_list
+from kubewright.client.routes import Route, accept_header, list_query
+from kubewright.errors import DecodeError, Expired
+
+__all__ = ("Listing", "list_entries")
+
+PAGE_SIZE = 500
+
+
+@final
+class Listing(msgspec.Struct, frozen=True):
+    """What a list showed."""
+
+    items: dict[ObjectKey, Entry]
+    version: str
+
+
+async def list_entries(
+    client: Client,
+    kind: type[KubeObject],
+    wire: Wire,
+    *,
+    namespace: str,
+    scope: Scope,
+    not_older_than: str = "",
+    on_malformed: Callable[[DecodeError], None],
+) -> Listing:
+    """Everything there is now or, if a version is given, at that version or later."""
+    path = (await _route(client, kind)).collection(namespace)
+    accept = accept_header(definition_of(kind), listing=True)
+    items: dict[ObjectKey, Entry] = {}
+    token: str | None = None
+    size: int | None = PAGE_SIZE
+    while True:
+        query = list_query(
+            labels=scope.labels or None,
+            fields=scope.fields or None,
+            limit=size,
+            continue_token=token,
+            resource_version=not_older_than or None,
+            version_match="NotOlderThan" if not_older_than else None,
+        )
+        try:
+            response = await client.request("GET", path, query=query, accept=accept)
+        except Expired:
+            if token is None:
+                raise
+            items, token, size = {}, None, None
+            continue
+        metadata, raw_items = split_list(kind, response.body)
+        _read_into(items, raw_items, wire, on_malformed)
+        token = metadata.continue_
+        if not token:
+            return Listing(items, metadata.resource_version)
+
+
+def _read_into(
+    items: dict[ObjectKey, Entry],
+    raw_items: list[msgspec.Raw],
+    wire: Wire,
+    on_malformed: Callable[[DecodeError], None],
+) -> None:
+    for raw in raw_items:
+        try:
+            item = wire.item(raw)
+        except DecodeError as exc:
+            on_malformed(exc)
+            continue
+        items[item.key] = item.entry
+
+
+async def _route(client: Client, kind: type[KubeObject]) -> Route:
+    definition = definition_of(kind)
+    if not definition.looked_up:
+        return Route.of(definition)
+    resource = await client.discovery.find(definition.gvk)
+    return Route(resource.gvr, resource.namespaced)

@@ -1,0 +1,67 @@
+"""Scope: which objects of a kind are watched, and how much of each is kept.
+
+Namespaces and selectors are sent to the server, so what is not wanted costs neither network nor memory. The projection
+and managedFields are cut here, before an object is stored. The only local use of the selectors is to know whether an
+object this process wrote belongs into the cache at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubewright.api.codec import decode_tree
+from kubewright.api.names import ObjectKey
+from kubewright.api.selectors import FieldSelector, Selector
+from kubewright.errors import ConfigError, DecodeError
+
+__all__ = ("Scope", "in_scope")
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """What to watch of a kind. The default is everything, whole, without managedFields."""
+
+    namespaces: tuple[str, ...] = ()
+    """Only these, each with a watch of its own; none means all. Ignored for kinds that have no namespace."""
+    labels: str = ""
+    """A label selector, applied by the server."""
+    fields: str = ""
+    """A field selector, applied by the server."""
+    projection: tuple[str, ...] | None = None
+    """Dotted paths to keep, such as `spec.nodeName`; a list on the way is kept whole. Metadata is always kept."""
+    keep_managed_fields: bool = False
+    resync: float = 36000.0
+    """Seconds between two local resyncs, give or take a tenth; 0 for none."""
+
+    def __post_init__(self) -> None:
+        try:
+            Selector.parse(self.labels)
+            FieldSelector.parse(self.fields)
+        except DecodeError as exc:
+            raise ConfigError(f"a scope's selector cannot be read: {exc}") from exc
+
+
+def in_scope(scope: Scope, key: ObjectKey, data: bytes) -> bool:
+    """Whether the server would show this object to a watch of this scope."""
+    if scope.namespaces and key.namespace and key.namespace not in scope.namespaces:
+        return False
+    if not scope.labels and not scope.fields:
+        return True
+    tree = decode_tree(data)
+    labels = (tree.get("metadata") or {}).get("labels") or {}
+    if scope.labels and not Selector.parse(scope.labels).matches(labels):
+        return False
+    return not scope.fields or FieldSelector.parse(scope.fields).matches(lambda path: _field(tree, path))
+
+
+def _field(tree: Any, path: str) -> str | None:
+    """A field as a field selector sees it: the text of the scalar at a path."""
+    value = tree
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    if value is None or isinstance(value, dict | list):
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)

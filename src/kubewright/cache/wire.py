@@ -1,0 +1,244 @@
+"""From the bytes of a watch line or a list item to what the store keeps.
+
+Reads only what the cache itself needs (name, uid, version), in one pass, and cuts managedFields and everything outside
+the projection out of the bytes. Spec and status stay undecoded. No I/O; `cache.reflector` and `cache.listing` call it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, final
+
+import msgspec
+
+from kubewright.api.codec import decode_tree, encode_tree
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import Definition
+from kubewright.cache.scope import Scope
+from kubewright.cache.store import Entry
+from kubewright.cache.versions import parse_version
+from kubewright.errors import DecodeError
+
+__all__ = ("Bookmark", "Failure", "Item", "Shown", "Wire")
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_PARTIAL = "PartialObjectMetadata"
+
+
+class _HeadMetadata(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    managed_fields: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _HeadMetadata
+    kind: str = ""
+
+
+class _Frame(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    type: str
+    object: _Head
+
+
+class _AnyFrame(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMetadata(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _BookmarkObject(msgspec.Struct, gc=False):
+    metadata: _BookmarkMetadata
+
+
+_FRAMES = msgspec.json.Decoder(_Frame)
+_ANY_FRAMES = msgspec.json.Decoder(_AnyFrame)
+_HEADS = msgspec.json.Decoder(_Head)
+_BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+# How every API server begins an event. Then the object lies between here and the last brace, since a frame has no third
+# member.
+_PREFIXES = {name: b'{"type":"%s","object":' % name.encode() for name in ("ADDED", "MODIFIED", "DELETED")}
+_MANAGED = b'"managedFields":'
+# Metadata comes first: the first key of that name is then the one in metadata, or the bytes after it do not match.
+_METADATA_FIRST = re.compile(rb'\{(?:"(?:apiVersion|kind)":"[^"\\]*",)*"metadata":\{')
+
+
+@final
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """An object on its way to the store."""
+
+    key: ObjectKey
+    entry: Entry
+
+
+@final
+class Shown(msgspec.Struct, frozen=True, gc=False):
+    """An event about one object: ADDED, MODIFIED or DELETED."""
+
+    type: str
+    key: ObjectKey
+    entry: Entry
+    version: str
+
+
+@final
+class Bookmark(msgspec.Struct, frozen=True, gc=False):
+    """Everything up to this version has been sent."""
+
+    version: str
+    ends_list: bool
+
+
+@final
+class Failure(msgspec.Struct, frozen=True, gc=False):
+    """The server ends the watch with a Status."""
+
+    body: bytes
+
+
+@final
+class Wire:
+    """Reads what the server sends of one kind, by the rules of one scope."""
+
+    def __init__(self, definition: Definition, scope: Scope) -> None:
+        self._kind = definition.kind
+        self._metadata_only = definition.metadata_only
+        self._keep_managed = scope.keep_managed_fields
+        self._paths = None if scope.projection is None else tuple(path.split(".") for path in scope.projection)
+
+    def event(self, line: bytes) -> Shown | Bookmark | Failure | None:  # hot
+        """One line of a watch; None for a type nobody knows.
+
+        Raises msgspec.DecodeError if the line is no event at all, and DecodeError if it is one of an object that
+        cannot be kept.
+        """
+        try:
+            frame = _FRAMES.decode(line)
+        except msgspec.ValidationError as exc:
+            return self._odd_event(line, exc)
+        prefix = _PREFIXES.get(frame.type)
+        if prefix is None:
+            return _not_an_object(_ANY_FRAMES.decode(line))
+        if line.startswith(prefix) and line.endswith(b"}}"):
+            data = line[len(prefix) : -1]
+        else:
+            data = bytes(_ANY_FRAMES.decode(line).object)
+        head = frame.object
+        item = self._item(head, data)
+        return Shown(frame.type, item.key, item.entry, head.metadata.resource_version)
+
+    def item(self, raw: msgspec.Raw | bytes) -> Item:  # hot
+        """One item of a list. DecodeError if it cannot be kept."""
+        data = bytes(raw)
+        try:
+            return self._item(_HEADS.decode(data), data)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            raise self._unfit(data, str(exc)) from exc
+
+    def written(self, data: bytes) -> Item:
+        """The answer to a write."""
+        return self.item(data)
+
+    def _item(self, head: _Head, data: bytes) -> Item:
+        metadata = head.metadata
+        if not metadata.name or (head.kind != self._kind and head.kind != _PARTIAL and head.kind):
+            raise self._unfit(data, "it has no name" if not metadata.name else f"it is a {head.kind}")
+        if not data.isascii() and not _is_utf8(data):
+            raise self._unfit(data, "it is not in UTF-8")
+        if metadata.managed_fields is not msgspec.UNSET and not self._keep_managed:
+            data = _without_managed_fields(data, bytes(metadata.managed_fields))
+        if self._paths is not None:
+            data = _projected(data, self._paths)
+        elif self._metadata_only and head.kind != _PARTIAL:
+            data = _projected(data, ())
+        version = parse_version(metadata.resource_version)
+        return Item(ObjectKey(metadata.namespace, metadata.name), Entry(version, metadata.uid, data))
+
+    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> Shown | Bookmark | Failure | None:
+        """An event that has another shape than every server gives it: more members, or an object without metadata."""
+        frame = _ANY_FRAMES.decode(line)
+        if frame.type not in _PREFIXES:
+            return _not_an_object(frame)
+        data = bytes(frame.object)
+        try:
+            head = _HEADS.decode(data)
+        except msgspec.DecodeError:
+            raise self._unfit(data, str(error)) from error
+        item = self._item(head, data)
+        return Shown(frame.type, item.key, item.entry, head.metadata.resource_version)
+
+    def _unfit(self, data: bytes, why: str) -> DecodeError:
+        return DecodeError(f"{self._kind} {_name_in(data)}: the object cannot be read: {why}")
+
+
+def _not_an_object(frame: _AnyFrame) -> Bookmark | Failure | None:
+    if frame.type == "ERROR":
+        return Failure(bytes(frame.object))
+    if frame.type != "BOOKMARK":
+        return None
+    metadata = _BOOKMARKS.decode(frame.object).metadata
+    return Bookmark(metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true")
+
+
+def _without_managed_fields(data: bytes, value: bytes) -> bytes:  # hot
+    """The same object without the record of who set which field, which is often the larger half."""
+    start = data.find(_MANAGED) if _METADATA_FIRST.match(data) else -1
+    end = start + len(_MANAGED) + len(value)
+    if start < 0 or data[start + len(_MANAGED) : end] != value:
+        members = _MEMBERS.decode(data)
+        metadata = _MEMBERS.decode(members["metadata"])
+        del metadata["managedFields"]
+        members["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+        return msgspec.json.encode(members)
+    if data[start - 1] == 0x2C:  # the comma before goes with it
+        return data[: start - 1] + data[end:]
+    return data[:start] + data[end + 1 if data[end] == 0x2C else end :]
+
+
+def _projected(data: bytes, paths: tuple[list[str], ...]) -> bytes:
+    tree = decode_tree(data)
+    kept: dict[str, Any] = {name: tree[name] for name in ("apiVersion", "kind", "metadata") if name in tree}
+    for path in paths:
+        _keep(tree, kept, path)
+    return encode_tree(kept)
+
+
+def _keep(source: dict[str, Any], kept: dict[str, Any], path: list[str]) -> None:
+    """Copy the value at a path. A list on the way is taken whole: half an item could not be written back."""
+    for position, name in enumerate(path):
+        if name not in source:
+            return
+        value = source[name]
+        if position == len(path) - 1 or not isinstance(value, dict):
+            kept[name] = value
+            return
+        inner = kept.setdefault(name, {})
+        if inner is value:
+            return  # a shorter path has it whole
+        source, kept = value, inner
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _name_in(data: bytes) -> str:
+    """The name of an object that could not be read, as far as it has one."""
+    try:
+        metadata = decode_tree(data).get("metadata") or {}
+        namespace, name = metadata.get("namespace"), metadata.get("name")
+    except (AttributeError, DecodeError, UnicodeDecodeError):
+        return "without a name"
+    return (f"{namespace}/{name}" if namespace else str(name)) if name else "without a name"
