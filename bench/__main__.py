@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import decode, get
+from bench import cache, decode, get, operators
 from bench.report import Table, write_page
 
 ROOT = Path(__file__).parent
@@ -30,6 +30,10 @@ def measure(name: str, *, rounds: int) -> Figures:
         return decode.measure(rounds)
     if name == "get":
         return asyncio.run(get.measure(rounds))
+    if name == "operators":
+        return operators.measure(rounds=rounds)
+    if name == "cache":
+        return cache.measure(rounds=rounds)
     raise SystemExit(f"no benchmark named {name}; there are: {', '.join(TABLES)}")
 
 
@@ -49,6 +53,8 @@ TABLES: Mapping[str, Table] = {
         variants=get.VARIANTS,
         columns={"microseconds": "CPU per GET, µs"},
     ),
+    "operators": operators.TABLE,
+    "cache": cache.TABLE,
 }
 
 

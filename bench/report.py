@@ -5,14 +5,18 @@ A figure stands beside its ratio to the yardstick measured in the same run; the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
-__all__ = ("Table", "write_page")
+from bench.plot import bars
 
-Figures = Mapping[str, Mapping[str, float]]
+__all__ = ("Figures", "Table", "medians", "write_page")
+
+Figures = Mapping[str, float]
+Results = Mapping[str, Figures]
 
 _HEAD = """# Benchmarks
 
@@ -31,7 +35,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     variants: Mapping[str, str]
     columns: Mapping[str, str]
 
-    def rows(self, figures: Figures) -> list[list[str]]:
+    def rows(self, figures: Results) -> list[list[str]]:
         """A row for each variant that was measured."""
         base = figures.get(self.yardstick, {})
         rows = [["", *self.columns.values()]]
@@ -40,7 +44,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
                 rows.append([title, *(_cell(figures[variant], base, column) for column in self.columns)])
         return rows
 
-    def text(self, figures: Figures) -> str:
+    def text(self, figures: Results) -> str:
         """The table for a terminal."""
         rows = self.rows(figures)
         widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
@@ -52,24 +56,37 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
             for row in rows
         )
 
-    def markdown(self, figures: Figures) -> str:
+    def markdown(self, figures: Results) -> str:
         """The table for a page."""
         head, *body = ["| " + " | ".join(row) + " |" for row in self.rows(figures)]
         rule = "| --- |" + " --: |" * len(self.columns)
         return "\n".join([f"## {self.title}", "", self.intro, "", head, rule, *body, ""])
 
 
-def write_page(path: Path, tables: Mapping[str, Table], results: Mapping[str, Figures], *, machine: str) -> None:
+def write_page(path: Path, tables: Mapping[str, Table], results: Mapping[str, Results], *, machine: str) -> None:
     """Write the page with every table there are figures for."""
     parts = [_HEAD, f"Last run: {machine}.\n"]
+    if "operators" in results:
+        plot = path.with_name("benchmarks.svg")
+        plot.write_text(bars(tables["operators"], results["operators"]))
+        parts.append(f"![The operators compared]({plot.name})\n")
     parts += [table.markdown(results[name]) for name, table in tables.items() if name in results]
     path.write_text("\n".join(parts))
+
+
+def medians(rounds: Iterable[Figures]) -> dict[str, float]:
+    """The median of each figure."""
+    gathered: dict[str, list[float]] = {}
+    for figures in rounds:
+        for name, value in figures.items():
+            gathered.setdefault(name, []).append(value)
+    return {name: round(median(values), 4) for name, values in gathered.items()}
 
 
 def _cell(figures: Mapping[str, float], base: Mapping[str, float], column: str) -> str:
     value = figures.get(column)
     if value is None:
         return "-"
-    text = f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+    text = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
     yardstick = base.get(column)
     return f"{text} ({value / yardstick:.2f}x)" if yardstick else text

@@ -23,7 +23,7 @@ from kubewright.cluster.commands import run
 from kubewright.cluster.locks import FileLock
 from kubewright.errors import ClusterError, ConfigError
 
-__all__ = ("NAMES", "YARDSTICK", "Peer", "prepare")
+__all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "prepare")
 
 YARDSTICK = "go"
 """What ratios are taken against: controller-runtime set up so that it writes nothing twice, as the others do not.
@@ -121,6 +121,14 @@ _PREPARED_BY: Mapping[str, Callable[[Callable[[str], None]], Peer]] = {
     "kopf": _kopf,
 }
 NAMES = tuple(_PREPARED_BY)
+TITLES = {
+    "floor": "no framework (aiohttp + msgspec)",
+    "kubewright": "Kubewright",
+    "go": "controller-runtime, with read-your-writes",
+    "go-default": "controller-runtime, as it comes",
+    "kopf": "kopf",
+}
+"""For people."""
 
 
 def _cached(name: str) -> Path:

@@ -52,7 +52,7 @@ def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
         return obj
     except msgspec.ValidationError as exc:
         return _decode_without_nulls(cls, data, exc)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise DecodeError(f"{cls.__name__}: the bytes are not valid JSON: {exc}") from exc
 
 
@@ -107,7 +107,7 @@ def decode_tree(data: bytes | msgspec.Raw) -> Any:
     """JSON to plain dicts, lists and scalars."""
     try:
         return _TREE_DECODER.decode(data)
-    except msgspec.DecodeError as exc:
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise DecodeError(f"the bytes are not valid JSON: {exc}") from exc
 
 

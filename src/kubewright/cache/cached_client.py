@@ -141,7 +141,9 @@ class CachedClient:
 
     def _seen(self, obj: K, dry_run: bool) -> K:
         if not dry_run:
-            self._cache.wrote(obj)
+            # Not marked as own: the answer to a write that changed nothing has somebody else's version. Which echoes
+            # need not wake whom is decided, by proof, in `controllers.written`.
+            self._cache.wrote(obj, own=False)
         return obj
 
     def _key(self, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:

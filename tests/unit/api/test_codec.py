@@ -85,7 +85,7 @@ def test_missing_required_field_is_named() -> None:
         decode(Strict, b"{}")
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"<html>", b"\xff\xfe", b'{"a":1}}'])
+@pytest.mark.parametrize("data", [b"", b"{", b"<html>", b"\xff\xfe", b'{"metadata":{"name":"\xff"}}', b'{"a":1}}'])
 def test_bytes_that_are_no_json_are_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="not valid JSON"):
         decode(Thing, data)
