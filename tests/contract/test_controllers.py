@@ -15,7 +15,9 @@ from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
 from kubewright.controllers.controller import Controller, Run
 from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.mapping import for_each
 from kubewright.controllers.reconcile import Result
+from kubewright.controllers.sources import Channel
 from kubewright.errors import Terminal
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.faults import FaultyTransport
@@ -367,3 +369,42 @@ async def test_stopping_lets_the_present_run_finish(client: Client, namespace: s
         caching.cancel()
 
     assert finished == ["w"]
+
+
+async def test_changes_of_another_kind_wake_whom_the_mapper_names(client: Client, namespace: str, widget: Any) -> None:
+    seen: list[str] = []
+
+    @controller(widget, watches=[(ConfigMap, for_each(lambda obj: [ObjectKey(namespace, obj.metadata.labels["of"])]))])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        limits = await ctx.client.get(ConfigMap, "limits")
+        seen.append((limits.data or {})["most"])
+
+    limits = ConfigMap.named("limits", namespace, data={"most": "1"})
+    limits.metadata.labels["of"] = "w"
+    config = await client.create(limits)
+    # Every namespace has a ConfigMap without that label: a mapper that fails for one must not harm the others.
+    await client.create(widget.named("w", namespace))
+    async with running(client, namespace, reconcile) as (engine,):
+        await engine.reach(lambda runs: len(runs) >= 1)
+        config.data = {"most": "2"}
+        await client.patch(config)
+        await engine.reach(lambda runs: "2" in seen)
+
+    assert seen[-1] == "2"
+
+
+async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widget: Any) -> None:
+    calls = Channel("billing")
+    causes: list[str] = []
+
+    @controller(widget, sources=[calls])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        causes.extend(str(cause) for cause in ctx.causes)
+
+    created = await client.create(widget.named("w", namespace))
+    async with running(client, namespace, reconcile) as (engine,):
+        await engine.reach(lambda runs: len(runs) == 1)
+        calls.put(created.key, what="paid")
+        await engine.reach(lambda runs: len(runs) == 2)
+
+    assert causes[-1] == f"billing {created.key} paid"

@@ -34,6 +34,7 @@ __all__ = (
     "encode",
     "encode_tree",
     "from_tree",
+    "is_partial",
     "origin_of",
     "read",
     "to_tree",
@@ -43,6 +44,7 @@ M = TypeVar("M", bound=Model)
 K = TypeVar("K", bound=KubeObject)
 
 _ORIGIN = "_origin"
+_PARTIAL = "_partial"
 
 
 def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
@@ -56,16 +58,26 @@ def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
         raise DecodeError(f"{cls.__name__}: the bytes are not valid JSON: {exc}") from exc
 
 
-def read(cls: type[K], data: bytes) -> K:  # hot
-    """As `decode`, and the object remembers these bytes, which it keeps alive."""
+def read(cls: type[K], data: bytes, *, partial: bool = False) -> K:  # hot
+    """As `decode`, and the object remembers these bytes, which it keeps alive.
+
+    `partial` says that they are not all the server has of it.
+    """
     obj = decode(cls, data)
     obj.__dict__[_ORIGIN] = data
+    if partial:
+        obj.__dict__[_PARTIAL] = True
     return obj
 
 
 def origin_of(obj: KubeObject) -> bytes | None:
     """The bytes the object was read from, if it was read."""
     return cast("bytes | None", obj.__dict__.get(_ORIGIN))
+
+
+def is_partial(obj: KubeObject) -> bool:
+    """Whether the object, or its class, has only a part of what the server has: replacing it would lose the rest."""
+    return obj.__definition__.partial or _PARTIAL in obj.__dict__
 
 
 def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
@@ -88,8 +100,8 @@ def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
 def copy_of(obj: M) -> M:
     """A private copy: change it freely, the original stays as it is. It remembers the same bytes."""
     copied = decode(type(obj), encode(obj))
-    if isinstance(obj, KubeObject) and _ORIGIN in obj.__dict__:
-        copied.__dict__[_ORIGIN] = obj.__dict__[_ORIGIN]
+    if isinstance(obj, KubeObject):
+        copied.__dict__.update(obj.__dict__)
     return copied
 
 

@@ -49,7 +49,7 @@ class Informer(Generic[K]):
     ) -> None:
         self.kind = kind
         self.scope = scope
-        self.store: Store[K] = Store(kind, on_malformed=self._undecodable)
+        self.store: Store[K] = Store(kind, partial=scope.projection is not None, on_malformed=self._undecodable)
         self.malformed_objects: dict[ObjectKey | str, str] = {}
         """Objects that do not fit their class, and why. Each is reported once."""
         self._clock = clock

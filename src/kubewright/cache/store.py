@@ -65,9 +65,19 @@ def metadata_in(data: bytes) -> ObjectMeta:
 class Store(Generic[K]):
     """Keys to objects, with indexes."""
 
-    def __init__(self, kind: type[K], *, on_malformed: Callable[[ObjectKey, DecodeError], None] | None = None) -> None:
-        """`on_malformed` hears of every attempt to decode an object that does not fit its class."""
+    def __init__(
+        self,
+        kind: type[K],
+        *,
+        partial: bool = False,
+        on_malformed: Callable[[ObjectKey, DecodeError], None] | None = None,
+    ) -> None:
+        """`partial` says that only a part of each object is kept.
+
+        `on_malformed` hears of every attempt to decode an object that does not fit its class.
+        """
         self.kind = kind
+        self._partial = partial
         self._on_malformed = on_malformed
         self._namespaces: dict[str, dict[str, Entry]] = {}
         self._count = 0
@@ -99,7 +109,7 @@ class Store(Generic[K]):
     def decode(self, key: ObjectKey, entry: Entry) -> K:  # hot
         """A kept object, decoded. What does not fit its class is a DecodeError that names it."""
         try:
-            return read(self.kind, entry.data)
+            return read(self.kind, entry.data, partial=self._partial)
         except DecodeError as exc:
             if self._on_malformed is not None:
                 self._on_malformed(key, exc)

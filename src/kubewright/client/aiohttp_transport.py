@@ -125,7 +125,7 @@ class AiohttpTransport:
     def _url(self, request: HttpRequest) -> URL:
         text = self._server + request.path
         if request.query:
-            text = f"{text}?{urlencode(request.query, quote_via=quote)}"
+            text = f"{text}?{_encoded(request.query)}"
         return URL(text, encoded=True)
 
 
@@ -348,6 +348,11 @@ class _Gunzip:
     def finish(self) -> None:
         if not self._inflate.eof:
             raise EOFError("the compressed body has no end")
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query, quote_via=quote)
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:

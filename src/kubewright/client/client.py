@@ -25,7 +25,7 @@ from typing import Any, Literal, Self, TypeVar, final, overload
 import msgspec
 
 from kubewright.api.changes import merge_patch_since_read, whole_tree
-from kubewright.api.codec import encode, encode_tree, origin_of, read
+from kubewright.api.codec import encode, encode_tree, is_partial, origin_of, read
 from kubewright.api.metadata import ListMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import Definition, KubeObject, definition_of
@@ -328,9 +328,9 @@ class Client:
         Fields the class does not know are sent as they were read. Prefer `patch` or `apply`: they say what they change.
         """
         definition = definition_of(type(obj))
-        if definition.partial:
+        if is_partial(obj):
             raise ConfigError(
-                f"{definition.kind} {obj.key}: {type(obj).__name__} names only a part of the kind's fields, "
+                f"{definition.kind} {obj.key}: this {type(obj).__name__} has only a part of the object's fields, "
                 "so an update would remove the others; use patch or apply"
             )
         response = await self.request(

@@ -6,6 +6,7 @@ the Kubernetes API and nothing of HTTP libraries.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, final
 from urllib.parse import quote
@@ -38,6 +39,8 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 VersionMatch = Literal["Exact", "NotOlderThan"]
 Query = tuple[tuple[str, str], ...]
 
+_PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
+
 _PATCH_TYPES: dict[PatchForm, str] = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
@@ -63,7 +66,7 @@ class Route(msgspec.Struct, frozen=True):
         group, version = self.gvr.group, self.gvr.version
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         if self.namespaced and namespace:
-            return f"{root}/namespaces/{quote(namespace, safe='')}/{self.gvr.resource}"
+            return f"{root}/namespaces/{_segment(namespace)}/{self.gvr.resource}"
         return f"{root}/{self.gvr.resource}"
 
     def object(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
@@ -72,8 +75,13 @@ class Route(msgspec.Struct, frozen=True):
             raise ConfigError(f"a name is needed to address one of {self.gvr.resource}; an empty one was given")
         if self.namespaced and not namespace:
             raise ConfigError(f"{self.gvr.resource} {name}: a namespace is needed, for this kind is namespaced")
-        path = f"{self.collection(namespace)}/{quote(name, safe='')}"
+        path = f"{self.collection(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def _segment(text: str) -> str:
+    # Nearly every name is plain; quoting costs more than the rest of the path.
+    return text if _PLAIN.fullmatch(text) else quote(text, safe="")
 
 
 def pods_route() -> Route:

@@ -87,7 +87,6 @@ class Controller:
         client: Client,
         cache: Cache,
         recorder: Recorder | None = None,
-        sources: Iterable[Source] = (),
         clock: Clock | None = None,
         log: Logger | None = None,
         observer: ControllerObserver | None = None,
@@ -107,7 +106,7 @@ class Controller:
             limiter=_limiter(declaration.rate_limit, self._clock), clock=self._clock, observer=queue_observer
         )
         written = Written()
-        self._sources: tuple[Source, ...] = (*_kind_sources(declaration, cache, written), *sources)
+        self._sources: tuple[Source, ...] = (*_kind_sources(declaration, cache, written), *declaration.sources)
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
         self.client = CachedClient(client, cache)
         self._worker = Worker(

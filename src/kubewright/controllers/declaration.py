@@ -27,6 +27,7 @@ from kubewright.cache.changes import Change
 from kubewright.controllers.mapping import Mapper
 from kubewright.controllers.predicates import Predicate, any_version, worth_a_look
 from kubewright.controllers.reconcile import Result
+from kubewright.controllers.sources import Source
 from kubewright.errors import ConfigError
 
 __all__ = ("Declaration", "Owned", "Watch", "controller")
@@ -75,6 +76,7 @@ class Declaration(Generic[K]):
         finalizer: str | None,
         field_manager: str | None,
         rate_limit: tuple[float, int] | None,
+        sources: tuple[Source, ...],
     ) -> None:
         self.kind = kind
         self.name = name
@@ -86,6 +88,7 @@ class Declaration(Generic[K]):
         self.needs_leader = needs_leader
         self.field_manager = field_manager or name
         self.rate_limit = rate_limit
+        self.sources = sources
         self.reconcile: Reconcile
         self.finalize: Finalize | None = None
         self.setup: SetUp | None = None
@@ -137,13 +140,15 @@ def controller(
     finalizer: str | None = None,
     field_manager: str | None = None,
     rate_limit: tuple[float, int] | None = None,
+    sources: Sequence[Source] = (),
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
     `owns` are kinds of children: their changes wake the owner. `watches` pairs another kind with a mapper. `when`
     says which changes of the kind itself matter. `concurrency` objects are worked on at a time, one object never
     twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits all runs together.
-    `field_manager` names the owner of applied fields, by default the controller's name.
+    `field_manager` names the owner of applied fields, by default the controller's name. `sources` are others that
+    wake it: a `Channel`, a `Timer`.
     """
     definition = definition_of(kind)
     chosen = name or definition.kind.lower()
@@ -166,6 +171,7 @@ def controller(
             finalizer=finalizer,
             field_manager=field_manager,
             rate_limit=rate_limit,
+            sources=tuple(sources),
         )
 
     return declare

@@ -13,7 +13,7 @@ from functools import partial
 from random import Random
 from typing import Any, Protocol, final
 
-from kubewright._base.clock import Clock
+from kubewright._base.clock import Clock, SystemClock
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
@@ -128,7 +128,7 @@ class Timer:
         seconds: float,
         keys: Callable[[], Iterable[ObjectKey]],
         *,
-        clock: Clock,
+        clock: Clock | None = None,
         name: str = "timer",
         jitter: float = 0.1,
         rng: Random | None = None,
@@ -136,7 +136,7 @@ class Timer:
         self.name = name
         self._seconds = seconds
         self._keys = keys
-        self._clock = clock
+        self._clock = clock or SystemClock()
         self._jitter = jitter
         self._rng = rng or Random()
 

@@ -12,6 +12,7 @@ in sync, so several managers with several clusters fit in one process. What each
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from types import TracebackType
@@ -19,7 +20,7 @@ from typing import Any, Self, cast, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.lag import LoopMonitor
-from kubewright._base.logs import Logger
+from kubewright._base.logs import Logger, configure
 from kubewright._base.tasks import Tasks, cancel_and_wait, within
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
@@ -187,6 +188,10 @@ class Manager:
 
         SIGINT and SIGTERM are requests; a second one ends the process at once.
         """
+        if (
+            not logging.getLogger().handlers
+        ):  # nobody has set up logging, and an operator that says nothing helps nobody
+            configure(format=self.options.log_format, level=self.options.log_level)
         with stop_on_signal(self.stop):
             async with self:
                 freeze_loaded()  # only here: with `async with` the process belongs to somebody else

@@ -6,8 +6,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright import Duration, Dynamic, KubeObject, MicroTime, Model, Quantity, Resource, Spec, Status, copy_of
-from kubewright.api.codec import decode, decode_tree, encode, from_tree, origin_of, read, to_tree
+from kubewright import (
+    Duration,
+    Dynamic,
+    KubeObject,
+    MicroTime,
+    Model,
+    Quantity,
+    Resource,
+    Spec,
+    Status,
+    copy_of,
+    metadata_of,
+)
+from kubewright.api.codec import decode, decode_tree, encode, from_tree, is_partial, origin_of, read, to_tree
 from kubewright.errors import DecodeError
 
 
@@ -141,3 +153,12 @@ def test_dynamic_paths_are_forgiving() -> None:
     assert "status" not in thing
     del thing["spec"]
     assert thing.content == {}
+
+
+def test_partial_object_says_so_and_so_does_its_copy() -> None:
+    part = read(Thing, b'{"metadata":{"name":"a"}}', partial=True)
+
+    assert is_partial(part)
+    assert is_partial(copy_of(part))
+    assert not is_partial(read(Thing, b'{"metadata":{"name":"a"}}'))
+    assert is_partial(metadata_of(Thing)())

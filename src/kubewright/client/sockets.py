@@ -1,0 +1,95 @@
+"""A connected TCP socket to a host, whichever of its addresses answers first.
+
+Names are looked up by the system, so they mean what they mean elsewhere. The addresses of a name are tried in turn, a
+quarter of a second apart and without giving up on the earlier ones, so that a broken IPv6 route costs no time-out
+(RFC 8305). Knows nothing of TLS and HTTP; the transports call it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from itertools import chain, zip_longest
+
+__all__ = ("connected_socket", "watchful_socket")
+
+_STAGGER = 0.25
+
+_Address = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, int]]
+
+
+def watchful_socket(family: int, kind: int, protocol: int) -> socket.socket:
+    """A socket that notices within 75 s that its peer is gone, which a silent watch otherwise never does."""
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):  # not every operating system has all three
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
+
+
+async def connected_socket(host: str, port: int) -> socket.socket:
+    """Connect; `OSError` says why no address could be reached, `socket.gaierror` why there is none."""
+    addresses = await _addresses(host, port)
+    if len(addresses) == 1:
+        return await _connect(addresses[0])
+    return await _first_of(addresses)
+
+
+async def _addresses(host: str, port: int) -> list[_Address]:
+    try:
+        # An address in figures needs no name server, hence no thread.
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (socket.gaierror, UnicodeError):
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError:  # a label that is empty or too long
+            raise socket.gaierror(socket.EAI_NONAME, "no such name") from None
+    addresses: list[_Address] = [(family, kind, protocol, address) for family, kind, protocol, _, address in found]
+    first = [address for address in addresses if address[0] == addresses[0][0]]
+    others = [address for address in addresses if address[0] != addresses[0][0]]
+    return [address for address in chain.from_iterable(zip_longest(first, others)) if address is not None]
+
+
+async def _connect(address: _Address) -> socket.socket:
+    family, kind, protocol, peer = address
+    sock = watchful_socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, peer)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def _first_of(addresses: list[_Address]) -> socket.socket:
+    attempts: set[asyncio.Task[socket.socket]] = set()
+    left = addresses[::-1]
+    failure = OSError("no address")
+    try:
+        while left or attempts:
+            if left:
+                attempts.add(asyncio.ensure_future(_connect(left.pop())))
+            done, _ = await asyncio.wait(
+                attempts, timeout=_STAGGER if left else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for attempt in done:
+                attempts.discard(attempt)
+                error = attempt.exception()
+                if error is None:
+                    return attempt.result()
+                if not isinstance(error, OSError):
+                    raise error
+                failure = error
+        raise failure
+    finally:
+        await _abandon(attempts)
+
+
+async def _abandon(attempts: set[asyncio.Task[socket.socket]]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(outcome, socket.socket):
+            outcome.close()
