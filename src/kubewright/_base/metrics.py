@@ -139,7 +139,8 @@ class Metrics:
 
     def __init__(self, *, process: bool = False) -> None:
         """`process` adds the process' own, if prometheus-client is installed."""
-        self._process = _process_text() if process else None
+        self._wants_process = process
+        self._process: Callable[[], bytes] | None = None
         self._families: dict[str, Family[_Cell]] = {}
         self._refreshers: list[Callable[[], None]] = []
 
@@ -167,6 +168,8 @@ class Metrics:
             except Exception as error:
                 _log.error("a metric could not be brought up to date", error=error)
         text = "".join(f"{line}\n" for family in self._families.values() for line in family.lines()).encode()
+        if self._wants_process:  # loaded now: 10 MB that a program nobody scrapes does not need
+            self._wants_process, self._process = False, _process_text()
         return text if self._process is None else text + self._process()
 
     def _family(self, form: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> Family[C]:
