@@ -37,7 +37,6 @@ TABLE = Table(
     columns={
         "rss_mb": "growth of RSS, MB",
         "cpu_ms_per_object": "CPU per object, ms",
-        "objects_per_s": "objects per s",
         "empty_rss_mb": "RSS when empty, MB",
     },
 )

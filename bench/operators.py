@@ -36,7 +36,8 @@ __all__ = ("TABLE", "measure", "say")
 TABLE = Table(
     title="The same operator in several frameworks",
     intro="For each of 2 000 waiting Widgets: server-side apply one owned ConfigMap, write the status; then single "
-    "changes, one after the other. CPU and throughput include the start of the process. Budgets against controller-runtime: CPU "
+    "changes, one after the other. CPU and throughput include the start of the process. Budgets against "
+    "controller-runtime: CPU "
     "0.75x, throughput 1.3x, memory 1.0x, p50 1.0x, p99 1.2x; against kopf: CPU 0.25x, throughput 1.5x, memory 0.35x.",
     yardstick=YARDSTICK,
     variants=TITLES,

@@ -229,6 +229,7 @@ async def test_finalizer_is_there_before_the_first_run_and_gone_after_the_clean_
     class Keeper:
         async def reconcile(self, obj: Any, ctx: Context) -> None:
             seen.append((await client.get(widget, obj.key)).metadata.finalizers)
+            ctx.condition("Ready", True)
 
         async def finalize(self, obj: Any, ctx: Context) -> None:
             cleaned.append(obj.metadata.name)
@@ -250,6 +251,7 @@ async def test_one_failing_object_does_not_hold_up_the_others(client: Client, na
     async def reconcile(obj: Any, ctx: Context) -> None:
         if obj.metadata.name == "bad":
             raise RuntimeError("always")
+        ctx.condition("Ready", True)
 
     async with running(client, namespace, reconcile) as (engine,):
         await client.create(widget.named("bad", namespace))
@@ -408,3 +410,16 @@ async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widg
         await engine.reach(lambda runs: len(runs) == 2)
 
     assert causes[-1] == f"billing {created.key} paid"
+
+
+async def test_reconciler_that_says_nothing_leaves_the_status_alone(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None: ...
+
+    created = await client.create(widget.named("w", namespace))
+    async with running(client, namespace, reconcile) as (engine,):
+        await engine.reach(lambda runs: len(runs) == 1)
+
+    assert (await client.get(widget, created.key)).metadata.resource_version == created.metadata.resource_version

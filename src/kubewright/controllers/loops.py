@@ -2,7 +2,8 @@
 
 Two shapes of the same mistake: a write that changes nothing (the desired state is written again on every run), and a
 write that is undone and redone (two writers disagree about a field). Both look like a healthy, busy operator from
-outside. Pure: told of each write, answers with a finding; `context` reports it and `worker` waits.
+outside. Pure: told of each write, answers with a finding; `context` reports it and `worker` waits, kept to it by
+`Slowdown`: in a fight it is the other writer who wakes the controller, so what wakes it early has to wait as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, final
 
 import msgspec
 
-__all__ = ("Finding", "LoopDetector", "changed_paths")
+__all__ = ("Finding", "LoopDetector", "Slowdown", "changed_paths")
 
 _WINDOW = 60.0
 _WRITES = 8
@@ -105,6 +106,32 @@ class LoopDetector:
         else:
             self._histories.move_to_end(target)
         return history
+
+
+@final
+class Slowdown:
+    """Which objects wait because of a loop, and for how long still."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, tuple[float, int | None]] = {}
+
+    def hold(self, key: Hashable, *, until: float, generation: int | None) -> None:
+        """Let it wait, but not beyond an edit, which may be what ends the fight; with None, whatever happens."""
+        self._waiting[key] = (until, generation)
+
+    def left(self, key: Hashable, *, now: float, generation: int) -> float:
+        """How many seconds it has to wait still; 0 if it may run."""
+        if not self._waiting:
+            return 0.0
+        until, held = self._waiting.get(key, (now, None))
+        if until > now and held in (None, generation):
+            return until - now
+        self._waiting.pop(key, None)
+        return 0.0
+
+    def forget(self, key: Hashable) -> None:
+        """The object is gone."""
+        self._waiting.pop(key, None)
 
 
 def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:

@@ -21,6 +21,7 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
 from kubewright._base.tracing import span
+from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import definition_of
 from kubewright.cache.cached_client import CachedClient
@@ -28,7 +29,7 @@ from kubewright.controllers.applies import Applied
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
-from kubewright.controllers.loops import LoopDetector
+from kubewright.controllers.loops import LoopDetector, Slowdown
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.controllers.recorder import Recorder
 from kubewright.controllers.written import Written, is_what_was_meant
@@ -86,6 +87,7 @@ class Worker:
         self._loops = loops
         self._clock = clock
         self._threads = threads
+        self._slowdown = Slowdown()
         self._has_status = definition_of(declaration.kind).status
 
     async def run(self, item: Item[ObjectKey]) -> Outcome:
@@ -94,14 +96,17 @@ class Worker:
         # Bound when somebody has something to say, which most runs have not.
         log = partial(self._log.bind, namespace=item.key.namespace, name=item.key.name, run=run_id)
         with span("reconcile", controller=self._declaration.name, key=str(item.key), run=run_id):
+            limit = None if self._declaration.timeout is None else asyncio.timeout(self._declaration.timeout)
             try:
-                if self._declaration.timeout is None:
+                if limit is None:
                     return await self._look(item, run_id, log)
-                async with asyncio.timeout(self._declaration.timeout):
+                async with limit:
                     return await self._look(item, run_id, log)
             except asyncio.CancelledError:
                 raise
             except TimeoutError as exc:
+                if limit is None or not limit.expired():  # the reconciler's own, such as a server that did not answer
+                    return self._failed(exc, item, log())
                 log().warning("the run took too long and was ended", limit=self._declaration.timeout)
                 return Outcome(result="error", retry=True, priority=item.priority, error=exc, timed_out=True)
             except BaseException as exc:
@@ -114,7 +119,12 @@ class Worker:
         try:
             obj = await client.get(self._declaration.kind, item.key)
         except NotFound:
+            self._slowdown.forget(item.key)
             return Outcome(result="success")
+        leaving = obj.metadata.deletion_timestamp is not None
+        wait = self._slowdown.left(item.key, now=self._clock.monotonic(), generation=obj.metadata.generation)
+        if wait and not leaving:
+            return Outcome(result="requeue_after", requeue_after=wait, priority=item.priority)
         ctx = Context(
             obj,
             client=client,
@@ -129,7 +139,7 @@ class Worker:
             clock=self._clock,
             loop=asyncio.get_running_loop(),
         )
-        if obj.metadata.deletion_timestamp is not None:
+        if leaving:
             await self._clean_up(obj, ctx, client)
             return Outcome(result="success")
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
@@ -141,15 +151,16 @@ class Worker:
         return await self._reconcile(obj, ctx, client, item)
 
     async def _reconcile(self, obj: Any, ctx: Context, client: CachedClient, item: Item[ObjectKey]) -> Outcome:
+        before = encode(obj.status) if self._has_status else b""
         try:
             answer = await self._call(self._declaration.reconcile, obj, ctx)
         except Exception:
             # What the reconciler said about its failure is worth as much as what it says about success.
-            await self._write_status(obj, ctx, client, observed=False)
+            await self._write_status(obj, ctx, client, before, observed=False)
             raise
-        await self._write_status(obj, ctx, client, observed=True)
+        await self._write_status(obj, ctx, client, before, observed=True)
         result = answer if isinstance(answer, Result) else Result()
-        wait = self._slowed(ctx, result.requeue_after)
+        wait = self._slowed(obj, ctx, result.requeue_after)
         priority = item.priority if result.priority is None else result.priority
         return Outcome(
             result="success" if wait is None else "requeue_after",
@@ -158,12 +169,20 @@ class Worker:
             write_loops=len(ctx.findings),
         )
 
-    async def _write_status(self, obj: Any, ctx: Context, client: CachedClient, *, observed: bool) -> None:
+    async def _write_status(
+        self, obj: Any, ctx: Context, client: CachedClient, before: bytes, *, observed: bool
+    ) -> None:
         if not self._has_status:
             return
-        if observed and hasattr(obj.status, "observed_generation"):
+        changed = encode(obj.status) != before
+        present = getattr(obj.status, "observed_generation", msgspec.UNSET)
+        # A reconciler that never says anything about an object leaves its status alone.
+        if observed and present is not msgspec.UNSET and (changed or present is not None):
             # The generation that was read: a newer one has not been looked at yet.
             obj.status.observed_generation = obj.metadata.generation
+            changed = changed or present != obj.metadata.generation
+        if not changed:
+            return
         with self._written.writing(obj.key, type(obj), obj.key) as writing:
             try:
                 answer = await client.patch(obj, subresource="status")
@@ -189,13 +208,17 @@ class Worker:
         answer = await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, obj, ctx))
         return await answer if isinstance(answer, Awaitable) else answer
 
-    def _slowed(self, ctx: Context, requeue_after: float | None) -> float | None:
+    def _slowed(self, obj: Any, ctx: Context, requeue_after: float | None) -> float | None:
         for finding in ctx.findings:
             ctx.log.warning("a write loop was noticed; slowing down", finding=str(finding), wait=finding.wait)
             ctx.event("WriteLoop", str(finding), type="Warning")
         slowest = max((finding.wait for finding in ctx.findings), default=None)
         if slowest is None:
             return requeue_after
+        itself = any(finding.target == f"{obj.kind} {obj.key}" for finding in ctx.findings)
+        # In a fight over the object itself, every blow is an edit.
+        generation = None if itself else obj.metadata.generation
+        self._slowdown.hold(obj.key, until=self._clock.monotonic() + slowest, generation=generation)
         return max(slowest, requeue_after or 0.0)
 
     def _failed(self, error: BaseException, item: Item[ObjectKey], log: Logger) -> Outcome:
