@@ -13,6 +13,7 @@ IMPORT = re.compile(r"^\s*(?:from|import) ([a-z_]+)", re.MULTILINE)
 
 OWNERS = {
     "aiohttp": {"client/aiohttp_transport.py", "manager/servers.py"},
+    "httptools": {"client/connections.py"},
     "yaml": {"_base/yaml.py"},
     "cryptography": {"cluster/certificates.py"},
     "uvloop": {"_base/loop.py"},

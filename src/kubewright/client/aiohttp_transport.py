@@ -1,30 +1,33 @@
-"""The default transport: HTTP/1.1 by aiohttp, and the only module of the client that knows aiohttp.
+"""The transport that is always there: HTTP/1.1 by aiohttp, and the only module of the client that knows aiohttp.
 
 It adds what belongs to the connection (address, TLS, proxy, credentials, impersonation, user agent), asks
 once more after a 401 when the credentials have something fresher, and turns each failure of aiohttp, of TLS
 or of the operating system into a `TransportError` of one sentence. It does not retry otherwise (`retries`
-does), does not judge statuses (`answers` does) and follows no redirect.
+does), does not judge statuses (`answers` does) and follows no redirect. `default_transport` says when it is used.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
+from kubewright.client import failures
 from kubewright.client.answers import warning_texts
 from kubewright.client.config import Config
 from kubewright.client.failures import connect_failure, rejects_client, tls_failure
+from kubewright.client.gunzip import gunzip_for
+from kubewright.client.heads import encoded_query
+from kubewright.client.sockets import watchful_socket
 from kubewright.client.tls import ssl_context
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, ConnectFailed, RequestTimeout, TransportError
@@ -125,7 +128,7 @@ class AiohttpTransport:
     def _url(self, request: HttpRequest) -> URL:
         text = self._server + request.path
         if request.query:
-            text = f"{text}?{_encoded(request.query)}"
+            text = f"{text}?{encoded_query(request.query)}"
         return URL(text, encoded=True)
 
 
@@ -147,7 +150,7 @@ class _Stream:
     async def chunks(self) -> AsyncIterator[bytes]:  # hot
         content = self._response.content
         try:
-            gunzip = _gunzip_for(self._response)
+            gunzip = gunzip_for(self._response.headers.get("Content-Encoding", ""))
             while chunk := await content.readany():
                 yield gunzip.feed(chunk) if gunzip else chunk
             if gunzip:
@@ -261,7 +264,7 @@ class _Connections:
             force_close=not reuse,
             keepalive_timeout=_KEEP_IDLE if reuse else None,
             resolver=aiohttp.ThreadedResolver(),  # the system's, so names mean what they mean elsewhere
-            socket_factory=_socket,
+            socket_factory=lambda address: watchful_socket(*address[:3]),
         )
         session = aiohttp.ClientSession(
             connector=connector,
@@ -335,26 +338,6 @@ class _Connections:
         return str(URL(self._proxy or "").with_user(None))
 
 
-@final
-class _Gunzip:
-    """Unpacks a compressed body piece by piece, and notices when its end is missing."""
-
-    def __init__(self) -> None:
-        self._inflate = zlib.decompressobj(wbits=31)
-
-    def feed(self, chunk: bytes) -> bytes:
-        return self._inflate.decompress(chunk)
-
-    def finish(self) -> None:
-        if not self._inflate.eof:
-            raise EOFError("the compressed body has no end")
-
-
-@lru_cache(maxsize=256)
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    return urlencode(query, quote_via=quote)
-
-
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
     # aiohttp writes bytes in one go, which holds up the event loop, and a file piece by piece.
     return body if body is None or len(body) < _WHOLE_BODY_LIMIT else io.BytesIO(body)
@@ -374,17 +357,6 @@ def _checked_proxy(proxy: str | None) -> str | None:
     return proxy or None
 
 
-def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that notices within 75 s that its peer is gone, which a silent watch otherwise never does."""
-    family, kind, protocol, _, _ = address
-    sock = socket.socket(family, kind, protocol)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):  # not every operating system has all three
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return sock
-
-
 def _limit_silence(response: aiohttp.ClientResponse, seconds: float | None) -> None:
     """At most that long between two chunks, from now on: waiting for the headers has its own limit."""
     connection = response.connection
@@ -393,19 +365,10 @@ def _limit_silence(response: aiohttp.ClientResponse, seconds: float | None) -> N
         connection.protocol.start_timeout()
 
 
-def _gunzip_for(response: aiohttp.ClientResponse) -> _Gunzip | None:
-    encoding = response.headers.get("Content-Encoding", "identity").lower()
-    if encoding in ("gzip", "x-gzip"):
-        return _Gunzip()
-    if encoding != "identity":
-        raise EOFError(f"the body is packed with {encoding}, which was not asked for")
-    return None
-
-
 async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
     if "Content-Encoding" not in response.headers:
         return await response.read()
-    gunzip = _gunzip_for(response)
+    gunzip = gunzip_for(response.headers["Content-Encoding"])
     if gunzip is None:
         return await response.read()
     parts = []
@@ -432,16 +395,15 @@ def _headers_of(response: aiohttp.ClientResponse) -> tuple[dict[str, str], tuple
 def _broken_reason(error: BaseException, server: str) -> str:
     """What happened to an established connection, as the second half of a sentence."""
     if isinstance(error, aiohttp.ClientPayloadError):
-        return f"the answer of {server} was cut short"
+        return failures.cut_short(server)
     if isinstance(error, zlib.error | EOFError):
-        return f"the compressed answer of {server} is broken or cut short ({error})"
-    hint = "" if server.startswith("https:") else "; if this port expects TLS, use https:// in the server address"
+        return failures.badly_packed(server, error)
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return f"{server} closed the connection without an answer{hint}"
+        return failures.no_answer(server)
     if isinstance(error, aiohttp.ClientResponseError):
-        return f"{server} answered with something that is not HTTP{hint}"
+        return failures.not_http(server)
     if isinstance(error, OSError):
-        return f"the connection to {server} was broken ({error.strerror or type(error).__name__})"
+        return failures.broken(server, error)
     if isinstance(error, ValueError):
         return f"the request cannot be sent as it is: {error}"
     return f"the connection to {server} failed: {str(error) or type(error).__name__}"

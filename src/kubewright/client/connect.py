@@ -1,21 +1,18 @@
 """connect(): from a configuration to a client that is ready to use.
 
-The one place where the parts are put together: the aiohttp transport, an optional rate limit, retries, the client.
+The one place where the parts are put together: a transport, an optional rate limit, retries, the client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING
 
 from kubewright.client.client import Client
 from kubewright.client.config import Config
+from kubewright.client.default_transport import default_transport
 from kubewright.client.retries import Retrying
 from kubewright.client.routes import FieldValidation
-
-if TYPE_CHECKING:
-    from kubewright.client.transport import Transport
 
 __all__ = ("connect",)
 
@@ -39,11 +36,9 @@ def connect(
     pod's own service account, `~/.kube/config`. Nothing is sent before the first call. There is no rate limit
     unless `qps` sets one: servers protect themselves by priority and fairness.
     """
-    from kubewright.client.aiohttp_transport import AiohttpTransport  # aiohttp is slow to import
-
     if config is None:
         config = Config.load(kubeconfig=kubeconfig, context=context)
-    transport: Transport = AiohttpTransport(config)
+    transport = default_transport(config)
     if qps is not None:
         from kubewright.client.throttle import Throttled  # rarely wanted
 

@@ -12,8 +12,8 @@ is looked at when it fires instead of being set and cancelled for each request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableSet
-from typing import final
+from collections.abc import Callable
+from typing import cast, final
 
 import httptools
 
@@ -30,8 +30,6 @@ _HEAD_LIMIT = 1024 * 1024
 _ONE_WRITE = 64 * 1024
 # Timers may fire early by the resolution of the loop's clock.
 _RESOLUTION = 0.001
-# When the loop itself was held up, what has arrived meanwhile is read before anybody is blamed.
-_HELD_UP = 0.05
 
 _NAMES: dict[bytes, str] = {}
 _NAMES_KEPT = 512
@@ -60,7 +58,6 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_arrival",
         "_busy",
-        "_crowd",
         "_deadline",
         "_ended",
         "_failure",
@@ -69,8 +66,8 @@ class Connection(asyncio.Protocol):
         "_headed",
         "_headers",
         "_heard",
-        "_held_up",
         "_loop",
+        "_on_lost",
         "_only_head",
         "_parser",
         "_parts",
@@ -88,9 +85,9 @@ class Connection(asyncio.Protocol):
         "reusable",
     )
 
-    def __init__(self, crowd: MutableSet[Connection], *, generation: int) -> None:
+    def __init__(self, on_lost: Callable[[Connection], None], *, generation: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self._crowd = crowd
+        self._on_lost = on_lost
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
@@ -103,9 +100,9 @@ class Connection(asyncio.Protocol):
         self._arrival: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = 0.0
+        self._timer_at = self._heard = 0.0
         self._deadline: float | None = None
-        self._busy = self._streaming = self._only_head = self._ended = self._paused = self._held_up = False
+        self._busy = self._streaming = self._only_head = self._ended = self._paused = False
         self._begin()
 
     # --- for the transport
@@ -120,11 +117,14 @@ class Connection(asyncio.Protocol):
         only_head: bool = False,
     ) -> asyncio.Future[HttpResponse]:  # hot
         """Send a request. The answer is whole, or for a stream has its head only: the body comes by `more`."""
+        waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         transport = self._transport
-        assert transport is not None, "asked before it was connected"
-        self._waiter = waiter = self._loop.create_future()
+        if transport is None or not self.open:  # it broke as soon as it was there
+            waiter.set_exception(self._failure or NoAnswer())
+            return waiter
+        self._waiter = waiter
         self._busy = True
-        self._headed = self._held_up = self.reusable = False
+        self.reusable = False
         self._streaming = streaming
         self._only_head = only_head
         if deadline is not None:
@@ -146,7 +146,6 @@ class Connection(asyncio.Protocol):
             if self._failure is not None:
                 raise self._failure
             self._arrival = self._loop.create_future()
-            self._held_up = False
             if silence is not None:
                 self._limit(self._heard + silence)
             try:
@@ -181,15 +180,14 @@ class Connection(asyncio.Protocol):
     # --- for the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "a stream transport"
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from asyncio's
         self.open = True
-        self._crowd.add(self)
 
     def data_received(self, data: bytes) -> None:  # hot
         parser = self._parser
         if parser is None or not self._busy:
-            self.abort()  # nothing was asked, so what comes belongs to no request
+            self._failure = NotHttp()  # nothing was asked, so what comes belongs to no request
+            self.abort()
             return
         if self._streaming:
             self._heard = self._loop.time()
@@ -211,24 +209,26 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.open = False
         self._end(error)
+        self._failure = self._failure or error
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         self._parser = None  # it holds this object, too
         self._transport = None
-        self._crowd.discard(self)
         if not self._gone.done():
             self._gone.set_result(None)
+        self._on_lost(self)
 
     # --- for the parser
 
     def on_message_begin(self) -> None:
-        self._begin()
         if not self._busy:
             self.reusable = False  # more than was asked for
+        elif self._status:
+            self._begin()  # the message before was a 100 or a 103
 
     def on_header(self, name: bytes, value: bytes) -> None:  # hot
-        if self._headed:
+        if self._headed or not self._busy:
             return  # a trailer, behind the body: nobody has asked for one
         key = _NAMES.get(name) or _lower(name)
         text = value.decode("utf-8", "surrogateescape")
@@ -241,20 +241,23 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         parser = self._parser
-        assert parser is not None, "it is calling"
+        if parser is None or not self._busy:
+            return
         self._status = parser.get_status_code()
-        if self._status < 200 or not self._busy:
+        if self._status < 200:
             return
         self._headed = True
-        if self._only_head:
-            # The parser does not know the method, and waits for a body that never comes.
-            self._finish(reusable=False)
-        elif self._streaming:
+        if self._streaming:
             self._deadline = None
             self._heard = self._loop.time()
             self._answer(b"")
+        if self._only_head:
+            # The parser does not know the method, and waits for a body that never comes.
+            self._finish(reusable=False)
 
     def on_body(self, body: bytes) -> None:  # hot
+        if not self._busy:
+            return
         self._parts.append(body)
         if self._streaming:
             self._size += len(body)
@@ -291,6 +294,7 @@ class Connection(asyncio.Protocol):
             self._wake()
             return
         self._answer(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+        self._begin()  # a connection at rest must not hold the last answer
 
     def _answer(self, body: bytes) -> None:
         waiter, self._waiter = self._waiter, None
@@ -339,12 +343,9 @@ class Connection(asyncio.Protocol):
         deadline = self._deadline
         if deadline is None:
             return
-        late = self._loop.time() - deadline
-        if late < -_RESOLUTION:
+        # A loop that was held up reads what has arrived before it looks at timers: nobody is blamed for that.
+        if deadline - self._loop.time() > _RESOLUTION:
             self._limit(deadline)
-        elif late > _HELD_UP and not self._held_up:
-            self._held_up = True
-            self._limit(deadline + late + _HELD_UP)
         else:
             self._fail(Overdue())
 

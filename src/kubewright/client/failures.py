@@ -1,8 +1,8 @@
 """One sentence for each way in which a server cannot be reached.
 
 The operating system and OpenSSL report numbers and abbreviations; people need to hear what is wrong and
-what to do. Knows the standard library's exceptions only: `aiohttp_transport` unwraps its library's and asks
-here. No I/O.
+what to do. Knows the standard library's exceptions only: a transport unwraps its library's and asks here, so that all
+transports say the same. No I/O.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import ssl
 
 from kubewright.errors import ConnectFailed
 
-__all__ = ("connect_failure", "rejects_client", "tls_failure")
+__all__ = (
+    "badly_packed",
+    "broken",
+    "connect_failure",
+    "cut_short",
+    "no_answer",
+    "not_http",
+    "rejects_client",
+    "tls_failure",
+)
 
 # X509_V_ERR_* of OpenSSL, as `ssl.SSLCertVerificationError.verify_code` gives them; the ssl module does not
 # name them.
@@ -81,6 +90,35 @@ def tls_failure(error: ssl.SSLError, address: str, *, ca: str, name: str | None 
 def rejects_client(error: ssl.SSLError) -> bool:
     """Whether the server says that it does not accept the certificate it was shown, or misses one."""
     return (error.reason or "").endswith(_CLIENT_CERTIFICATE_ALERTS)
+
+
+def cut_short(server: str) -> str:
+    """The second half of a sentence, as are those below: an answer whose end is missing."""
+    return f"the answer of {server} was cut short"
+
+
+def badly_packed(server: str, error: Exception) -> str:
+    """A compressed answer that cannot be unpacked."""
+    return f"the compressed answer of {server} is broken or cut short ({error})"
+
+
+def no_answer(server: str) -> str:
+    """A connection that ended before an answer began."""
+    return f"{server} closed the connection without an answer{_hint(server)}"
+
+
+def not_http(server: str) -> str:
+    """An answer in another language."""
+    return f"{server} answered with something that is not HTTP{_hint(server)}"
+
+
+def broken(server: str, error: OSError) -> str:
+    """An established connection that the network or OpenSSL gave up."""
+    return f"the connection to {server} was broken ({error.strerror or type(error).__name__})"
+
+
+def _hint(server: str) -> str:
+    return "" if server.startswith("https:") else "; if this port expects TLS, use https:// in the server address"
 
 
 def _certificate_reason(error: ssl.SSLCertVerificationError, ca: str, name: str | None) -> str:

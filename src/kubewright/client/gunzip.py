@@ -18,13 +18,15 @@ class Gunzip:
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=31)
+        self._begun = False
 
     def feed(self, chunk: bytes) -> bytes:
+        self._begun = True
         return self._inflate.decompress(chunk)
 
     def finish(self) -> None:
-        """Raises `EOFError` unless the whole body has been there."""
-        if not self._inflate.eof:
+        """Raises `EOFError` unless the whole body has been there; one without a byte, as after HEAD, is whole."""
+        if self._begun and not self._inflate.eof:
             raise EOFError("the compressed body has no end")
 
 

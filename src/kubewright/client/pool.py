@@ -81,12 +81,7 @@ class Pool:
         except OSError as error:
             if not limit.expired() or not isinstance(error, TimeoutError):
                 raise connect_failure(error, self._config.server) from None
-            if self.closed or (deadline is not None and deadline < latest):
-                raise Overdue from None
-            raise RequestTimeout(
-                f"cannot reach {self._config.server}: no connection within {self._config.connect_timeout:g} s; "
-                "check the address and the firewalls on the way"
-            ) from None
+            raise self._too_late(deadline, latest) from None
         finally:
             self._attempts.discard(limit)
 
@@ -107,24 +102,33 @@ class Pool:
         name = self._config.tls_server_name or self._host
         return tls_failure(error, self._config.server, ca=self._config.ca_origin, name=name)
 
+    def _too_late(self, deadline: float | None, latest: float) -> Exception:
+        if self.closed or (deadline is not None and deadline < latest):
+            return Overdue()
+        return RequestTimeout(
+            f"cannot reach {self._config.server}: no connection within {self._config.connect_timeout:g} s; "
+            "check the address and the firewalls on the way"
+        )
+
     async def _connect(self) -> Connection:
-        loop = asyncio.get_running_loop()
         generation, context = self._generation, self._context
         sock = await connected_socket(self._host, self._port)
-        if context is None:
-            _, connection = await loop.create_connection(
-                lambda: Connection(self._all, generation=generation), sock=sock
-            )
-            return connection
-        _, connection = await loop.create_connection(
-            lambda: Connection(self._all, generation=generation),
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: Connection(self._forget, generation=generation),
             sock=sock,
             ssl=context,
-            server_hostname=(self._config.tls_server_name or self._host).rstrip("."),
-            # The time for connecting is kept above, for all of its steps together.
-            ssl_handshake_timeout=self._config.connect_timeout + 1,
+            server_hostname=(self._config.tls_server_name or self._host).rstrip(".") if context else None,
+            # The time for connecting is kept by the caller, for all of its steps together.
+            ssl_handshake_timeout=self._config.connect_timeout + 1 if context else None,
         )
+        if connection.open:
+            self._all.add(connection)
         return connection
+
+    def _forget(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        if connection in self._resting:
+            self._resting.remove(connection)
 
     def _renew(self) -> None:
         version = self._credentials.certificate_version
@@ -132,6 +136,6 @@ class Pool:
             self._context = ssl_context(self._config, self._credentials.client_certificate())
         self._version = version
         self._generation += 1
-        for connection in self._resting:
+        resting, self._resting = self._resting, []
+        for connection in resting:
             connection.abort()
-        self._resting.clear()

@@ -15,7 +15,7 @@ __all__ = ("connected_socket", "watchful_socket")
 
 _STAGGER = 0.25
 
-_Address = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, int]]
+_Address = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 
 
 def watchful_socket(family: int, kind: int, protocol: int) -> socket.socket:

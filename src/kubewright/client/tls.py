@@ -1,6 +1,6 @@
 """The TLS context for a cluster: whom to trust, and which certificate to show.
 
-`aiohttp_transport` asks for one when it connects and again when the client certificate has changed. What is
+A transport asks for one when it connects and again when the client certificate has changed. What is
 wrong with a certificate or key is said here, with the field it comes from; what is wrong with the server's
 certificate is found in the handshake and said by the transport.
 """

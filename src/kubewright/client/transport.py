@@ -1,7 +1,7 @@
 """The seam between the client and the network: one request out, one answer or one stream of bytes back.
 
 Everything above speaks in these types, so a test puts a scripted transport in the place of
-`aiohttp_transport` without patching anything, and `retries` and `throttle` wrap any transport. A transport
+the real one without patching anything, and `retries` and `throttle` wrap any transport. A transport
 moves bytes: which status is an error is decided in `answers`, what the bytes mean in `client`. No I/O and
 no HTTP library here.
 """

@@ -18,6 +18,7 @@ from kubewright._base.logs import Logger
 from kubewright._base.tasks import cancel_and_wait, wait_for_end
 from kubewright.client.client import Client
 from kubewright.client.config import Config
+from kubewright.client.default_transport import default_transport
 from kubewright.client.retries import Retrying
 from kubewright.client.transport import Transport
 from kubewright.manager.checks import CacheLike
@@ -43,10 +44,8 @@ class Connection:
     def __init__(self, target: Config | Client, *, telemetry: Telemetry, field_manager: str) -> None:
         self._owned = isinstance(target, Config)
         if isinstance(target, Config):
-            from kubewright.client.aiohttp_transport import AiohttpTransport  # aiohttp is slow to import
-
             host = urlsplit(target.server).netloc
-            self._wire: Transport = telemetry.transport(AiohttpTransport(target), host=host)
+            self._wire: Transport = telemetry.transport(default_transport(target), host=host)
             self._pattern: Client | None = None
             self._namespace, self._manager = target.namespace, field_manager
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubewright.controllers.loops import Finding, LoopDetector, changed_paths
+from kubewright.controllers.loops import Finding, LoopDetector, Slowdown, changed_paths
 
 
 def write(detector: LoopDetector, before: object, after: object, now: float) -> Finding | None:
@@ -80,3 +80,24 @@ def test_paths_of_differences() -> None:
     assert changed_paths(before, after) == ["a.b[1].c", "e"]
     assert changed_paths({"a": [1]}, {"a": [1, 2]}) == ["a"]
     assert changed_paths(1, 2) == ["the object"]
+
+
+def test_what_wakes_a_slowed_object_early_waits_until_its_time() -> None:
+    slowdown = Slowdown()
+    slowdown.hold("w", until=10.0, generation=3)
+
+    assert slowdown.left("w", now=4.0, generation=3) == 6.0
+    assert slowdown.left("x", now=4.0, generation=3) == 0.0
+    assert slowdown.left("w", now=10.0, generation=3) == 0.0
+    assert slowdown.left("w", now=4.0, generation=3) == 0.0, "once let go, it is not held again"
+
+
+def test_an_edit_lets_a_slowed_object_go_unless_the_fight_is_about_the_object_itself() -> None:
+    slowdown = Slowdown()
+    slowdown.hold("child", until=10.0, generation=3)
+    slowdown.hold("itself", until=10.0, generation=None)
+
+    assert slowdown.left("child", now=4.0, generation=4) == 0.0
+    assert slowdown.left("itself", now=4.0, generation=4) == 6.0
+    slowdown.forget("itself")
+    assert slowdown.left("itself", now=4.0, generation=4) == 0.0

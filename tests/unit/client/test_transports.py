@@ -1,4 +1,4 @@
-"""The default transport against a server that speaks raw bytes: politely, rudely, and not at all."""
+"""Both transports against a server that speaks raw bytes: politely, rudely, and not at all."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ import pytest
 from kubewright.client.aiohttp_transport import AiohttpTransport
 from kubewright.client.config import Config, Impersonation
 from kubewright.client.credentials import Anonymous, Certificate, Credentials
-from kubewright.client.transport import HttpRequest
+from kubewright.client.httptools_transport import HttptoolsTransport
+from kubewright.client.transport import HttpRequest, Transport
 from kubewright.errors import ConfigError, ConnectFailed, RequestTimeout, TransportError
 
 Script = Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TransportClass = type[AiohttpTransport] | type[HttptoolsTransport]
 
 
 class RudeServer:
@@ -91,40 +93,55 @@ def says(answer: bytes, *, then: str = "stay") -> Script:
     return script
 
 
-@asynccontextmanager
-async def transport_to(config: Config) -> AsyncIterator[AiohttpTransport]:
-    transport = AiohttpTransport(config)
-    try:
-        yield transport
-    finally:
-        await transport.close()
-
-
-@asynccontextmanager
-async def talking(
-    script: Script, *, credentials: Credentials | None = None, **options: Any
-) -> AsyncIterator[tuple[RudeServer, AiohttpTransport]]:
-    async with serving(script) as server:
-        config = Config(server=server.url, credentials=credentials or Anonymous(), **options)
-        async with transport_to(config) as transport:
-            yield server, transport
-
-
 def get(path: str = "/", *, timeout: float | None = 10.0, idle_timeout: float | None = None) -> HttpRequest:
     return HttpRequest(method="GET", path=path, timeout=timeout, idle_timeout=idle_timeout)
 
 
-async def failure_of(script: Script, request: HttpRequest | None = None) -> TransportError:
-    """What `send` raises on that script; checked to be one sentence without a library's words around it."""
-    async with talking(script) as (server, transport):
-        with pytest.raises(TransportError) as caught:
-            await transport.send(request or get())
-    error = caught.value
-    assert "\n" not in str(error)
-    assert "aiohttp" not in str(error)
-    assert server.url in str(error)
-    assert error.__suppress_context__
-    return error
+class Wire:
+    """Makes transports of one kind."""
+
+    def __init__(self, kind: TransportClass) -> None:
+        self.kind = kind
+
+    @asynccontextmanager
+    async def to(self, config: Config) -> AsyncIterator[Transport]:
+        transport = self.kind(config)
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    @asynccontextmanager
+    async def talking(
+        self, script: Script, *, credentials: Credentials | None = None, **options: Any
+    ) -> AsyncIterator[tuple[RudeServer, Transport]]:
+        async with serving(script) as server:
+            config = Config(server=server.url, credentials=credentials or Anonymous(), **options)
+            async with self.to(config) as transport:
+                yield server, transport
+
+    async def failure_of(self, script: Script, request: HttpRequest | None = None) -> TransportError:
+        """What `send` raises on that script; checked to be one sentence without a library's words around it."""
+        async with self.talking(script) as (server, transport):
+            with pytest.raises(TransportError) as caught:
+                await transport.send(request or get())
+        error = caught.value
+        assert "\n" not in str(error)
+        assert "aiohttp" not in str(error)
+        assert server.url in str(error)
+        assert error.__suppress_context__
+        return error
+
+
+@pytest.fixture(params=[AiohttpTransport, HttptoolsTransport], ids=["aiohttp", "httptools"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return Wire(request.param)
+
+
+@pytest.fixture
+def proxy_wire() -> Wire:
+    """Of the one kind that knows proxies."""
+    return Wire(AiohttpTransport)
 
 
 class Tokens:
@@ -153,13 +170,13 @@ class Tokens:
 # --- plain answers
 
 
-async def test_an_answer_comes_back_whole_with_lower_case_headers_and_warnings_apart() -> None:
+async def test_an_answer_comes_back_whole_with_lower_case_headers_and_warnings_apart(wire: Wire) -> None:
     answer = (
         b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nX-Two: a\r\nx-two: b\r\n"
         b'Warning: 299 - "old \\"v1\\"" \r\nWarning: 299 - "older"\r\nContent-Length: 5\r\n\r\nhello'
     )
 
-    async with talking(says(answer)) as (_, transport):
+    async with wire.talking(says(answer)) as (_, transport):
         response = await transport.send(get())
 
     assert (response.status, response.body) == (201, b"hello")
@@ -169,7 +186,7 @@ async def test_an_answer_comes_back_whole_with_lower_case_headers_and_warnings_a
     assert response.warnings == ('old "v1"', "older")
 
 
-async def test_the_request_goes_out_as_it_was_made() -> None:
+async def test_the_request_goes_out_as_it_was_made(wire: Wire) -> None:
     bodies: list[bytes] = []
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -185,7 +202,7 @@ async def test_the_request_goes_out_as_it_was_made() -> None:
     )
     async with serving(script) as server:
         config = Config(server=server.url + "/", credentials=Tokens("abc"), user_agent="web/1.0")
-        async with transport_to(config) as transport:
+        async with wire.to(config) as transport:
             await transport.send(request)
     head = server.heads[0].decode()
 
@@ -205,25 +222,25 @@ async def test_the_request_goes_out_as_it_was_made() -> None:
     assert bodies == [b"{'a'}"]
 
 
-async def test_the_path_of_the_server_address_is_kept_in_front() -> None:
-    async with serving(says(OK)) as server, transport_to(Config(server=f"{server.url}/k8s/x")) as transport:
+async def test_the_path_of_the_server_address_is_kept_in_front(wire: Wire) -> None:
+    async with serving(says(OK)) as server, wire.to(Config(server=f"{server.url}/k8s/x")) as transport:
         await transport.send(get("/api"))
 
     assert server.heads[0].startswith(b"GET /k8s/x/api HTTP/1.1\r\n")
 
 
-async def test_impersonation_is_sent_with_every_group() -> None:
+async def test_impersonation_is_sent_with_every_group(wire: Wire) -> None:
     who = Impersonation(user="jane", groups=("a", "b"))
 
-    async with talking(says(OK), impersonation=who) as (server, transport):
+    async with wire.talking(says(OK), impersonation=who) as (server, transport):
         await transport.send(get())
 
     for line in (b"Impersonate-User: jane", b"Impersonate-Group: a", b"Impersonate-Group: b"):
         assert line + b"\r\n" in server.heads[0]
 
 
-async def test_connections_are_used_again() -> None:
-    async with talking(says(OK)) as (server, transport):
+async def test_connections_are_used_again(wire: Wire) -> None:
+    async with wire.talking(says(OK)) as (server, transport):
         for _ in range(5):
             await transport.send(get())
 
@@ -231,29 +248,29 @@ async def test_connections_are_used_again() -> None:
     assert server.connections == 1
 
 
-async def test_a_redirect_is_returned_and_not_followed() -> None:
+async def test_a_redirect_is_returned_and_not_followed(wire: Wire) -> None:
     answer = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
 
-    async with talking(says(answer)) as (_, transport):
+    async with wire.talking(says(answer)) as (_, transport):
         response = await transport.send(get())
 
     assert (response.status, response.headers["location"]) == (302, "http://127.0.0.1:1/")
 
 
-async def test_a_header_of_100_kilobytes_is_accepted() -> None:
+async def test_a_header_of_100_kilobytes_is_accepted(wire: Wire) -> None:
     text = "x" * 100_000
     answer = f'HTTP/1.1 200 OK\r\nWarning: 299 - "{text}"\r\nContent-Length: 0\r\n\r\n'.encode()
 
-    async with talking(says(answer)) as (_, transport):
+    async with wire.talking(says(answer)) as (_, transport):
         response = await transport.send(get())
 
     assert response.warnings == (text,)
 
 
-async def test_cookies_are_neither_kept_nor_sent() -> None:
+async def test_cookies_are_neither_kept_nor_sent(wire: Wire) -> None:
     answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: session=1\r\nContent-Length: 0\r\n\r\n"
 
-    async with talking(says(answer)) as (server, transport):
+    async with wire.talking(says(answer)) as (server, transport):
         await transport.send(get())
         await transport.send(get())
 
@@ -267,17 +284,17 @@ def packed(body: bytes, encoding: str = "gzip") -> bytes:
     return f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def test_a_compressed_answer_is_unpacked() -> None:
+async def test_a_compressed_answer_is_unpacked(wire: Wire) -> None:
     text = b"kubernetes" * 50_000
 
-    async with talking(says(packed(gzip.compress(text)))) as (_, transport):
+    async with wire.talking(says(packed(gzip.compress(text)))) as (_, transport):
         response = await transport.send(get())
 
     assert response.body == text
 
 
-async def test_compression_can_be_turned_off() -> None:
-    async with talking(says(OK), disable_compression=True) as (server, transport):
+async def test_compression_can_be_turned_off(wire: Wire) -> None:
+    async with wire.talking(says(OK), disable_compression=True) as (server, transport):
         await transport.send(get())
 
     assert b"Accept-Encoding: identity\r\n" in server.heads[0]
@@ -292,8 +309,8 @@ async def test_compression_can_be_turned_off() -> None:
     ],
     ids=["garbage", "truncated", "unknown"],
 )
-async def test_a_broken_compressed_answer_is_an_error(answer: bytes, expected: str) -> None:
-    error = await failure_of(says(answer))
+async def test_a_broken_compressed_answer_is_an_error(wire: Wire, answer: bytes, expected: str) -> None:
+    error = await wire.failure_of(says(answer))
 
     assert error.args
     with pytest.raises(TransportError, match=expected):
@@ -317,8 +334,8 @@ async def test_a_broken_compressed_answer_is_an_error(answer: bytes, expected: s
     ],
     ids=["length", "chunk", "end", "nothing", "head", "ssh", "tls", "chunk size"],
 )
-async def test_a_rude_server_becomes_one_sentence(script: Script, expected: str) -> None:
-    error = await failure_of(script)
+async def test_a_rude_server_becomes_one_sentence(wire: Wire, script: Script, expected: str) -> None:
+    error = await wire.failure_of(script)
 
     before, _, after = expected.partition("{}")
     assert type(error) is TransportError
@@ -327,13 +344,13 @@ async def test_a_rude_server_becomes_one_sentence(script: Script, expected: str)
 
 
 @pytest.mark.parametrize("answer", [b"", OK[:-1]], ids=["before the answer", "in the body"])
-async def test_a_reset_connection_is_an_error(answer: bytes) -> None:
-    error = await failure_of(says(answer, then="reset"))
+async def test_a_reset_connection_is_an_error(wire: Wire, answer: bytes) -> None:
+    error = await wire.failure_of(says(answer, then="reset"))
 
     assert type(error) is TransportError
 
 
-async def test_a_write_on_a_kept_connection_that_was_closed_is_not_sent_twice() -> None:
+async def test_a_write_on_a_kept_connection_that_was_closed_is_not_sent_twice(wire: Wire) -> None:
     count = 0
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -343,7 +360,7 @@ async def test_a_write_on_a_kept_connection_that_was_closed_is_not_sent_twice() 
             raise ConnectionResetError
         writer.write(OK)
 
-    async with talking(script) as (_, transport):
+    async with wire.talking(script) as (_, transport):
         await transport.send(get())
         with pytest.raises(TransportError):
             await transport.send(HttpRequest(method="DELETE", path="/x"))
@@ -351,10 +368,10 @@ async def test_a_write_on_a_kept_connection_that_was_closed_is_not_sent_twice() 
     assert count == 2
 
 
-async def test_a_refused_connection_names_the_address() -> None:
+async def test_a_refused_connection_names_the_address(wire: Wire) -> None:
     async with serving(says(OK)) as server:
         url = server.url
-    async with transport_to(Config(server=url)) as transport:
+    async with wire.to(Config(server=url)) as transport:
         with pytest.raises(ConnectFailed, match=f"^cannot reach {url}: the connection was refused; ") as caught:
             await transport.send(get())
         with pytest.raises(ConnectFailed, match="refused"):
@@ -364,28 +381,28 @@ async def test_a_refused_connection_names_the_address() -> None:
     assert not caught.value.lasting
 
 
-async def test_refusal_on_all_addresses_of_a_name_is_one_refusal() -> None:
+async def test_refusal_on_all_addresses_of_a_name_is_one_refusal(wire: Wire) -> None:
     async with serving(says(OK)) as server:
         url = f"http://localhost:{server.port}"
-    async with transport_to(Config(server=url)) as transport:
+    async with wire.to(Config(server=url)) as transport:
         with pytest.raises(ConnectFailed, match=r"^cannot reach .*: the connection was refused; ") as caught:
             await transport.send(get())
 
     assert not caught.value.lasting
 
 
-async def test_a_name_that_is_not_resolved_names_the_address() -> None:
-    async with transport_to(Config(server="http://nowhere.invalid:6443")) as transport:
+async def test_a_name_that_is_not_resolved_names_the_address(wire: Wire) -> None:
+    async with wire.to(Config(server="http://nowhere.invalid:6443")) as transport:
         with pytest.raises(ConnectFailed, match=r"^cannot reach http://nowhere\.invalid:6443: the name ") as caught:
             await transport.send(get())
 
     assert caught.value.__suppress_context__
 
 
-async def test_a_header_that_cannot_be_sent_is_an_error_and_reaches_nobody() -> None:
+async def test_a_header_that_cannot_be_sent_is_an_error_and_reaches_nobody(wire: Wire) -> None:
     request = HttpRequest(method="GET", path="/", headers=(("X-Odd", "a\r\nEvil: b"),))
 
-    async with talking(says(OK)) as (server, transport):
+    async with wire.talking(says(OK)) as (server, transport):
         with pytest.raises(TransportError, match="the request cannot be sent as it is"):
             await transport.send(request)
 
@@ -405,8 +422,8 @@ async def stall_in_body(head: bytes, reader: asyncio.StreamReader, writer: async
 
 
 @pytest.mark.parametrize("script", [stall, stall_in_body], ids=["headers", "body"])
-async def test_an_answer_that_does_not_come_is_a_timeout(script: Script) -> None:
-    error = await failure_of(script, get("/slow", timeout=0.05))
+async def test_an_answer_that_does_not_come_is_a_timeout(wire: Wire, script: Script) -> None:
+    error = await wire.failure_of(script, get("/slow", timeout=0.05))
 
     assert isinstance(error, RequestTimeout)
     assert isinstance(error, TimeoutError)
@@ -414,8 +431,8 @@ async def test_an_answer_that_does_not_come_is_a_timeout(script: Script) -> None
     assert str(error).endswith("within 0.05 s")
 
 
-async def test_cancelling_a_request_closes_its_connection() -> None:
-    async with talking(stall) as (server, transport):
+async def test_cancelling_a_request_closes_its_connection(wire: Wire) -> None:
+    async with wire.talking(stall) as (server, transport):
         task = asyncio.ensure_future(transport.send(get(timeout=None)))
         await server.asked.wait()
 
@@ -438,10 +455,10 @@ async def only_new(head: bytes, reader: asyncio.StreamReader, writer: asyncio.St
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-async def test_after_a_401_fresh_credentials_are_tried_once(method: str) -> None:
+async def test_after_a_401_fresh_credentials_are_tried_once(wire: Wire, method: str) -> None:
     tokens = Tokens("old", "new")
 
-    async with talking(only_new, credentials=tokens) as (server, transport):
+    async with wire.talking(only_new, credentials=tokens) as (server, transport):
         response = await transport.send(HttpRequest(method=method, path="/"))
 
     assert response.status == 200
@@ -449,26 +466,26 @@ async def test_after_a_401_fresh_credentials_are_tried_once(method: str) -> None
     assert tokens.rejected == [{"Authorization": "Bearer old"}]
 
 
-async def test_a_second_401_is_returned() -> None:
-    async with talking(only_new, credentials=Tokens("old", "older", "oldest")) as (server, transport):
+async def test_a_second_401_is_returned(wire: Wire) -> None:
+    async with wire.talking(only_new, credentials=Tokens("old", "older", "oldest")) as (server, transport):
         response = await transport.send(get())
 
     assert response.status == 401
     assert len(server.heads) == 2
 
 
-async def test_without_fresh_credentials_a_401_is_returned_at_once() -> None:
-    async with talking(only_new, credentials=Tokens("old")) as (server, transport):
+async def test_without_fresh_credentials_a_401_is_returned_at_once(wire: Wire) -> None:
+    async with wire.talking(only_new, credentials=Tokens("old")) as (server, transport):
         response = await transport.send(get())
 
     assert response.status == 401
     assert len(server.heads) == 1
 
 
-async def test_a_stream_is_opened_again_after_a_401() -> None:
+async def test_a_stream_is_opened_again_after_a_401(wire: Wire) -> None:
     tokens = Tokens("old", "new")
 
-    async with talking(only_new, credentials=tokens) as (_, transport), transport.stream(get()) as stream:
+    async with wire.talking(only_new, credentials=tokens) as (_, transport), transport.stream(get()) as stream:
         body = await stream.read()
 
     assert (stream.status, body) == (200, b"{}")
@@ -477,10 +494,10 @@ async def test_a_stream_is_opened_again_after_a_401() -> None:
 # --- proxies
 
 
-async def test_plain_requests_go_through_the_proxy() -> None:
+async def test_plain_requests_go_through_the_proxy(proxy_wire: Wire) -> None:
     async with serving(says(OK)) as proxy:
         config = Config(server="http://api.example:8080", proxy_url=f"http://u:secret@127.0.0.1:{proxy.port}")
-        async with transport_to(config) as transport:
+        async with proxy_wire.to(config) as transport:
             response = await transport.send(get("/api"))
 
     assert response.status == 200
@@ -488,13 +505,13 @@ async def test_plain_requests_go_through_the_proxy() -> None:
     assert b"Proxy-Authorization: Basic dTpzZWNyZXQ=\r\n" in proxy.heads[0]
 
 
-async def test_a_proxy_that_denies_the_tunnel_is_named_without_its_password() -> None:
+async def test_a_proxy_that_denies_the_tunnel_is_named_without_its_password(proxy_wire: Wire) -> None:
     denied = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
 
     async with serving(says(denied)) as proxy:
         url = f"http://u:secret@127.0.0.1:{proxy.port}"
         config = Config(server="https://api.example", proxy_url=url, credentials=Tokens("abc"))
-        async with transport_to(config) as transport:
+        async with proxy_wire.to(config) as transport:
             with pytest.raises(ConnectFailed, match=r"the proxy http://127.* answered 407 Proxy Auth") as caught:
                 await transport.send(get())
 
@@ -504,27 +521,27 @@ async def test_a_proxy_that_denies_the_tunnel_is_named_without_its_password() ->
     assert b"Bearer" not in proxy.heads[0]
 
 
-async def test_a_proxy_that_is_not_there_is_named() -> None:
+async def test_a_proxy_that_is_not_there_is_named(proxy_wire: Wire) -> None:
     async with serving(says(OK)) as proxy:
         url = proxy.url
-    async with transport_to(Config(server="https://api.example", proxy_url=url)) as transport:
+    async with proxy_wire.to(Config(server="https://api.example", proxy_url=url)) as transport:
         with pytest.raises(ConnectFailed, match=f"^cannot reach the proxy {url}/?: the connection was refused"):
             await transport.send(get())
 
     assert proxy.heads == []
 
 
-def test_a_socks_proxy_is_refused_with_what_is_supported() -> None:
+def test_a_socks_proxy_is_refused_with_what_is_supported(proxy_wire: Wire) -> None:
     with pytest.raises(ConfigError, match="socks5 proxies are not supported, only http:// and https://"):
-        AiohttpTransport(Config(server="https://api.example", proxy_url="socks5://127.0.0.1:1080"))
+        proxy_wire.kind(Config(server="https://api.example", proxy_url="socks5://127.0.0.1:1080"))
 
 
 # --- life
 
 
-async def test_a_closed_transport_refuses_requests_and_closes_twice() -> None:
+async def test_a_closed_transport_refuses_requests_and_closes_twice(wire: Wire) -> None:
     async with serving(says(OK)) as server:
-        transport = AiohttpTransport(Config(server=server.url))
+        transport = wire.kind(Config(server=server.url))
         await transport.send(get())
         await transport.close()
         await transport.close()
@@ -540,9 +557,9 @@ async def test_a_closed_transport_refuses_requests_and_closes_twice() -> None:
     assert caught.value.lasting
 
 
-async def test_closing_ends_what_is_under_way_with_a_typed_error() -> None:
+async def test_closing_ends_what_is_under_way_with_a_typed_error(wire: Wire) -> None:
     async with serving(stall) as server:
-        transport = AiohttpTransport(Config(server=server.url))
+        transport = wire.kind(Config(server=server.url))
         task = asyncio.ensure_future(transport.send(get(timeout=None)))
         await server.asked.wait()
 
@@ -553,8 +570,8 @@ async def test_closing_ends_what_is_under_way_with_a_typed_error() -> None:
     assert server.connections == 1
 
 
-async def test_an_unused_transport_needs_no_closing() -> None:
-    transport = AiohttpTransport(Config(server="https://127.0.0.1:1", credentials=Anonymous()))
+async def test_an_unused_transport_needs_no_closing(wire: Wire) -> None:
+    transport = wire.kind(Config(server="https://127.0.0.1:1", credentials=Anonymous()))
     del transport
 
     assert gc.collect() >= 0

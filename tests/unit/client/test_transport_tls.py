@@ -1,4 +1,4 @@
-"""The default transport and TLS: whom it trusts, what it says when it does not, and how certificates change."""
+"""Both transports and TLS: whom they trust, what they say when they do not, and how certificates change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from cryptography.x509.oid import NameOID
 from kubewright.client.aiohttp_transport import AiohttpTransport
 from kubewright.client.config import Config
 from kubewright.client.credentials import Anonymous, Certificate, Credentials
-from kubewright.client.transport import HttpRequest
+from kubewright.client.httptools_transport import HttptoolsTransport
+from kubewright.client.transport import HttpRequest, Transport
 from kubewright.errors import ConnectFailed, RequestTimeout, TransportError
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 GET = HttpRequest(method="GET", path="/version", timeout=10.0)
 NOW = datetime.now(UTC)
+TransportClass = type[AiohttpTransport] | type[HttptoolsTransport]
 
 
 class Authority:
@@ -141,15 +143,6 @@ async def serving(context: ssl.SSLContext | None) -> AsyncIterator[TlsServer]:
         await server.wait_closed()
 
 
-@asynccontextmanager
-async def transport_to(config: Config) -> AsyncIterator[AiohttpTransport]:
-    transport = AiohttpTransport(config)
-    try:
-        yield transport
-    finally:
-        await transport.close()
-
-
 def config_for(
     url: str, ca: bytes | None, *, credentials: Credentials | None = None, name: str | None = None, skip: bool = False
 ) -> Config:
@@ -163,17 +156,44 @@ def config_for(
     )
 
 
-async def refusal(config: Config) -> ConnectFailed:
-    async with transport_to(config) as transport:
-        with pytest.raises(ConnectFailed) as caught:
-            await transport.send(GET)
-    assert "\n" not in str(caught.value)
-    assert caught.value.__suppress_context__
-    return caught.value
+class Wire:
+    """Makes transports of one kind."""
+
+    def __init__(self, kind: TransportClass) -> None:
+        self.kind = kind
+
+    @asynccontextmanager
+    async def to(self, config: Config) -> AsyncIterator[Transport]:
+        transport = self.kind(config)
+        try:
+            yield transport
+        finally:
+            await transport.close()
+
+    async def refusal(self, config: Config) -> ConnectFailed:
+        async with self.to(config) as transport:
+            with pytest.raises(ConnectFailed) as caught:
+                await transport.send(GET)
+        assert "\n" not in str(caught.value)
+        assert caught.value.__suppress_context__
+        return caught.value
 
 
-async def test_a_server_of_the_right_ca_is_trusted(authority: Authority, server_context: ContextMaker) -> None:
-    async with serving(server_context()) as server, transport_to(config_for(server.url, authority.pem)) as transport:
+@pytest.fixture(params=[AiohttpTransport, HttptoolsTransport], ids=["aiohttp", "httptools"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return Wire(request.param)
+
+
+@pytest.fixture
+def proxy_wire() -> Wire:
+    """Of the one kind that knows proxies."""
+    return Wire(AiohttpTransport)
+
+
+async def test_a_server_of_the_right_ca_is_trusted(
+    wire: Wire, authority: Authority, server_context: ContextMaker
+) -> None:
+    async with serving(server_context()) as server, wire.to(config_for(server.url, authority.pem)) as transport:
         response = await transport.send(GET)
 
     assert (response.status, response.body) == (200, b"{}")
@@ -181,11 +201,11 @@ async def test_a_server_of_the_right_ca_is_trusted(authority: Authority, server_
 
 @pytest.mark.parametrize("ca", [b"another", None], ids=["another CA", "the machine's CAs"])
 async def test_a_server_of_another_ca_is_not_trusted_and_the_ca_is_named(
-    ca: bytes | None, server_context: ContextMaker
+    wire: Wire, ca: bytes | None, server_context: ContextMaker
 ) -> None:
     trusted = Authority().pem if ca else None
     async with serving(server_context()) as server:
-        error = await refusal(config_for(server.url, trusted))
+        error = await wire.refusal(config_for(server.url, trusted))
 
     where = "~/.kube/config" if ca else "this machine's trust store"
     assert f"cannot trust {server.url}: the server's certificate is not signed by the CA in {where}" in str(error)
@@ -194,47 +214,51 @@ async def test_a_server_of_another_ca_is_not_trusted_and_the_ca_is_named(
 
 
 async def test_a_certificate_for_another_host_is_not_trusted(
-    authority: Authority, server_context: ContextMaker
+    wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     async with serving(server_context("kubernetes.default.svc")) as server:
-        error = await refusal(config_for(server.url, authority.pem))
+        error = await wire.refusal(config_for(server.url, authority.pem))
 
     assert "the server's certificate is not for 127.0.0.1; use a name it contains" in str(error)
     assert error.lasting
 
 
 async def test_the_server_name_of_the_configuration_is_the_one_to_prove(
-    authority: Authority, server_context: ContextMaker
+    wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     async with serving(server_context("kubernetes.default.svc")) as server:
         right = config_for(server.url, authority.pem, name="kubernetes.default.svc")
-        async with transport_to(right) as transport:
+        async with wire.to(right) as transport:
             response = await transport.send(GET)
-        error = await refusal(config_for(server.url, authority.pem, name="other.example"))
+        error = await wire.refusal(config_for(server.url, authority.pem, name="other.example"))
 
     assert response.status == 200
     assert "is not for other.example" in str(error)
 
 
-async def test_an_expired_certificate_is_not_trusted(authority: Authority, server_context: ContextMaker) -> None:
+async def test_an_expired_certificate_is_not_trusted(
+    wire: Wire, authority: Authority, server_context: ContextMaker
+) -> None:
     async with serving(server_context(until=NOW - timedelta(days=1))) as server:
-        error = await refusal(config_for(server.url, authority.pem))
+        error = await wire.refusal(config_for(server.url, authority.pem))
 
     assert str(error) == (
         f"cannot trust {server.url}: the server's certificate has expired; renew it, or check this machine's clock"
     )
 
 
-async def test_an_expired_certificate_of_anybody_is_taken_when_told_to(server_context: ContextMaker) -> None:
+async def test_an_expired_certificate_of_anybody_is_taken_when_told_to(
+    wire: Wire, server_context: ContextMaker
+) -> None:
     context = server_context("elsewhere", until=NOW - timedelta(days=1))
 
-    async with serving(context) as server, transport_to(config_for(server.url, None, skip=True)) as transport:
+    async with serving(context) as server, wire.to(config_for(server.url, None, skip=True)) as transport:
         response = await transport.send(GET)
 
     assert response.status == 200
 
 
-async def test_https_to_a_port_of_plain_http_says_so(authority: Authority) -> None:
+async def test_https_to_a_port_of_plain_http_says_so(wire: Wire, authority: Authority) -> None:
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
@@ -244,23 +268,23 @@ async def test_https_to_a_port_of_plain_http_says_so(authority: Authority) -> No
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     async with server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        error = await refusal(config_for(url, authority.pem))
+        error = await wire.refusal(config_for(url, authority.pem))
 
     assert f"cannot reach {url}: the server does not speak TLS on this port; use http://" in str(error)
     assert error.lasting
 
 
-async def test_plain_http_to_a_port_of_tls_says_so(server_context: ContextMaker) -> None:
+async def test_plain_http_to_a_port_of_tls_says_so(wire: Wire, server_context: ContextMaker) -> None:
     async with serving(server_context()) as server:
         config = Config(server=server.url.replace("https:", "http:"))
-        async with transport_to(config) as transport:
+        async with wire.to(config) as transport:
             with pytest.raises(TransportError, match="if this port expects TLS, use https:// in the server address"):
                 await transport.send(GET)
 
     assert server.shown == []
 
 
-async def test_a_connection_closed_in_the_handshake_may_be_tried_again(authority: Authority) -> None:
+async def test_a_connection_closed_in_the_handshake_may_be_tried_again(wire: Wire, authority: Authority) -> None:
     async def rude(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
         writer.close()
@@ -268,19 +292,19 @@ async def test_a_connection_closed_in_the_handshake_may_be_tried_again(authority
     server = await asyncio.start_server(rude, "127.0.0.1", 0)
     async with server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        error = await refusal(config_for(url, authority.pem))
+        error = await wire.refusal(config_for(url, authority.pem))
 
     assert str(error).startswith(f"cannot reach {url}: ")
     assert not error.lasting
 
 
-async def test_a_handshake_that_stalls_is_a_timeout(authority: Authority) -> None:
+async def test_a_handshake_that_stalls_is_a_timeout(wire: Wire, authority: Authority) -> None:
     held: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _, writer: held.append(writer), "127.0.0.1", 0)
     async with server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         config = Config(server=url, ca_data=authority.pem, connect_timeout=0.05)
-        async with transport_to(config) as transport:
+        async with wire.to(config) as transport:
             with pytest.raises(RequestTimeout, match=rf"^cannot reach {url}: no connection within 0\.05 s"):
                 await transport.send(GET)
         for writer in held:
@@ -299,12 +323,12 @@ def answer_with_garbage(listener: socket.socket, context: ssl.SSLContext) -> Non
 
 
 async def test_a_tls_error_after_a_write_does_not_count_as_never_executed(
-    authority: Authority, server_context: ContextMaker
+    wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = asyncio.ensure_future(asyncio.to_thread(answer_with_garbage, listener, server_context()))
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        async with transport_to(config_for(url, authority.pem)) as transport:
+        async with wire.to(config_for(url, authority.pem)) as transport:
             with pytest.raises(TransportError) as caught:
                 await transport.send(HttpRequest(method="POST", path="/", body=b"{}"))
         await server
@@ -334,12 +358,12 @@ class Certificates:
         return False
 
 
-async def test_the_client_certificate_is_shown(authority: Authority, server_context: ContextMaker) -> None:
+async def test_the_client_certificate_is_shown(wire: Wire, authority: Authority, server_context: ContextMaker) -> None:
     credentials = Certificates(authority.issue("jane"))
 
     async with serving(server_context(client_ca=authority.pem)) as server:
         config = config_for(server.url, authority.pem, credentials=credentials)
-        async with transport_to(config) as transport:
+        async with wire.to(config) as transport:
             await transport.send(GET)
 
     assert server.shown == ["jane"]
@@ -348,7 +372,7 @@ async def test_the_client_certificate_is_shown(authority: Authority, server_cont
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize("given", [True, False], ids=["of another CA", "none"])
 async def test_a_rejected_client_certificate_is_named_as_the_reason(
-    given: bool, version: ssl.TLSVersion, authority: Authority, server_context: ContextMaker
+    wire: Wire, given: bool, version: ssl.TLSVersion, authority: Authority, server_context: ContextMaker
 ) -> None:
     credentials = Certificates(Authority().issue("mallory")) if given else None
     context = server_context(client_ca=authority.pem)
@@ -358,7 +382,7 @@ async def test_a_rejected_client_certificate_is_named_as_the_reason(
     with socket.create_server(("127.0.0.1", 0)) as listener:
         rejection = asyncio.ensure_future(asyncio.to_thread(reject_one, listener, context))
         url = f"https://127.0.0.1:{listener.getsockname()[1]}"
-        error = await refusal(config_for(url, authority.pem, credentials=credentials))
+        error = await wire.refusal(config_for(url, authority.pem, credentials=credentials))
         await rejection
 
     # With neither a certificate nor TLS 1.3 the alert does not say what the handshake failed about.
@@ -380,14 +404,14 @@ def reject_one(listener: socket.socket, context: ssl.SSLContext) -> None:
 
 
 async def test_a_changed_certificate_is_used_from_the_next_request_and_idle_connections_are_closed(
-    authority: Authority, server_context: ContextMaker
+    wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     credentials = Certificates(authority.issue("old"))
 
     async with serving(server_context(client_ca=authority.pem)) as server:
         config = config_for(server.url, authority.pem, credentials=credentials)
         watch = HttpRequest(method="GET", path="/watch")
-        async with transport_to(config) as transport, transport.stream(watch) as stream:
+        async with wire.to(config) as transport, transport.stream(watch) as stream:
             first = await anext(stream.chunks())
             await transport.send(GET)
             credentials.change(authority.issue("new"))
@@ -432,7 +456,7 @@ async def tunnelling(port: int) -> AsyncIterator[tuple[str, list[bytes]]]:
 
 
 async def test_tls_goes_through_a_proxy_to_the_server_that_is_to_prove_its_name(
-    authority: Authority, server_context: ContextMaker
+    proxy_wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     credentials = Certificates(authority.issue("jane"))
     context = server_context("api.example", client_ca=authority.pem)
@@ -441,7 +465,7 @@ async def test_tls_goes_through_a_proxy_to_the_server_that_is_to_prove_its_name(
         config = Config(
             server="https://api.example:6443", ca_data=authority.pem, proxy_url=proxy, credentials=credentials
         )
-        async with transport_to(config) as transport:
+        async with proxy_wire.to(config) as transport:
             first = await transport.send(GET)
             second = await transport.send(GET)
 
@@ -452,10 +476,10 @@ async def test_tls_goes_through_a_proxy_to_the_server_that_is_to_prove_its_name(
 
 
 async def test_a_wrong_certificate_behind_a_proxy_is_not_trusted(
-    authority: Authority, server_context: ContextMaker
+    proxy_wire: Wire, authority: Authority, server_context: ContextMaker
 ) -> None:
     async with serving(server_context("other.example")) as server, tunnelling(server.port) as (proxy, _):
         config = Config(server="https://api.example:6443", ca_data=authority.pem, proxy_url=proxy)
-        error = await refusal(config)
+        error = await proxy_wire.refusal(config)
 
     assert "cannot trust https://api.example:6443: the server's certificate is not for api.example" in str(error)

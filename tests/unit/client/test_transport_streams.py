@@ -1,4 +1,4 @@
-"""Streams of the default transport: chunks as they come, cuts, silence, and early ends."""
+"""Streams of both transports: chunks as they come, cuts, silence, and early ends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import pytest
 
 from kubewright.client.aiohttp_transport import AiohttpTransport
 from kubewright.client.config import Config
-from kubewright.client.transport import HttpRequest
+from kubewright.client.httptools_transport import HttptoolsTransport
+from kubewright.client.transport import HttpRequest, Transport
 from kubewright.errors import RequestTimeout, TransportError
 
 Script = Callable[[bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+TransportClass = type[AiohttpTransport] | type[HttptoolsTransport]
 
 
 class RudeServer:
@@ -85,14 +87,25 @@ def says(answer: bytes, *, then: str = "stay") -> Script:
     return script
 
 
-@asynccontextmanager
-async def talking(script: Script) -> AsyncIterator[tuple[RudeServer, AiohttpTransport]]:
-    async with serving(script) as server:
-        transport = AiohttpTransport(Config(server=server.url))
-        try:
-            yield server, transport
-        finally:
-            await transport.close()
+class Wire:
+    """Makes transports of one kind."""
+
+    def __init__(self, kind: TransportClass) -> None:
+        self.kind = kind
+
+    @asynccontextmanager
+    async def talking(self, script: Script) -> AsyncIterator[tuple[RudeServer, Transport]]:
+        async with serving(script) as server:
+            transport = self.kind(Config(server=server.url))
+            try:
+                yield server, transport
+            finally:
+                await transport.close()
+
+
+@pytest.fixture(params=[AiohttpTransport, HttptoolsTransport], ids=["aiohttp", "httptools"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return Wire(request.param)
 
 
 def get(path: str = "/", *, timeout: float | None = 10.0, idle_timeout: float | None = None) -> HttpRequest:
@@ -108,7 +121,7 @@ async def stall_in_body(head: bytes, reader: asyncio.StreamReader, writer: async
     await reader.read()
 
 
-async def test_chunks_come_as_they_are_sent() -> None:
+async def test_chunks_come_as_they_are_sent(wire: Wire) -> None:
     turns: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,7 +131,7 @@ async def test_chunks_come_as_they_are_sent() -> None:
             await writer.drain()
         writer.write(b"0\r\n\r\n")
 
-    async with talking(script) as (server, transport), transport.stream(get("/watch")) as stream:
+    async with wire.talking(script) as (server, transport), transport.stream(get("/watch")) as stream:
         chunks = stream.chunks()
         turns.put_nowait(b"one\n")
         first = await anext(chunks)
@@ -133,7 +146,7 @@ async def test_chunks_come_as_they_are_sent() -> None:
 
 
 @pytest.mark.parametrize("then", ["close", "reset"])
-async def test_a_stream_that_is_cut_between_chunks_gives_an_error_and_no_end(then: str) -> None:
+async def test_a_stream_that_is_cut_between_chunks_gives_an_error_and_no_end(wire: Wire, then: str) -> None:
     got_one = asyncio.Event()
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -141,7 +154,7 @@ async def test_a_stream_that_is_cut_between_chunks_gives_an_error_and_no_end(the
         await got_one.wait()
         await says(b"", then=then)(head, reader, writer)
 
-    async with talking(script) as (_, transport), transport.stream(get()) as stream:
+    async with wire.talking(script) as (_, transport), transport.stream(get()) as stream:
         chunks = stream.chunks()
         first = await anext(chunks)
         got_one.set()
@@ -153,21 +166,21 @@ async def test_a_stream_that_is_cut_between_chunks_gives_an_error_and_no_end(the
     assert not isinstance(caught.value, RequestTimeout)
 
 
-async def test_a_compressed_stream_is_unpacked_though_none_was_asked_for() -> None:
+async def test_a_compressed_stream_is_unpacked_though_none_was_asked_for(wire: Wire) -> None:
     body = gzip.compress(b"line\n")
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
 
-    async with talking(says(head + body)) as (_, transport), transport.stream(get()) as stream:
+    async with wire.talking(says(head + body)) as (_, transport), transport.stream(get()) as stream:
         chunks = [chunk async for chunk in stream.chunks()]
 
     assert b"".join(chunks) == b"line\n"
 
 
-async def test_silence_while_the_reader_is_busy_is_not_the_servers() -> None:
+async def test_silence_while_the_reader_is_busy_is_not_the_servers(wire: Wire) -> None:
     flood = b"x" * (4 * 1024 * 1024)
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(flood) + flood
 
-    async with talking(says(answer)) as (_, transport), transport.stream(get(idle_timeout=0.05)) as stream:
+    async with wire.talking(says(answer)) as (_, transport), transport.stream(get(idle_timeout=0.05)) as stream:
         chunks = stream.chunks()
         first = await anext(chunks)
         pause = asyncio.Event()
@@ -178,8 +191,8 @@ async def test_silence_while_the_reader_is_busy_is_not_the_servers() -> None:
     assert len(first) + sum(map(len, rest)) == len(flood)
 
 
-async def test_leaving_a_stream_early_closes_its_connection() -> None:
-    async with talking(stall_in_body) as (server, transport):
+async def test_leaving_a_stream_early_closes_its_connection(wire: Wire) -> None:
+    async with wire.talking(stall_in_body) as (server, transport):
         async with transport.stream(get()) as stream:
             first = await anext(stream.chunks())
 
@@ -188,7 +201,7 @@ async def test_leaving_a_stream_early_closes_its_connection() -> None:
     assert first == b"hello"
 
 
-async def test_reading_the_rest_of_a_stream_is_bounded() -> None:
+async def test_reading_the_rest_of_a_stream_is_bounded(wire: Wire) -> None:
     sent = 0
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -201,7 +214,7 @@ async def test_reading_the_rest_of_a_stream_is_bounded() -> None:
                 await writer.drain()
         raise ConnectionResetError
 
-    async with talking(script) as (server, transport):
+    async with wire.talking(script) as (server, transport):
         async with transport.stream(get()) as stream:
             body = await stream.read()
         await server.closed_by_client.wait()
@@ -210,16 +223,16 @@ async def test_reading_the_rest_of_a_stream_is_bounded() -> None:
     assert 1024 * 1024 <= len(body) <= 2 * 1024 * 1024
 
 
-async def test_reading_the_rest_of_a_stalled_stream_is_a_timeout() -> None:
-    async with talking(stall_in_body) as (_, transport), transport.stream(get(timeout=0.05)) as stream:
+async def test_reading_the_rest_of_a_stalled_stream_is_a_timeout(wire: Wire) -> None:
+    async with wire.talking(stall_in_body) as (_, transport), transport.stream(get(timeout=0.05)) as stream:
         with pytest.raises(RequestTimeout, match="no complete answer"):
             await stream.read()
 
     assert stream.status == 200
 
 
-async def test_two_hundred_streams_are_open_at_once() -> None:
-    async with talking(stall_in_body) as (server, transport), contextlib.AsyncExitStack() as stack:
+async def test_two_hundred_streams_are_open_at_once(wire: Wire) -> None:
+    async with wire.talking(stall_in_body) as (server, transport), contextlib.AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(transport.stream(get())) for _ in range(200)]
         firsts = [await anext(stream.chunks()) for stream in streams]
 
@@ -227,8 +240,8 @@ async def test_two_hundred_streams_are_open_at_once() -> None:
     assert server.connections == 200
 
 
-async def test_a_stream_whose_headers_do_not_come_is_a_timeout() -> None:
-    async with talking(stall) as (server, transport):
+async def test_a_stream_whose_headers_do_not_come_is_a_timeout(wire: Wire) -> None:
+    async with wire.talking(stall) as (server, transport):
         with pytest.raises(RequestTimeout, match=r"no complete answer from .* within 0\.05 s"):
             async with transport.stream(get(timeout=0.05, idle_timeout=60.0)):
                 pytest.fail("no headers came")
@@ -238,8 +251,8 @@ async def test_a_stream_whose_headers_do_not_come_is_a_timeout() -> None:
     assert server.connections == 1
 
 
-async def test_a_silent_stream_is_a_timeout_after_its_last_chunk() -> None:
-    async with talking(stall_in_body) as (_, transport), transport.stream(get(idle_timeout=0.05)) as stream:
+async def test_a_silent_stream_is_a_timeout_after_its_last_chunk(wire: Wire) -> None:
+    async with wire.talking(stall_in_body) as (_, transport), transport.stream(get(idle_timeout=0.05)) as stream:
         chunks = stream.chunks()
         first = await anext(chunks)
         with pytest.raises(RequestTimeout, match=r"has been silent for 0\.05 s"):
@@ -248,7 +261,7 @@ async def test_a_silent_stream_is_a_timeout_after_its_last_chunk() -> None:
     assert first == b"hello"
 
 
-async def test_a_stream_may_outlive_the_time_for_its_headers() -> None:
+async def test_a_stream_may_outlive_the_time_for_its_headers(wire: Wire) -> None:
     go_on = asyncio.Event()
 
     async def script(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -256,15 +269,15 @@ async def test_a_stream_may_outlive_the_time_for_its_headers() -> None:
         await go_on.wait()
         writer.write(b"4\r\nlate\r\n0\r\n\r\n")
 
-    async with talking(script) as (_, transport), transport.stream(get(timeout=0.05)) as stream:
+    async with wire.talking(script) as (_, transport), transport.stream(get(timeout=0.05)) as stream:
         asyncio.get_running_loop().call_later(0.1, go_on.set)
         chunks = [chunk async for chunk in stream.chunks()]
 
     assert chunks == [b"late"]
 
 
-async def test_closing_leaves_nothing_behind_for_the_collector_to_complain_about() -> None:
-    async with talking(stall_in_body) as (_, transport), transport.stream(get()) as stream:
+async def test_closing_leaves_nothing_behind_for_the_collector_to_complain_about(wire: Wire) -> None:
+    async with wire.talking(stall_in_body) as (_, transport), transport.stream(get()) as stream:
         await anext(stream.chunks())
         await transport.close()
     del transport, stream
