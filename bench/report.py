@@ -13,7 +13,7 @@ import msgspec
 
 from bench.plot import bars
 
-__all__ = ("Figures", "Table", "medians", "write_page")
+__all__ = ("Budget", "Figures", "Table", "medians", "write_page")
 
 Figures = Mapping[str, float]
 Results = Mapping[str, Figures]
@@ -26,8 +26,27 @@ the same run), not the absolute figures.
 """
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """How a figure of ours may stand to somebody else's: at most so many times it, or at least."""
+
+    column: str
+    against: str
+    most: float | None = None
+    least: float | None = None
+
+    def met(self, ratio: float) -> bool:
+        return (self.most is None or ratio <= self.most) and (self.least is None or ratio >= self.least)
+
+    def __str__(self) -> str:
+        return f"at most {self.most:g}x" if self.most is not None else f"at least {self.least:g}x"
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """How the figures of one benchmark are shown."""
+
+    subject: str = "kubewright"
+    """The variant the budgets are about."""
+    budgets: tuple[Budget, ...] = ()
 
     title: str
     intro: str
@@ -60,7 +79,21 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         """The table for a page."""
         head, *body = ["| " + " | ".join(row) + " |" for row in self.rows(figures)]
         rule = "| --- |" + " --: |" * len(self.columns)
-        return "\n".join([f"## {self.title}", "", self.intro, "", head, rule, *body, ""])
+        return "\n".join([f"## {self.title}", "", self.intro, "", head, rule, *body, "", *self.verdicts(figures), ""])
+
+    def verdicts(self, figures: Results) -> list[str]:
+        """Whether each budget is met, as list items."""
+        lines = []
+        for budget in self.budgets:
+            ours = figures.get(self.subject, {}).get(budget.column)
+            theirs = figures.get(budget.against, {}).get(budget.column)
+            if ours is not None and theirs:
+                verdict = "met" if budget.met(ours / theirs) else "**not met**"
+                lines.append(
+                    f"- {self.columns[budget.column]}, against {self.variants[budget.against]}: "
+                    f"{ours / theirs:.2f}x, budget {budget}: {verdict}"
+                )
+        return lines
 
 
 def write_page(path: Path, tables: Mapping[str, Table], results: Mapping[str, Results], *, machine: str) -> None:
