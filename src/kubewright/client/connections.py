@@ -127,7 +127,9 @@ class Connection(asyncio.Protocol):
         self.reusable = False
         self._streaming = streaming
         self._only_head = only_head
-        if deadline is not None:
+        if deadline is None:
+            self._deadline = None  # that of its rest
+        else:
             self._limit(deadline)
         if not body:
             transport.write(head)
@@ -170,6 +172,8 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once: waiting for the peer's farewell would only hold the socket."""
         self.open = False
+        if self._busy:
+            self._fail(CutShort())  # or an answer that ends with its connection would look complete
         if self._transport is not None:
             self._transport.abort()
 

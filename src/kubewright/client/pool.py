@@ -90,7 +90,8 @@ class Pool:
         self.closed = True
         now = asyncio.get_running_loop().time()
         for attempt in self._attempts:
-            attempt.reschedule(now)
+            if not attempt.expired():
+                attempt.reschedule(now)
         connections = tuple(self._all)
         for connection in connections:
             connection.abort()
@@ -121,7 +122,9 @@ class Pool:
             # The time for connecting is kept by the caller, for all of its steps together.
             ssl_handshake_timeout=self._config.connect_timeout + 1 if context else None,
         )
-        if connection.open:
+        if self.closed:
+            connection.abort()
+        elif connection.open:
             self._all.add(connection)
         return connection
 

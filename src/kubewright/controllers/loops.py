@@ -8,7 +8,7 @@ outside. Pure: told of each write, answers with a finding; `context` reports it 
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, final
 
@@ -19,6 +19,7 @@ __all__ = ("Finding", "LoopDetector", "Slowdown", "changed_paths")
 _WINDOW = 60.0
 _WRITES = 8
 """So many writes that lead nowhere within the window make a loop; fewer are ordinary conflicts and retries."""
+_STATES = 6
 _REMEMBERED = 4096
 _LONGEST_WAIT = 300.0
 
@@ -48,9 +49,10 @@ class _History:
     __slots__ = ("contents", "found", "writes")
 
     def __init__(self) -> None:
-        self.writes: deque[float] = deque()
+        # Tuples, not deques: there is one of these for every object that was written, and nearly all stay short.
+        self.writes: tuple[float, ...] = ()
         # The last few states by hash: seeing one again is what makes a write a repetition.
-        self.contents: deque[int] = deque(maxlen=6)
+        self.contents: tuple[int, ...] = ()
         self.found = 0
 
 
@@ -74,14 +76,12 @@ class LoopDetector:
         empty = before is not None and before == after
         content = hash(self._encode(after))
         repeated = empty or content in history.contents
-        history.contents.append(content)
+        history.contents = (*history.contents[1 - _STATES :], content)
         if not repeated:
-            history.writes.clear()
+            history.writes = ()
             history.found = 0
             return None
-        while history.writes and now - history.writes[0] > _WINDOW:
-            history.writes.popleft()
-        history.writes.append(now)
+        history.writes = (*(then for then in history.writes if now - then <= _WINDOW), now)
         if len(history.writes) < _WRITES:
             return None
         history.found += 1

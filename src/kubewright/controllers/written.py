@@ -11,7 +11,7 @@ back until the answer is there, a few milliseconds. Told by `context` and `worke
 from __future__ import annotations
 
 import copy
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, final
@@ -55,7 +55,7 @@ class Written:
 
     def __init__(self) -> None:
         self._under_way: dict[_Target, Writing] = {}
-        self._versions: OrderedDict[_Target, deque[tuple[str, ObjectKey]]] = OrderedDict()
+        self._versions: OrderedDict[_Target, tuple[tuple[str, ObjectKey], ...]] = OrderedDict()
 
     @contextmanager
     def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[Writing]:
@@ -94,12 +94,10 @@ class Written:
         return True
 
     def _remember(self, target: _Target, version: str, run: ObjectKey) -> None:
-        versions = self._versions.get(target)
-        if versions is None:
-            versions = self._versions[target] = deque(maxlen=_VERSIONS)
-            if len(self._versions) > _REMEMBERED:
-                self._versions.popitem(last=False)
-        versions.append((version, run))
+        known = self._versions.get(target, ())
+        self._versions[target] = (*known[1 - _VERSIONS :], (version, run))
+        if len(self._versions) > _REMEMBERED:
+            self._versions.popitem(last=False)
 
 
 def is_what_was_meant(meant: KubeObject, answer: KubeObject) -> bool:  # hot
