@@ -13,9 +13,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-from kubewright import Client, Cluster, Config, Field, Resource, Spec, Status, connect, set_condition, set_controller
+from kubewright import (
+    Client,
+    Cluster,
+    Config,
+    Context,
+    Field,
+    Manager,
+    ManagerOptions,
+    Resource,
+    Spec,
+    Status,
+    connect,
+    controller,
+    run,
+)
 from kubewright._base import yaml
-from kubewright._base.loop import run
 from kubewright.api.changes import merge_patch_since_read
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.real import RealCluster
@@ -46,28 +59,20 @@ class Cache(
     """A memcached cluster."""
 
 
-async def reconcile(client: Client, cache: Cache) -> None:
+@controller(Cache, owns=[ConfigMap])
+async def reconcile(cache: Cache, ctx: Context) -> None:
     """Bring the world in line with the object: one owned ConfigMap, and a status that says so."""
-    child = ConfigMap.named(cache.metadata.name, cache.metadata.namespace, data={"size": str(cache.spec.size)})
-    set_controller(cache, child)
-    await client.apply(child, force=True)
+    say(f"    reconcile {cache.key}, because: {', '.join(str(cause) for cause in ctx.causes)}")
+    await ctx.apply(ConfigMap.named(cache.metadata.name, data={"size": str(cache.spec.size)}))
     cache.status.ready = cache.spec.size
-    cache.status.observed_generation = cache.metadata.generation
-    set_condition(cache.status.conditions, "Ready", True, reason="Configured")
-    await client.patch(cache, subresource="status")
+    ctx.condition("Ready", True, reason="Configured")
 
 
-async def operate(client: Client, *, until_generation: int) -> None:
-    """Watch and reconcile until the status of the demo's cache is about the generation given."""
+async def settled(client: Client, generation: int) -> None:
+    """Returns when the status is about that generation of the object."""
     async with client.watch(Cache, namespace="default", initial_events=True) as events:
         async for event in events:
-            cache = event.object
-            if event.type == "DELETED":
-                continue
-            if cache.status.observed_generation != cache.metadata.generation:
-                say(f"    {event.type:<9}{cache.key} generation {cache.metadata.generation}: reconcile")
-                await reconcile(client, cache)
-            elif cache.metadata.generation >= until_generation:
+            if (event.object.status.observed_generation or 0) >= generation:
                 return
 
 
@@ -77,24 +82,39 @@ async def tour_on_a_cluster() -> None:
         cluster = Cluster.real()
         await cluster.start()
     try:
-        async with connect(Config.load(kubeconfig=cluster.kubeconfig)) as client:
+        config = Config.load(kubeconfig=cluster.kubeconfig)
+        async with connect(config) as client:
             with step("the CRD of the class installed and established"):
                 await install_crds(client, Cache)
-            with step("an object created, reconciled, its status written"):
-                await client.create(Cache.named("web", "default", spec=CacheSpec(size=3)))
-                await operate(client, until_generation=1)
-            with step("one field changed and patched, reconciled again"):
-                cache = await client.get(Cache, "web", namespace="default")
-                cache.spec.size = 5
-                say(f"    the patch on the wire: {merge_patch_since_read(cache)}")
-                await client.patch(cache)
-                await operate(client, until_generation=2)
-            say("\n$ kubectl get caches,configmaps -n default")
-            say(await kubectl(cluster, "get", "caches,configmaps", "-n", "default"))
-            with step("the object deleted; what it owned goes with it, by Kubernetes' own garbage collection"):
-                await client.delete(await client.get(Cache, "web", namespace="default"))
+            say("  the operator, in this process")
+            options = ManagerOptions(health_address="0", metrics_address="0")
+            async with Manager(config, reconcile, options=options):
+                await tour_of_the_operator(client, cluster)
     finally:
         await cluster.stop()
+
+
+async def tour_of_the_operator(client: Client, cluster: RealCluster) -> None:
+    with step("an object created; the operator makes its ConfigMap and writes its status"):
+        await client.create(Cache.named("web", "default", spec=CacheSpec(size=3)))
+        await settled(client, 1)
+    with step("one field changed and patched"):
+        cache = await client.get(Cache, "web", namespace="default")
+        cache.spec.size = 5
+        say(f"    the patch on the wire: {merge_patch_since_read(cache)}")
+        await client.patch(cache)
+        await settled(client, 2)
+    with step("the ConfigMap deleted by hand; it comes back"):
+        first = await client.get(ConfigMap, "web", namespace="default")
+        await client.delete(first)
+        async with client.watch(ConfigMap, namespace="default", initial_events=True) as events:
+            async for event in events:
+                if event.object.metadata.name == "web" and event.object.metadata.uid != first.metadata.uid:
+                    break
+    say("\n$ kubectl get caches,configmaps -n default")
+    say(await kubectl(cluster, "get", "caches,configmaps", "-n", "default"))
+    with step("the object deleted; what it owned goes with it, by Kubernetes' own garbage collection"):
+        await client.delete(await client.get(Cache, "web", namespace="default"))
 
 
 async def kubectl(cluster: RealCluster, *arguments: str) -> str:
