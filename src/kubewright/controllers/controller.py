@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol, final
 
 import msgspec
@@ -105,8 +106,15 @@ class Controller:
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             limiter=_limiter(declaration.rate_limit, self._clock), clock=self._clock, observer=queue_observer
         )
-        written = Written()
-        self._sources: tuple[Source, ...] = (*_kind_sources(declaration, cache, written), *declaration.sources)
+        written, applied, loops = Written(), Applied(), LoopDetector(encode)
+
+        def forget(kind: type[KubeObject], key: ObjectKey) -> None:
+            written.forget(kind, key)
+            applied.forget(kind, key)
+            loops.forget((kind, key))
+
+        kinds = _kind_sources(declaration, cache, written, forget)
+        self._sources: tuple[Source, ...] = (*kinds, *declaration.sources)
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
         self.client = CachedClient(client, cache)
         self._worker = Worker(
@@ -114,9 +122,9 @@ class Controller:
             client=self.client,
             log=self._log,
             recorder=recorder,
-            applied=Applied(),
+            applied=applied,
             written=written,
-            loops=LoopDetector(encode),
+            loops=loops,
             clock=self._clock,
             threads=self._threads,
         )
@@ -219,14 +227,19 @@ class Controller:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _kind_sources(declaration: Declaration[Any], cache: Cache, written: Written) -> Iterable[Source]:
+def _kind_sources(
+    declaration: Declaration[Any],
+    cache: Cache,
+    written: Written,
+    forget: Callable[[type[KubeObject], ObjectKey], None],
+) -> Iterable[Source]:
+    source = partial(KindSource, cache, written=written, on_gone=forget)
     kind: type[KubeObject] = declaration.kind
-    yield KindSource(cache, kind, to_self, declaration.when, written=written)
+    yield source(kind, to_self, declaration.when)
     for owned in declaration.owns:
-        owners = to_owner(kind, controller_only=owned.controller_only)
-        yield KindSource(cache, owned.kind, owners, owned.when, written=written)
+        yield source(owned.kind, to_owner(kind, controller_only=owned.controller_only), owned.when)
     for watch in declaration.watches:
-        yield KindSource(cache, watch.kind, watch.mapper, watch.when, written=written)
+        yield source(watch.kind, watch.mapper, watch.when)
 
 
 def _limiter(rate_limit: tuple[float, int] | None, clock: Clock) -> Any:

@@ -49,9 +49,18 @@ class KindSource:
     """Changes of one kind, through the cache."""
 
     def __init__(
-        self, cache: Cache, kind: type[KubeObject], mapper: Mapper, when: Predicate, *, written: Written
+        self,
+        cache: Cache,
+        kind: type[KubeObject],
+        mapper: Mapper,
+        when: Predicate,
+        *,
+        written: Written,
+        on_gone: Callable[[type[KubeObject], ObjectKey], None],
     ) -> None:
+        """`on_gone` is told of every deletion, whether or not it wakes anybody: what was known of it can go, too."""
         self._written = written
+        self._on_gone = on_gone
         self._cache = cache
         self._kind = kind
         self._mapper = mapper
@@ -62,6 +71,8 @@ class KindSource:
         title = self._kind.kind
 
         def enqueue(change: Change[Any]) -> None:  # hot
+            if change.type == "deleted":
+                self._on_gone(change.kind, change.key)
             if not self._when(change):
                 return
             what = "resync" if change.resync else change.type

@@ -93,6 +93,10 @@ class Written:
         writing.held.append((version, deliver))
         return True
 
+    def forget(self, kind: type[KubeObject], key: ObjectKey) -> None:
+        """The object is gone."""
+        self._versions.pop(_target(kind, key), None)
+
     def _remember(self, target: _Target, version: str, run: ObjectKey) -> None:
         known = self._versions.get(target, ())
         self._versions[target] = (*known[1 - _VERSIONS :], (version, run))

@@ -312,6 +312,36 @@ async def test_a_connection_at_rest_is_closed_after_a_while(monkeypatch: pytest.
     assert server.connections == 2
 
 
+async def test_a_request_without_a_time_limit_is_not_cut_by_the_time_of_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_KEEP_IDLE", 0.05)
+    later = asyncio.Event()
+    later.set()
+
+    async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await later.wait()
+        writer.write(OK)
+
+    async with talking(script) as (server, transport):
+        await transport.send(GET)
+        later.clear()
+        asyncio.get_running_loop().call_later(0.15, later.set)
+        response = await transport.send(HttpRequest(method="GET", path="/", timeout=None))
+
+    assert response.status == 200
+    assert server.connections == 1
+
+
+async def test_closing_is_not_taken_for_the_end_of_a_stream_without_a_length() -> None:
+    async with talking(b"HTTP/1.1 200 OK\r\n\r\nhello") as (_, transport), transport.stream(GET) as stream:
+        chunks = stream.chunks()
+        first = await anext(chunks)
+        await transport.close()
+        with pytest.raises(TransportError, match="closed by this program"):
+            await anext(chunks)
+
+    assert first == b"hello"
+
+
 class Certificates:
     """Credentials whose certificate can change, without there being one."""
 
