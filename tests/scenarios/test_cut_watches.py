@@ -1,0 +1,78 @@
+"""Watch connections are cut again and again: each is resumed where it was, and no child is made twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from tests.scenarios.conftest import Journal, Lists, Widget, faulty, finished, managed, present, widget
+
+from kubewright import Client, Context, controller, controller_of
+from kubewright.cluster.real import RealCluster
+from kubewright.k8s.core.v1 import ConfigMap
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
+
+WIDGETS = 40
+ROUNDS = 6
+CUTS = 60
+
+
+async def test_watches_cut_sixty_times_under_load_resume_without_a_list_and_without_duplicates(
+    client: Client, real_cluster: RealCluster, namespace: str
+) -> None:
+    journal, lists = Journal(), Lists()
+    cuts = 0
+
+    @controller(Widget, owns=[ConfigMap], concurrency=4)
+    async def reconcile(obj: Widget, ctx: Context) -> None:
+        """Names are chosen by the server, so only what this process knows keeps it from making a child twice."""
+        nonlocal cuts
+        journal.note(obj.metadata.name)
+        if len(journal.entries) % 3 == 0 and cuts < CUTS and faults.cut_streams():
+            cuts += 1
+        mine = [child for child in await ctx.client.list(ConfigMap, namespace=namespace) if is_child(child, obj)]
+        if not mine:
+            child = ConfigMap(data={"size": str(obj.spec.size)})
+            child.metadata.generate_name = "child-"
+            mine = [await ctx.create(child)]
+        mine[0].data = {"size": str(obj.spec.size)}
+        await ctx.patch(mine[0])
+        obj.status.ready = obj.spec.size
+
+    async def edit_all(size: int) -> None:
+        names = [f"w{number}" for number in range(WIDGETS)]
+        await asyncio.gather(
+            *(client.patch_by_name(Widget, name, {"spec": {"size": size}}, namespace=namespace) for name in names)
+        )
+        await present(
+            client,
+            Widget,
+            namespace,
+            lambda have: all(obj.spec.size == size and finished(obj) for obj in have.values()),
+        )
+
+    async with (
+        faulty(real_cluster.kubeconfig) as (unsteady, faults),
+        managed(unsteady, namespace, reconcile, lists=lists),
+    ):
+        for number in range(WIDGETS):
+            await client.create(widget(f"w{number}", namespace))
+        for size in range(2, 2 + ROUNDS):
+            await edit_all(size)
+        widgets = await present(client, Widget, namespace, lambda have: all(map(finished, have.values())))
+        while cuts < CUTS:
+            await edit_all(size := size + 1)
+
+    made = await client.list(ConfigMap, namespace=namespace)
+    owners = Counter(owner.uid for child in made if (owner := controller_of(child)) is not None)
+    assert owners == {obj.metadata.uid: 1 for obj in widgets.values()}
+    assert {child.data["size"] for child in made if child.data and "size" in child.data} == {str(size)}
+    assert sorted(lists.made) == [("ConfigMap", "first"), ("Widget", "first")]
+    assert cuts == CUTS
+
+
+def is_child(child: ConfigMap, obj: Widget) -> bool:
+    owner = controller_of(child)
+    return owner is not None and owner.uid == obj.metadata.uid

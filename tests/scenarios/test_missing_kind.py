@@ -1,0 +1,55 @@
+"""A kind that is not installed yet: it is named, the others work, and it is watched as soon as it is there."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
+
+from kubewright import Client, Config, Context, Resource, Spec, Status, controller
+from kubewright.cluster.install import install_crds
+from kubewright.cluster.real import RealCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+class LateSpec(Spec):
+    text: str = ""
+
+
+class Late(Resource[LateSpec, Status], group="late.example.io", version="v1"):
+    """Installed while the operator runs."""
+
+
+async def test_a_kind_installed_after_the_start_is_named_meanwhile_and_then_reconciled(
+    client: Client, real_cluster: RealCluster, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    widgets, lates = Journal(), Journal()
+
+    @controller(Late)
+    async def reconcile(obj: Late, ctx: Context) -> None:
+        lates.note(obj.metadata.name)
+
+    manager = managed(Config.load(kubeconfig=real_cluster.kubeconfig), namespace, child_per_widget(widgets), reconcile)
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    async with manager:
+        ready = await asked(manager, "/readyz")
+        while "no such kind" not in ready:
+            assert clock() - started < 5
+            ready = await asked(manager, "/readyz")
+        assert clock() - started < 5
+        assert "Late (late.example.io/v1) cannot be watched" in ready
+        assert "install the CRD lates.late.example.io with version v1" in ready
+        assert "install the CRD lates.late.example.io" in caplog.text
+        assert await asked(manager, "/healthz") == "ok"
+        await client.create(widget("w", namespace))
+        await converged(client, namespace, {"w": 1})
+
+        await install_crds(client, Late)
+        await client.create(Late.named("l", namespace))
+        await lates.reach(lambda entries: "l" in entries)
+
+        assert not list(manager.cache.problems())
+        assert await asked(manager, "/readyz") == "ok"

@@ -1,0 +1,88 @@
+"""A permission that is not granted yet: it is named with the rule that would help, and used once it is there."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
+
+from kubewright import Client, Config, Context, connect, controller
+from kubewright.cluster.real import RealCluster
+from kubewright.errors import Forbidden
+from kubewright.k8s.core.v1 import ConfigMap, Secret
+from kubewright.k8s.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+
+EVERYTHING = ["get", "list", "watch", "create", "update", "patch", "delete"]
+
+
+def rule(group: str, *resources: str, verbs: list[str] = EVERYTHING) -> PolicyRule:
+    return PolicyRule(api_groups=[group], resources=list(resources), verbs=verbs)
+
+
+async def grant(client: Client, namespace: str, user: str, name: str, *rules: PolicyRule) -> None:
+    await client.create(Role.named(name, namespace, rules=list(rules)))
+    subject = Subject(kind="User", name=user, api_group="rbac.authorization.k8s.io")
+    reference = RoleRef(kind="Role", name=name, api_group="rbac.authorization.k8s.io")
+    await client.create(RoleBinding.named(name, namespace, subjects=[subject], role_ref=reference))
+
+
+async def until_allowed(config: Config, namespace: str) -> None:
+    """The server's authorizer learns of a binding through a watch of its own, so ask until it has."""
+    async with asyncio.timeout(60), connect(config) as client:
+        while True:
+            try:
+                await client.list(ConfigMap, namespace=namespace)
+                return
+            except Forbidden:
+                continue
+
+
+async def test_a_permission_granted_after_the_start_is_named_meanwhile_and_then_used(
+    client: Client, real_cluster: RealCluster, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = f"operator-{uuid4().hex[:8]}"
+    widgets, secrets = Journal(), Journal()
+    await grant(
+        client,
+        namespace,
+        user,
+        "widgets",
+        rule("scenarios.example.io", "widgets", "widgets/status"),
+        rule("", "configmaps"),
+        rule("events.k8s.io", "events"),
+    )
+
+    @controller(Secret)
+    async def reconcile(obj: Secret, ctx: Context) -> None:
+        secrets.note(obj.metadata.name)
+
+    config = Config.load(kubeconfig=await real_cluster.user(user))
+    await until_allowed(config, namespace)
+    manager = managed(config, namespace, child_per_widget(widgets), reconcile)
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    async with manager:
+        ready = await asked(manager, "/readyz")
+        while "the permission to" not in ready:
+            assert clock() - started < 5
+            ready = await asked(manager, "/readyz")
+        assert clock() - started < 5
+        sentence = f"the permission to list secrets in namespace {namespace} is missing"
+        assert f"Secret (v1) cannot be watched: {sentence}" in ready
+        assert '"resources": ["secrets"], "verbs": ["get", "list", "watch"]' in ready
+        assert f"a Role in namespace {namespace}" in ready
+        assert sentence in caplog.text
+        assert await asked(manager, "/healthz") == "ok"
+        await client.create(widget("w", namespace))
+        await converged(client, namespace, {"w": 1})
+
+        await client.create(Secret.named("s", namespace))
+        await grant(client, namespace, user, "secrets", rule("", "secrets", verbs=["get", "list", "watch"]))
+        await secrets.reach(lambda entries: "s" in entries)
+
+        assert not list(manager.cache.problems())
+        assert await asked(manager, "/readyz") == "ok"
