@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -257,6 +257,15 @@ def test_a_detached_cluster_is_found_used_and_stopped_by_name(
     assert not Path(path).exists()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell without job control starts its background commands deaf to Ctrl-C, and children inherit that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_foreground_cluster_says_how_to_use_it_and_stops_on_ctrl_c(real_binaries: Binaries, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kubewright.cli", "cluster", "up", "--real"]
     environment = {**os.environ, "KUBEWRIGHT_STATE": str(tmp_path)}
