@@ -39,6 +39,8 @@ MOST_WIDGETS = 80
 ACTIONS_PER_SECOND = 40.0
 WARM_UP = 0.4
 """The part of the time in which memory may still grow: pools, caches and tables reach their size."""
+MOST_GROWTH = 768 + 4096 / MINUTES
+"""KB a minute: room for an allocator that settles, which shows less the longer one looks. A leak does not get less."""
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(int(MINUTES * 60) + 420)]
 
@@ -207,12 +209,12 @@ class Memory:
 
 
 async def watch_memory(memory: Memory, seconds: float) -> None:
-    """Ends with the soak; samples ten times a second once it is warm."""
+    """Ends with the soak; a sample each half second, once it is warm."""
     loop = asyncio.get_running_loop()
     started, tick = loop.time(), asyncio.Event()
     while loop.time() < started + seconds:
         tick.clear()
-        loop.call_later(0.1, tick.set)
+        loop.call_later(0.5, tick.set)
         await tick.wait()
         if loop.time() - started > seconds * WARM_UP:
             memory.take(loop.time() - started)
@@ -249,4 +251,4 @@ async def test_after_minutes_of_work_and_bad_weather_all_is_as_it_should_be_and_
     print(f"\n{people.actions} actions, {len(weather.seen)} faults, {len(people.sizes)} widgets left")
     print(f"memory {memory.samples[-1][1]:.0f} KB, {memory.slope():.0f} KB a minute")
     assert not left
-    assert memory.slope() < 1024 * 4
+    assert memory.slope() < MOST_GROWTH

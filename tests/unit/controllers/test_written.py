@@ -122,3 +122,12 @@ def test_creation_is_proven_by_the_only_manager() -> None:
     assert is_what_was_sent(None, sent, answer, manager="me")
     answer.metadata.managed_fields.append(ManagedFieldsEntry(manager="them", operation="Update"))
     assert not is_what_was_sent(None, sent, answer, manager="me")
+
+
+def test_what_was_written_of_an_object_that_is_gone_is_forgotten() -> None:
+    written = Written()
+    write(written, "2")
+
+    written.forget(ConfigMap, ObjectKey("shop", "c"))
+
+    assert not written.holds(shown("2"), OWNER, nothing)
