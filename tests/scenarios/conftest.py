@@ -21,7 +21,7 @@ from kubewright.api.owners import controller_of
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.observer import CacheObserver
-from kubewright.client.aiohttp_transport import AiohttpTransport
+from kubewright.client.default_transport import default_transport
 from kubewright.client.retries import Retrying
 from kubewright.client.watch import Bookmark
 from kubewright.cluster.binaries import Binaries
@@ -144,7 +144,7 @@ async def asked(manager: Manager, path: str) -> str:
 async def faulty(kubeconfig: Path) -> AsyncIterator[tuple[Client, FaultyTransport]]:
     """A client as `connect` makes one, with a network that fails on command."""
     config = Config.load(kubeconfig=kubeconfig)
-    faults = FaultyTransport(AiohttpTransport(config))
+    faults = FaultyTransport(default_transport(config))
     try:
         yield Client(Retrying(faults), namespace=config.namespace, field_manager="scenario"), faults
     finally:
