@@ -2,8 +2,8 @@
 
 Written as kopf's documentation advises, and cheaply where it leaves a choice: uvloop, a plain aiohttp session for the
 child, no per-object log lines. It watches no ConfigMap, because kopf has no notion of owned objects, and so does
-less than the others. Nor does it keep the Widgets themselves: kopf would do so in an index, whose cost grows with the
-square of the objects present at start (105 s of CPU for 5 000 of them), too slow for the benchmark of caches.
+less than the others. Nor does it keep the Widgets themselves: kopf would do so in an index, which took 9.5 s of
+CPU for 2 000 objects present at start and 104 s for 5 000: too slow for the benchmark of caches.
 Run as `python -m bench.peers.kopf_operator --kubeconfig FILE`, in a Python with kopf.
 """
 
