@@ -1,0 +1,1 @@
+"""Be a cluster: an embedded Kubernetes API server."""

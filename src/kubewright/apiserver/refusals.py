@@ -1,0 +1,194 @@
+"""Every way the embedded API server says no: an exception that carries a `Status`.
+
+Any part of the server raises `Refused`; the front turns it into an answer. Codes, reasons and sentences are those
+of kube-apiserver, since clients match them. This is not `kubewright.errors`: those are what a client of any server
+meets, these are what this server says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+from kubewright.api.field_errors import FieldError, summary
+from kubewright.api.kinds import GroupResource, GroupVersionKind
+
+__all__ = (
+    "Refused",
+    "already_exists",
+    "bad_request",
+    "conflict",
+    "expired",
+    "forbidden",
+    "internal_error",
+    "invalid",
+    "method_not_allowed",
+    "not_acceptable",
+    "not_found",
+    "refused",
+    "timeout",
+    "too_large",
+    "too_large_version",
+    "too_many_requests",
+    "unauthorized",
+    "unavailable",
+    "unsupported_media_type",
+)
+
+
+@final
+class Refused(Exception):
+    """The request is answered with this Status."""
+
+    def __init__(self, status: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(status.get("message", ""))
+        self.status = status
+        self.headers = headers or {}
+
+    @property
+    def code(self) -> int:
+        """The HTTP status code."""
+        return int(self.status.get("code", 500))
+
+    @property
+    def reason(self) -> str:
+        """The machine-readable reason, such as NotFound."""
+        return str(self.status.get("reason", ""))
+
+
+def refused(
+    code: int,
+    reason: str,
+    message: str,
+    *,
+    details: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Refused:
+    """A refusal of any kind; empty members are left out as the real server does."""
+    status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    if message:
+        status["message"] = message
+    if reason:
+        status["reason"] = reason
+    said = {name: value for name, value in (details or {}).items() if value not in ("", None, [], 0)}
+    if said or details is not None:
+        status["details"] = said
+    status["code"] = code
+    return Refused(status, headers=headers)
+
+
+def _about(resource: GroupResource, name: str) -> dict[str, Any]:
+    return {"name": name, "group": resource.group, "kind": resource.resource}
+
+
+def bad_request(message: str) -> Refused:
+    """400: the request itself makes no sense."""
+    return refused(400, "BadRequest", message)
+
+
+def unauthorized(message: str = "Unauthorized") -> Refused:
+    """401: nobody knows who asks."""
+    return refused(401, "Unauthorized", message)
+
+
+def forbidden(resource: GroupResource, name: str, why: str) -> Refused:
+    """403: this user may not, or this object may not be written now."""
+    subject = f'{resource} "{name}"' if name else str(resource)
+    return refused(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
+
+
+def not_found(resource: GroupResource, name: str) -> Refused:
+    """404: there is no such object."""
+    return refused(404, "NotFound", f'{resource} "{name}" not found', details=_about(resource, name))
+
+
+def method_not_allowed(message: str = "the server does not allow this method on the requested resource") -> Refused:
+    """405: the resource does not offer this verb."""
+    return refused(405, "MethodNotAllowed", message, details={})
+
+
+def not_acceptable(accepted: Iterable[str]) -> Refused:
+    """406: the answer cannot be given in the form asked for."""
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return refused(406, "NotAcceptable", message)
+
+
+def already_exists(resource: GroupResource, name: str) -> Refused:
+    """409: the name is taken."""
+    return refused(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_about(resource, name))
+
+
+def conflict(resource: GroupResource, name: str, why: str) -> Refused:
+    """409: somebody else wrote first, or a precondition does not hold."""
+    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    return refused(409, "Conflict", message, details=_about(resource, name))
+
+
+def expired(message: str) -> Refused:
+    """410: the version or the page asked for is gone."""
+    return refused(410, "Expired", message)
+
+
+def too_large(message: str) -> Refused:
+    """413: the body is above the limit."""
+    return refused(413, "RequestEntityTooLarge", message)
+
+
+def unsupported_media_type(accepted: Iterable[str]) -> Refused:
+    """415: the body is in a form this server does not read."""
+    kinds = ", ".join(accepted)
+    message = f"the body of the request was in an unknown format - accepted media types include: {kinds}"
+    return refused(415, "UnsupportedMediaType", message)
+
+
+def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> Refused:
+    """422: the object breaks rules; one cause for each."""
+    found = list(errors)
+    subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    details = {
+        "name": name,
+        "group": kind.group,
+        "kind": kind.kind,
+        "causes": [error.cause() for error in found],
+    }
+    return refused(422, "Invalid", f'{subject} "{name}" is invalid: {summary(found)}', details=details)
+
+
+def too_many_requests(message: str, *, retry_after: int) -> Refused:
+    """429: slow down."""
+    return refused(
+        429,
+        "TooManyRequests",
+        message,
+        details={"retryAfterSeconds": retry_after},
+        headers={"Retry-After": str(retry_after)},
+    )
+
+
+def internal_error(message: str) -> Refused:
+    """500: something this server relies on failed."""
+    return refused(
+        500, "InternalError", f"Internal error occurred: {message}", details={"causes": [{"message": message}]}
+    )
+
+
+def unavailable(message: str) -> Refused:
+    """503: not now."""
+    return refused(503, "ServiceUnavailable", message)
+
+
+def timeout(message: str) -> Refused:
+    """504: it took too long."""
+    return refused(504, "Timeout", f"Timeout: {message}", details={})
+
+
+def too_large_version(asked: int, present: int) -> Refused:
+    """504: a version that does not exist yet was asked for."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return refused(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {asked}, current: {present}",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+        headers={"Retry-After": "1"},
+    )
