@@ -77,6 +77,7 @@ class Declaration(Generic[K]):
         field_manager: str | None,
         rate_limit: tuple[float, int] | None,
         sources: tuple[Source, ...],
+        deleting: bool,
     ) -> None:
         self.kind = kind
         self.name = name
@@ -89,10 +90,13 @@ class Declaration(Generic[K]):
         self.field_manager = field_manager or name
         self.rate_limit = rate_limit
         self.sources = sources
+        self.deleting = deleting
         self.reconcile: Reconcile
         self.finalize: Finalize | None = None
         self.setup: SetUp | None = None
         self._bind(target)
+        if deleting and self.finalize is not None:
+            raise ConfigError(f"controller {name}: with deleting=True reconcile sees to deletion; leave finalize out")
         group = definition_of(kind).gvk.group or "kubewright.io"
         self.finalizer = finalizer or f"{group}/{name}"
         self.__doc__ = getattr(target, "__doc__", None)
@@ -141,6 +145,7 @@ def controller(
     field_manager: str | None = None,
     rate_limit: tuple[float, int] | None = None,
     sources: Sequence[Source] = (),
+    deleting: bool = False,
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
@@ -148,7 +153,8 @@ def controller(
     says which changes of the kind itself matter. `concurrency` objects are worked on at a time, one object never
     twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits all runs together.
     `field_manager` names the owner of applied fields, by default the controller's name. `sources` are others that
-    wake it: a `Channel`, a `Timer`.
+    wake it: a `Channel`, a `Timer`. An object that is being deleted is reconciled only with `deleting=True`, for who
+    ends its life, such as a kubelet, and holds it by other means than a finalizer.
     """
     definition = definition_of(kind)
     chosen = name or definition.kind.lower()
@@ -172,6 +178,7 @@ def controller(
             field_manager=field_manager,
             rate_limit=rate_limit,
             sources=tuple(sources),
+            deleting=deleting,
         )
 
     return declare

@@ -38,6 +38,8 @@ class Cause(msgspec.Struct, frozen=True):
     """added, updated, deleted, resync, requeue, retry, ..."""
     key: ObjectKey | None = None
     """Which object of that kind."""
+    uncertain: bool = False
+    """A deletion nobody saw, found by listing again after a gap: other kinds may not have been listed again yet."""
 
     def __str__(self) -> str:
         return f"{self.source} {self.key} {self.what}" if self.key is not None else f"{self.source} {self.what}"

@@ -77,7 +77,7 @@ class KindSource:
                 return
             what = "resync" if change.resync else change.type
             priority = BACKGROUND if change.initial or change.resync else 0
-            cause = Cause(title, what, change.key)
+            cause = Cause(title, what, change.key, change.uncertain)
             for key in self._mapper(change):
                 add = partial(queue.add, key, priority=priority, cause=cause)
                 if not self._written.holds(change, key, add):

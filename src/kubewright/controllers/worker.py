@@ -117,7 +117,7 @@ class Worker:
     async def _look(self, item: Item[ObjectKey], run_id: str, log: Callable[[], Logger]) -> Outcome:
         client = self._client.in_namespace(item.key.namespace)
         try:
-            obj = await client.get(self._declaration.kind, item.key)
+            obj = await self._read(client, item)
         except NotFound:
             self._slowdown.forget(item.key)
             return Outcome(result="success")
@@ -139,7 +139,7 @@ class Worker:
             clock=self._clock,
             loop=asyncio.get_running_loop(),
         )
-        if leaving:
+        if leaving and not self._declaration.deleting:
             await self._clean_up(obj, ctx, client)
             return Outcome(result="success")
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
@@ -149,6 +149,19 @@ class Worker:
                 writing.version = obj.metadata.resource_version
             ctx.replace(obj)
         return await self._reconcile(obj, ctx, client, item)
+
+    async def _read(self, client: CachedClient, item: Item[ObjectKey]) -> Any:
+        """The object, from the cache, unless the cache is known to have a gap.
+
+        When a child's deletion was found only by listing again, the owner's kind may not have been listed again yet:
+        the cache may still show an owner that is long gone, and a child made for it would be nobody's.
+        """
+        if any(isinstance(cause, Cause) and cause.uncertain for cause in item.causes):
+            try:
+                return await client.live.get(self._declaration.kind, item.key)
+            except Forbidden:
+                pass  # a role without `get`: the cache is all there is
+        return await client.get(self._declaration.kind, item.key)
 
     async def _reconcile(self, obj: Any, ctx: Context, client: CachedClient, item: Item[ObjectKey]) -> Outcome:
         before = encode(obj.status) if self._has_status else b""
