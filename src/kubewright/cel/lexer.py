@@ -1,0 +1,134 @@
+"""Text to tokens.
+
+One regular expression finds the next token; the literals are read here too. Called by the parser only. What is no
+token becomes an issue and is skipped, so that the parser can go on and find more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, final
+
+from kubewright.cel.errors import Issue
+
+__all__ = ("Token", "bytes_of", "is_unreadable", "text_of", "tokens")
+
+_ESCAPE: Final = r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"""
+_STRING: Final = rf"""(?:
+    [rR]\"\"\"(?s:.*?)\"\"\" | [rR]'''(?s:.*?)''' | [rR]"[^"\n\r]*" | [rR]'[^'\n\r]*'
+  | \"\"\"(?:{_ESCAPE}|[^\\])*?\"\"\" | '''(?:{_ESCAPE}|[^\\])*?'''
+  | "(?:{_ESCAPE}|[^\\"\n\r])*" | '(?:{_ESCAPE}|[^\\'\n\r])*'
+)"""
+_TOKEN: Final = re.compile(
+    rf"""
+    (?P<space>[\t \r\n\f]+ | //[^\n]*)
+  | (?P<float>(?:[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ | \.[0-9]+(?:[eE][+-]?[0-9]+)?))
+  | (?P<uint>(?:0x[0-9a-fA-F]+|[0-9]+)[uU])
+  | (?P<int>0x[0-9a-fA-F]+|[0-9]+)
+  | (?P<bytes>[bB]{_STRING})
+  | (?P<string>{_STRING})
+  | (?P<quoted>`[a-zA-Z0-9_.\-/ ]+`)
+  | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<mark>==|!=|<=|>=|&&|\|\||[<>\[\]{{}}().,\-!?:+*/%])
+    """,
+    re.VERBOSE,
+)
+_WORDS: Final = frozenset(("in", "true", "false", "null"))
+_SIMPLE: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED: Final = re.compile(_ESCAPE)
+_BAD_ESCAPE: Final = re.compile(rf"(?!{_ESCAPE})\\.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `kind` is float, uint, int, bytes, string, name, quoted, end, or the mark or word itself."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens(text: str, issues: list[Issue]) -> list[Token]:
+    """All tokens, an `end` last."""
+    found = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            stop = _unreadable(text, at)
+            issues.append(Issue(f"Syntax error: token recognition error at: '{_shown(text[at:stop])}'", at))
+            at = stop
+            continue
+        kind = match.lastgroup or ""
+        word = match.group()
+        if kind == "mark" or (kind == "name" and word in _WORDS):
+            kind = word
+        if kind != "space":
+            found.append(Token(kind, word, at))
+        at = match.end()
+    found.append(Token("end", "<EOF>", len(text)))
+    return found
+
+
+def _unreadable(text: str, at: int) -> int:
+    """Where reading can go on: half an operator takes the next character with it, an open string its line."""
+    if text[at] in "=&|":
+        return min(at + 2, len(text))
+    if text[at] not in "\"'":
+        return at + 1
+    bad = _BAD_ESCAPE.search(text, at)
+    line = text.find("\n", at)
+    stop = len(text) if line < 0 else line + 1
+    return min(stop, bad.end()) if bad else stop
+
+
+def _shown(text: str) -> str:
+    return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def text_of(token: Token) -> str:
+    """The value of a string literal."""
+    body, raw = _body(token.text)
+    return body if raw else _ESCAPED.sub(lambda match: _unescaped(match.group()), body)
+
+
+def bytes_of(token: Token) -> bytes:
+    """The value of a bytes literal: escapes with numbers are bytes, all else is UTF-8."""
+    body, raw = _body(token.text[1:])
+    if raw:
+        return body.encode()
+    out = bytearray()
+    at = 0
+    for match in _ESCAPED.finditer(body):
+        out += body[at : match.start()].encode()
+        escape = match.group()
+        out += bytes((ord(_unescaped(escape)),)) if escape[1] in "xX01234567" else _unescaped(escape).encode()
+        at = match.end()
+    out += body[at:].encode()
+    return bytes(out)
+
+
+def is_unreadable(token: Token) -> bool:
+    """Whether a bytes literal has escapes only text may have."""
+    body, raw = _body(token.text[1:])
+    return not raw and any(match.group()[1] in "uU" for match in _ESCAPED.finditer(body))
+
+
+def _body(literal: str) -> tuple[str, bool]:
+    literal = literal.replace("\r\n", "\n").replace("\r", "\n")
+    raw = literal[0] in "rR"
+    if raw:
+        literal = literal[1:]
+    width = 3 if len(literal) >= 6 and literal[:3] in ('"""', "'''") else 1
+    return literal[width:-width], raw
+
+
+def _unescaped(escape: str) -> str:
+    mark = escape[1]
+    if mark in "xXuU":
+        return chr(int(escape[2:], 16))
+    if mark in "0123":
+        return chr(int(escape[1:], 8))
+    return _SIMPLE.get(mark, mark)
