@@ -71,7 +71,7 @@ _VALUE_RULE: Final = (
 
 def dns1123_label_errors(name: str) -> list[str]:
     """Namespaces and most port names: at most 63 of a-z, 0-9 and `-`."""
-    errors = _too_long(name, 63)
+    errors = _too_long(name, 63, "characters")
     if not _IS_LABEL.fullmatch(name):
         if _IS_SUBDOMAIN.fullmatch(name):
             errors.append("must not contain dots")
@@ -82,7 +82,7 @@ def dns1123_label_errors(name: str) -> list[str]:
 
 def dns1123_subdomain_errors(name: str) -> list[str]:
     """Most object names: labels joined by dots, at most 253 in all."""
-    errors = _too_long(name, 253)
+    errors = _too_long(name, 253, "characters")
     if not _IS_SUBDOMAIN.fullmatch(name):
         errors.append(_broken(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
     return errors
@@ -90,7 +90,7 @@ def dns1123_subdomain_errors(name: str) -> list[str]:
 
 def dns1035_label_errors(name: str) -> list[str]:
     """Names of services: as a label, and the first character is a letter."""
-    errors = _too_long(name, 63)
+    errors = _too_long(name, 63, "characters")
     if not _IS_LABEL_1035.fullmatch(name):
         errors.append(_broken(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
     return errors
@@ -124,9 +124,10 @@ def label_value_errors(value: str) -> list[str]:
     return errors
 
 
-def _too_long(text: str, limit: int) -> list[str]:
+def _too_long(text: str, limit: int, unit: str = "bytes") -> list[str]:
+    # Both are counted in bytes; which word the server uses depends on the rule.
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-    return [f"must be no more than {limit} bytes"] if size > limit else []
+    return [f"must be no more than {limit} {unit}"] if size > limit else []
 
 
 def _broken(rule: str, pattern: str, *examples: str) -> str:

@@ -35,6 +35,7 @@ from typing import (
 import msgspec
 
 from kubewright.api.conditions import Condition
+from kubewright.api.fields import Field
 from kubewright.api.kinds import GroupVersionKind, GroupVersionResource, pluralize
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.model import Model, ModelMeta, field
@@ -86,6 +87,11 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     storage: bool = True
     deprecated: str | bool = False
     """True, or the warning clients get."""
+    object_names: Field | None = None
+    """What is true of the names of all objects of the kind, such as a length that leaves room for suffixes."""
+    crd_labels: Mapping[str, str] = {}
+    """Labels of the kind's CustomResourceDefinition itself."""
+    crd_annotations: Mapping[str, str] = {}
     partial: bool = False
     """The class names only some of the kind's fields; a full update is refused."""
     metadata_only: bool = False
@@ -181,6 +187,9 @@ class KindMeta(ModelMeta):
         served: bool = True,
         storage: bool = True,
         deprecated: str | bool = False,
+        object_names: Field | None = None,
+        crd_labels: Mapping[str, str] | None = None,
+        crd_annotations: Mapping[str, str] | None = None,
         partial: bool = False,
         metadata_only: bool = False,
         looked_up: bool = False,
@@ -209,6 +218,9 @@ class KindMeta(ModelMeta):
             served=served,
             storage=storage,
             deprecated=deprecated,
+            object_names=object_names,
+            crd_labels=dict(crd_labels or {}),
+            crd_annotations=dict(crd_annotations or {}),
             partial=partial,
             metadata_only=metadata_only,
             looked_up=looked_up,

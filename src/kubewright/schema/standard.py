@@ -25,17 +25,20 @@ __all__ = ("API_VERSION", "EMBEDDED", "INT_OR_STRING", "ITEM_LISTS", "KIND", "PR
 
 _CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
+# In Kubernetes' own words, so that `kubectl explain` reads as for any other kind.
 API_VERSION: Final[Schema] = {
     "description": (
-        "Which version of which API group the object is written in. The server converts versions it knows and "
-        f"refuses others.\nMore info: {_CONVENTIONS}#resources"
+        "APIVersion defines the versioned schema of this representation of an object. Servers should convert "
+        "recognized schemas to the latest internal value, and may reject unrecognized values. "
+        f"More info: {_CONVENTIONS}#resources"
     ),
     "type": "string",
 }
 KIND: Final[Schema] = {
     "description": (
-        "What the object is, in CamelCase. Cannot change; the server may infer it from the address of a request."
-        f"\nMore info: {_CONVENTIONS}#types-kinds"
+        "Kind is a string value representing the REST resource this object represents. Servers may infer this from "
+        "the endpoint the client submits requests to. Cannot be updated. In CamelCase. "
+        f"More info: {_CONVENTIONS}#types-kinds"
     ),
     "type": "string",
 }

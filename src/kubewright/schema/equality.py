@@ -1,0 +1,18 @@
+"""Equality of JSON values as Go's reflect.DeepEqual has it: an integer is no float, and no boolean either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ("deep_equal",)
+
+
+def deep_equal(one: Any, two: Any) -> bool:
+    """Whether two trees are the same, types included."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == two.keys() and all(deep_equal(value, two[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(two) and all(map(deep_equal, one, two))
+    return bool(one == two)
