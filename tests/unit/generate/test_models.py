@@ -63,7 +63,8 @@ def test_the_package_holds_no_generated_module_the_generator_would_not_make() ->
     files = generate_models(builtin_documents(), package=BUILTIN_PACKAGE)
 
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*/*") if path.suffix in (".py", ".gz")}
-    assert present - files.keys() == set()
+    # The tables of protobuf messages have a generator of their own.
+    assert {name for name in present if not name.startswith("protobuf/")} - files.keys() == set()
 
 
 def test_the_same_documents_give_the_same_bytes() -> None:
