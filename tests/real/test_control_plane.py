@@ -185,7 +185,7 @@ async def test_faults_can_be_made_and_mended(real_binaries: Binaries) -> None:
 
         await cluster.kill("etcd")
         await cluster.restart("etcd")
-        revision = await cluster.etcd_compact()
+        revision = await cluster.compact()
         await cluster.restart("apiserver")
 
         watch = f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1&resourceVersion={old}"

@@ -48,9 +48,15 @@ _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-def load(text: str | bytes) -> Any:
-    """The one document in the text; None when there is none."""
-    documents = list(_Reader(text).documents())
+def load(text: str | bytes, *, repeated: list[str] | None = None, first: bool = False) -> Any:
+    """The one document in the text, or the first if that is asked for; None when there is none.
+
+    A key that stands in one mapping twice is refused; with `repeated` the last one counts, and each further one is
+    told there as `line 3: key "a" already set in map`.
+    """
+    if first:
+        return next(iter(_Reader(text, repeated).documents()), None)
+    documents = list(_Reader(text, repeated).documents())
     if len(documents) > 1:
         raise ValueError(f"one YAML document was expected, and the text holds {len(documents)}")
     return documents[0] if documents else None
@@ -84,8 +90,9 @@ class _Reader:
     crash the process instead of raising.
     """
 
-    def __init__(self, text: str | bytes) -> None:
+    def __init__(self, text: str | bytes, repeated: list[str] | None = None) -> None:
         self._text = _decoded(text)
+        self._repeated_keys = repeated
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._count = 0
         self._aliased = 0
@@ -149,7 +156,10 @@ class _Reader:
                 continue
             key = _key(self._value(event, depth + 1), event.start_mark)
             if key in found:
-                raise _failure(f"the key {json.dumps(key)} stands here a second time", event.start_mark)
+                if self._repeated_keys is None:
+                    raise _failure(f"the key {json.dumps(key)} stands here a second time", event.start_mark)
+                line = event.start_mark.line + 1
+                self._repeated_keys.append(f"line {line}: key {json.dumps(key)} already set in map")
             found[key] = self._value(self._next(), depth + 1)
         for mark, value in merged:
             for part in value if isinstance(value, list) else [value]:

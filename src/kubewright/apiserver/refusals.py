@@ -23,6 +23,7 @@ __all__ = (
     "internal_error",
     "invalid",
     "method_not_allowed",
+    "no_such_resource",
     "not_acceptable",
     "not_found",
     "refused",
@@ -97,6 +98,11 @@ def forbidden(resource: GroupResource, name: str, why: str) -> Refused:
     return refused(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
 
 
+def no_such_resource() -> Refused:
+    """404: the path is a resource's, and there is no such resource."""
+    return refused(404, "NotFound", "the server could not find the requested resource", details={})
+
+
 def not_found(resource: GroupResource, name: str) -> Refused:
     """404: there is no such object."""
     return refused(404, "NotFound", f'{resource} "{name}" not found', details=_about(resource, name))
@@ -109,8 +115,8 @@ def method_not_allowed(message: str = "the server does not allow this method on 
 
 def not_acceptable(accepted: Iterable[str]) -> Refused:
     """406: the answer cannot be given in the form asked for."""
-    message = f"only the following media types are accepted: {', '.join(accepted)}"
-    return refused(406, "NotAcceptable", message)
+    message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(accepted)}"
+    return refused(406, "NotAcceptable", message, details={})
 
 
 def already_exists(resource: GroupResource, name: str) -> Refused:

@@ -1,0 +1,98 @@
+"""Who asks, and may they: the contract between the front and whoever knows users and roles.
+
+`Access` is asked once for each request. `OpenAccess` is the simplest one: whoever comes is the administrator. The one
+with tokens, certificates and roles is in `auth`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from kubewright.apiserver.calls import ADMIN, User
+from kubewright.apiserver.refusals import Refused, forbidden, refused
+from kubewright.apiserver.requests import Request, Target
+
+__all__ = ("Access", "Decision", "OpenAccess", "forbidden_to", "go_quoted")
+
+_NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+class Decision(Struct, frozen=True):
+    """Whether somebody may do something, and why, as far as that is to be said."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Access(Protocol):
+    """Identity and permission."""
+
+    def user_of(self, request: Request) -> User:
+        """Who asks, impersonation included; raises `Refused` (401, or 403 for an impersonation not allowed).
+
+        Notes who was recognized as `request.asker`.
+        """
+        ...
+
+    def decide(self, user: User, target: Target) -> Decision:
+        """Whether this user may do this."""
+        ...
+
+    def check(self, user: User, target: Target) -> None:
+        """Return if this user may do this; raise `Refused` (403) if not."""
+        ...
+
+
+@final
+class OpenAccess:
+    """Everybody is the administrator."""
+
+    def user_of(self, request: Request) -> User:
+        request.asker = ADMIN
+        return ADMIN
+
+    def decide(self, user: User, target: Target) -> Decision:
+        return _YES
+
+    def check(self, user: User, target: Target) -> None:
+        return None
+
+
+_YES: Final = Decision(True)
+
+
+def forbidden_to(user: User, target: Target, reason: str = "") -> Refused:
+    """The refusal of something a user may not do, in kube-apiserver's words."""
+    why = _not_html(_cannot(user, target)) + (f": {reason}" if reason else "")
+    if not target.is_resource:
+        return refused(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
+    said = forbidden(target.group_resource, target.name, why)
+    return Refused(said.status, headers=_NO_SNIFFING)
+
+
+def _cannot(user: User, target: Target) -> str:
+    who = f"User {go_quoted(user.name)} cannot {target.verb}"
+    if not target.is_resource:
+        return f"{who} path {go_quoted(unquote(target.path))}"
+    where = f"in the namespace {go_quoted(target.namespace)}" if target.namespace else "at the cluster scope"
+    return f"{who} resource {go_quoted(target.full_resource)} in API group {go_quoted(target.group)} {where}"
+
+
+def _not_html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def go_quoted(text: str) -> str:
+    """A text between quotes, as Go prints it."""
+    if text.isalnum():
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(one) or (one if one.isprintable() else _code(one)) for one in text) + '"'
+
+
+def _code(character: str) -> str:
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 128 else f"\\u{number:04x}"

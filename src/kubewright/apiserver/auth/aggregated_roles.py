@@ -1,0 +1,75 @@
+"""Cluster roles made of others: the rules of each role with an `aggregationRule` are gathered from those it selects.
+
+A controller of kube-controller-manager in a cluster; here a part of the server, so that roles work without any
+controller running.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from kubewright.api.patches import json_equal
+from kubewright.api.selectors import Selector
+from kubewright.apiserver.auth.own_calls import Follower, own_call, resource_of
+from kubewright.apiserver.auth.rbac import GROUP
+from kubewright.apiserver.bodies import decode_json
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.resources import Tree
+from kubewright.apiserver.store import Store
+from kubewright.apiserver.writing import Writing
+
+__all__ = ("AggregatedRoles",)
+
+_MANAGER: Final = "clusterrole-aggregation-controller"
+
+
+@final
+class AggregatedRoles:
+    """Keeps the rules of aggregated roles up to date."""
+
+    def __init__(self, store: Store, catalog: Catalog, writing: Writing) -> None:
+        self._table = store.table(f"{GROUP}/clusterroles")
+        self._resource = resource_of(catalog, GROUP, "clusterroles")
+        self._writing = writing
+        self._follower = Follower(store, self._table.name, self._changed)
+
+    def start(self) -> None:
+        """Begin; roles that are there already are looked at."""
+        self._follower.start()
+
+    async def stop(self) -> None:
+        """End."""
+        await self._follower.stop()
+
+    async def _changed(self, keys: tuple[str, ...]) -> None:
+        """Roles changed: any may be one that gathers, or one that is gathered."""
+        roles = {entry.key: decode_json(entry.value) for entry in self._table.entries()}
+        for name, role in roles.items():
+            wanted = _gathered(role, roles)
+            if wanted is not None and not json_equal(wanted, role.get("rules") or []):
+                await self._write(name, wanted)
+
+    async def _write(self, name: str, rules: list[Any]) -> None:
+        kind = self._resource.kind
+        tree: Tree = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
+        if rules:
+            tree["rules"] = rules
+        query = {"fieldManager": _MANAGER, "force": "true"}
+        await self._writing.patch(
+            own_call(self._resource, name, verb="patch", manager=_MANAGER, tree=tree, query=query)
+        )
+
+
+def _gathered(role: dict[str, Any], roles: dict[str, dict[str, Any]]) -> list[Any] | None:
+    """The rules an aggregated role should have; None for one that is not."""
+    aggregation = role.get("aggregationRule")
+    if aggregation is None:
+        return None
+    found: list[Any] = []
+    for structured in aggregation.get("clusterRoleSelectors") or ():
+        selector = Selector.from_structured(structured)
+        for name in sorted(roles):
+            other = roles[name]
+            if name != role["metadata"]["name"] and selector.matches(other["metadata"].get("labels") or {}):
+                found.extend(rule for rule in other.get("rules") or () if rule not in found)
+    return found

@@ -1,0 +1,107 @@
+"""The objects a server starts with: default roles and bindings, namespaces, priority classes, flow schemas and more.
+
+They are those of a fresh kube-apiserver 1.35, kept as package data in the form it stores them, managed fields included,
+and put into the store as they are: 200 creates through every step of a write would take longer than everything else at
+start-up together. What exists already is left alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from kubewright.api.times import format_time
+from kubewright.apiserver.builtin.services import ServiceAllocator
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.resources import Resource, Tree, key_of
+from kubewright.apiserver.store import Store
+
+__all__ = ("bootstrap_objects", "write_bootstrap")
+
+_FILE: Final = "bootstrap.json.gz"
+_AUTHENTICATION: Final = "extension-apiserver-authentication"
+_TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
+
+
+def bootstrap_objects() -> list[Tree]:
+    """Every object of a fresh server, without what is different on each: uids, versions, times, certificates, ports."""
+    packed = resources.files(__package__).joinpath(_FILE).read_bytes()
+    trees: list[Tree] = msgspec.json.decode(gzip.decompress(packed))
+    return trees
+
+
+def write_bootstrap(
+    store: Store,
+    catalog: Catalog,
+    services: ServiceAllocator,
+    *,
+    now: datetime,
+    port: int,
+    client_ca: bytes = b"",
+    proxy_ca: bytes = b"",
+) -> int:
+    """Put what is missing into the store; returns how much that was.
+
+    `port` is where the server listens, which the Service `kubernetes` says; the CAs are those of clients and of the
+    front proxy, which extension servers read from a ConfigMap.
+    """
+    written = 0
+    time = format_time(now)
+    by_kind: dict[tuple[str, str], Resource] = {
+        (item.kind.api_version, item.kind.kind): item for item in catalog if not item.custom
+    }
+    for tree in bootstrap_objects():
+        resource = by_kind[tree["apiVersion"], tree["kind"]]
+        meta = tree["metadata"]
+        key = key_of(meta.get("namespace", ""), meta["name"])
+        table = store.table(resource.table)
+        if table.get(key) is not None:
+            continue
+        _complete(tree, now=now, port=port, client_ca=client_ca, proxy_ca=proxy_ca)
+        if tree["kind"] == "Service":
+            services.assign(tree, None)
+        version = store.next_version()
+        tree["metadata"] = _dated(meta, time, version)
+        _date_conditions(tree, time)
+        table.put(key, resource.encode(tree), version, shape=resource.storage_shape)
+        written += 1
+    return written
+
+
+def _complete(tree: Tree, *, now: datetime, port: int, client_ca: bytes, proxy_ca: bytes) -> None:
+    name = tree["metadata"]["name"]
+    if tree["kind"] == "Service":
+        tree["spec"]["ports"][0]["targetPort"] = port
+    elif name == _TRACKING:
+        tree["data"] = {"since": now.date().isoformat()}
+    elif name == _AUTHENTICATION:
+        given = {"client-ca-file": client_ca, "requestheader-client-ca-file": proxy_ca}
+        data = {**tree["data"], **{file: pem.decode() for file, pem in given.items() if pem}}
+        tree["data"] = dict(sorted(data.items()))
+
+
+def _dated(meta: Mapping[str, Any], time: str, version: int) -> dict[str, Any]:
+    first = {name: meta[name] for name in ("name", "namespace") if name in meta}
+    own = {
+        "uid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
+        "resourceVersion": str(version),
+        "creationTimestamp": time,
+    }
+    rest = {name: value for name, value in meta.items() if name not in first}
+    rest["managedFields"] = [
+        {**entry, "time": time} if entry.get("fieldsType") else entry for entry in meta.get("managedFields", ())
+    ]
+    return {**first, **own, **rest}
+
+
+def _date_conditions(tree: Tree, time: str) -> None:
+    for condition in (tree.get("status") or {}).get("conditions") or ():
+        if condition.get("lastTransitionTime", "") is None:
+            condition["lastTransitionTime"] = time

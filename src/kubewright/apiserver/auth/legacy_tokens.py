@@ -1,0 +1,153 @@
+"""Tokens kept in Secrets of type `kubernetes.io/service-account-token`: filled in, cleaned up, and their use noted.
+
+The work of a controller of kube-controller-manager, done by the server itself. A Secret that names an account gets a
+token, the CA and its namespace; one whose account is missing or was replaced is deleted.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from typing import Any, Final, final
+
+from kubewright._base.clock import Clock
+from kubewright.apiserver.auth.accounts import LAST_USED, Accounts, username
+from kubewright.apiserver.auth.own_calls import Follower, own_call, resource_of
+from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, ServiceAccountTokens
+from kubewright.apiserver.bodies import decode_json
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.deleting import Deleting
+from kubewright.apiserver.options import DeleteOptions, WriteOptions
+from kubewright.apiserver.refusals import Refused
+from kubewright.apiserver.resources import Tree
+from kubewright.apiserver.store import Store
+from kubewright.apiserver.writing import Writing
+
+__all__ = ("LegacyTokens",)
+
+_TYPE: Final = "kubernetes.io/service-account-token"
+_NAME: Final = "kubernetes.io/service-account.name"
+_UID: Final = "kubernetes.io/service-account.uid"
+_CONTROLLER: Final = "kube-controller-manager"
+_CLAIM: Final = "kubernetes.io/serviceaccount/"
+_LOG: Final = logging.getLogger(__name__)
+
+
+@final
+class LegacyTokens:
+    """Looks after the Secrets that hold tokens."""
+
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        writing: Writing,
+        deleting: Deleting,
+        accounts: Accounts,
+        signer: ServiceAccountTokens,
+        *,
+        clock: Clock,
+        root_certificate: bytes,
+    ) -> None:
+        self._secrets = store.table("/secrets")
+        self._accounts = store.table("/serviceaccounts")
+        self._resource = resource_of(catalog, "", "secrets")
+        self._writing = writing
+        self._deleting = deleting
+        self._signer = signer
+        self._clock = clock
+        self._root = base64.b64encode(root_certificate).decode()
+        self._used: set[str] = set()
+        self._of_secrets = Follower(store, "/secrets", self._secrets_changed)
+        self._of_accounts = Follower(store, "/serviceaccounts", self._accounts_changed)
+        accounts.on_legacy_use = self._note_use
+
+    def start(self) -> None:
+        """Begin; Secrets that are there already are looked at."""
+        self._of_secrets.start()
+        self._of_accounts.start()
+
+    async def stop(self) -> None:
+        """End."""
+        await self._of_secrets.stop()
+        await self._of_accounts.stop()
+
+    def _note_use(self, namespace: str, name: str) -> None:
+        self._used.add(f"{namespace}/{name}")
+        self._of_secrets.add(f"{namespace}/{name}")
+
+    async def _accounts_changed(self, keys: tuple[str, ...]) -> None:
+        """Accounts came or went: the Secrets of their namespaces may have lost theirs."""
+        for namespace in {key.partition("/")[0] for key in keys}:
+            for entry in self._secrets.entries(namespace):
+                if _TYPE.encode() in entry.value:
+                    self._of_secrets.add(entry.key)
+
+    async def _secrets_changed(self, keys: tuple[str, ...]) -> None:
+        for key in keys:
+            try:
+                await self._look_at(key)
+            except Refused as exc:
+                # It changed under us; that change is handed out next.
+                _LOG.debug("a token was not written", extra={"secret": key, "why": str(exc)})
+
+    async def _look_at(self, key: str) -> None:
+        entry = self._secrets.get(key)
+        if entry is None or _TYPE.encode() not in entry.value:
+            return
+        secret: Tree = decode_json(entry.value)
+        meta = secret["metadata"]
+        if secret.get("type") != _TYPE or meta.get("deletionTimestamp"):
+            return
+        account = self._account_of(meta)
+        if account is None:
+            call = own_call(self._resource, key, verb="delete", manager=_CONTROLLER)
+            await self._deleting.delete_key(call, key, DeleteOptions())
+            return
+        if not _is_filled(secret):
+            await self._edit(key, lambda live: self._filled(live, account), manager=_CONTROLLER)
+        if key in self._used:
+            self._used.discard(key)
+            today = self._clock.now().date().isoformat()
+            await self._edit(key, lambda live: _labelled(live, today), manager="kube-apiserver")
+
+    def _account_of(self, meta: dict[str, Any]) -> Tree | None:
+        """The account a Secret is for; None if there is none, or another of the same name."""
+        notes = meta.get("annotations") or {}
+        entry = self._accounts.get(f"{meta['namespace']}/{notes.get(_NAME, '')}")
+        account: Tree | None = None if entry is None else decode_json(entry.value)
+        if account is not None and notes.get(_UID) not in (None, "", account["metadata"]["uid"]):
+            return None
+        return account
+
+    async def _edit(self, key: str, change: Any, *, manager: str) -> None:
+        call = own_call(self._resource, key, verb="update", manager=manager)
+        await self._writing.edit(call, WriteOptions(manager=manager), change)
+
+    def _filled(self, secret: Tree, account: Tree) -> Tree:
+        meta, owner = secret["metadata"], account["metadata"]
+        data = dict(secret.get("data") or {})
+        data.setdefault("ca.crt", self._root)
+        data.setdefault("namespace", base64.b64encode(meta["namespace"].encode()).decode())
+        if not data.get("token"):
+            claims = {
+                "iss": LEGACY_ISSUER,
+                "sub": username(meta["namespace"], owner["name"]),
+                f"{_CLAIM}namespace": meta["namespace"],
+                f"{_CLAIM}secret.name": meta["name"],
+                f"{_CLAIM}service-account.name": owner["name"],
+                f"{_CLAIM}service-account.uid": owner["uid"],
+            }
+            data["token"] = base64.b64encode(self._signer.sign(claims).encode()).decode()
+        notes = {**(meta.get("annotations") or {}), _NAME: owner["name"], _UID: owner["uid"]}
+        return {**secret, "metadata": {**meta, "annotations": notes}, "data": data}
+
+
+def _is_filled(secret: Tree) -> bool:
+    data = secret.get("data") or {}
+    return bool(data.get("token") and data.get("ca.crt") and data.get("namespace"))
+
+
+def _labelled(secret: Tree, today: str) -> Tree:
+    meta = secret["metadata"]
+    return {**secret, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), LAST_USED: today}}}

@@ -1,0 +1,102 @@
+"""What all reviews share: read like any object that is created, answered, and never stored."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from kubewright._base.clock import Clock
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.times import format_time
+from kubewright.apiserver.admission import Admission, Operation
+from kubewright.apiserver.answers import Answer, of_tree
+from kubewright.apiserver.calls import Call
+from kubewright.apiserver.fields.managed import record_update
+from kubewright.apiserver.identity import manager_of, meta_of
+from kubewright.apiserver.options import WriteOptions, write_options
+from kubewright.apiserver.refusals import bad_request, method_not_allowed, no_such_resource
+from kubewright.apiserver.resources import Resource, Tree
+from kubewright.apiserver.writing import Writing
+
+__all__ = ("ReviewBodies",)
+
+
+@final
+class ReviewBodies:
+    """Reads the bodies of reviews and writes their answers."""
+
+    def __init__(self, writing: Writing, admission: Admission, clock: Clock) -> None:
+        self._writing = writing
+        self._admission = admission
+        self._clock = clock
+
+    @property
+    def now(self) -> str:
+        """The time, as objects say it."""
+        return format_time(self._clock.now())
+
+    async def read(self, call: Call, *, resource: Resource | None = None, admit: bool = True) -> Tree:
+        """The body of a create, checked, with defaults and the note who manages its fields.
+
+        `resource` is what the body is, where that differs from what the URL is about. Without `admit` nobody is asked
+        whether it may be created.
+        """
+        if call.target.name and not call.target.subresource:
+            raise no_such_resource()
+        if call.target.verb != "create":
+            raise method_not_allowed()
+        if call.resource.namespaced and not call.target.namespace:
+            raise no_such_resource()
+        options = write_options("CreateOptions", call.request.query)
+        spoken = Call(call.request, call.target, resource or call.resource, call.user, call.form, call.warnings)
+        tree = self._writing.read(spoken, options)
+        self._place(call, meta_of(tree))
+        self._record(spoken, tree, options)
+        if admit:
+            operation = self._operation(call, tree, options)
+            await self._admission.mutate(operation)
+            tree = operation.object or tree
+            await self._admission.validate(operation)
+            call.warnings.extend(operation.warnings)
+        return tree
+
+    def _place(self, call: Call, meta: dict[str, Any]) -> None:
+        namespace = call.namespace
+        if meta.get("namespace") and meta["namespace"] != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        if namespace:
+            meta["namespace"] = namespace
+
+    def _record(self, call: Call, tree: Tree, options: WriteOptions) -> None:
+        rules = call.resource.rules
+        # Nobody owns what is empty, and the status is the answer.
+        spec = {name: value for name, value in (tree.get("spec") or {}).items() if value is not None}
+        record_update(
+            None,
+            {"metadata": tree["metadata"], "spec": spec},
+            manager=manager_of(options.manager, call.request.header("user-agent")),
+            api_version=call.resource.kind.api_version,
+            subresource=call.target.subresource,
+            time=self.now,
+            type=rules.field_type,
+            reset=rules.reset_fields(call.target.subresource),
+        )
+
+    def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Operation:
+        return Operation(
+            verb="CREATE",
+            resource=call.resource,
+            namespace=call.namespace,
+            name=call.target.name,
+            object=tree,
+            old=None,
+            user=call.user,
+            subresource=call.target.subresource,
+            dry_run=options.dry_run,
+            options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+            annotations=call.request.annotations,
+        )
+
+    def answer(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Answer:
+        """The review, answered."""
+        ordered = {"kind": kind.kind, "apiVersion": kind.api_version, **tree}
+        return of_tree(ordered, call.form, code=201, headers=call.headers())

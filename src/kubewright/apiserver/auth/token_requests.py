@@ -1,0 +1,159 @@
+"""Tokens on request: `serviceaccounts/token`, by which a kubelet, an operator or a person gets an account's token."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any, Final, final
+
+from kubewright._base.clock import Clock
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupResource, GroupVersionKind
+from kubewright.api.times import format_time
+from kubewright.apiserver.answers import Reply
+from kubewright.apiserver.auth.accounts import username
+from kubewright.apiserver.auth.review_bodies import ReviewBodies
+from kubewright.apiserver.auth.tokens import ServiceAccountTokens
+from kubewright.apiserver.bodies import decode_json
+from kubewright.apiserver.calls import Call
+from kubewright.apiserver.refusals import bad_request, conflict, invalid, not_found
+from kubewright.apiserver.resources import Resource, Tree
+from kubewright.apiserver.store import Store
+
+__all__ = ("REQUEST", "TokenRequests")
+
+REQUEST: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
+_SHORTEST: Final = 600
+_LONGEST: Final = 1 << 32
+_USUAL: Final = 3600
+# A pod's own token of this odd age may be used for a year, with a note in the audit log after an hour: so does the
+# real server, to carry over clients that do not read their token again.
+_WARNED_AGE: Final = 3607
+_EXTENDED_AGE: Final = 365 * 24 * 3600
+_TABLES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+
+
+@final
+class TokenRequests:
+    """Makes tokens. `resource` describes the TokenRequest itself."""
+
+    def __init__(
+        self, store: Store, bodies: ReviewBodies, signer: ServiceAccountTokens, clock: Clock, resource: Resource
+    ) -> None:
+        self._store = store
+        self._bodies = bodies
+        self._signer = signer
+        self._clock = clock
+        self._resource = resource
+
+    async def create(self, call: Call) -> Reply:
+        """A token for the account the URL names."""
+        tree = await self._bodies.read(call, resource=self._resource)
+        meta, spec = tree["metadata"], tree.setdefault("spec", {})
+        _disown(meta)
+        account = self._account(call, meta)
+        spec["audiences"] = list(spec.get("audiences") or self._signer.audiences)
+        spec.setdefault("expirationSeconds", _USUAL)
+        spec.setdefault("boundObjectRef", None)
+        meta.update(name=account["name"], namespace=account["namespace"], uid=account["uid"])
+        meta["creationTimestamp"] = self._bodies.now
+        _check_age(spec["expirationSeconds"])
+        claims = self._claims(call, account, spec)
+        credential = f"JTI={claims['jti']}"
+        call.request.annotations["authentication.kubernetes.io/issued-credential-id"] = credential
+        ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
+        status = {"token": self._signer.sign(claims), "expirationTimestamp": format_time(ends)}
+        return self._bodies.answer(call, REQUEST, {"metadata": meta, "spec": spec, "status": status})
+
+    def _account(self, call: Call, meta: dict[str, Any]) -> dict[str, Any]:
+        name = call.target.name
+        if meta.get("name") and meta["name"] != name:
+            what = "must match the service account name if specified"
+            raise invalid(REQUEST, name, [FieldError("metadata.name", "Invalid", what, meta["name"])])
+        account = self._find(call.resource.group_resource, f"{call.namespace}/{name}", name)["metadata"]
+        if meta.get("uid") and meta["uid"] != account["uid"]:
+            why = (
+                f"the UID in the token request ({meta['uid']}) does not match the UID of the service account"
+                f" ({account['uid']})"
+            )
+            raise conflict(GroupResource(REQUEST.group, REQUEST.kind), name, why)
+        found: dict[str, Any] = account
+        return found
+
+    def _find(self, resource: GroupResource, key: str, name: str) -> Tree:
+        entry = self._store.table(f"{resource.group}/{resource.resource}").get(key)
+        if entry is None:
+            raise not_found(resource, name)
+        tree: Tree = decode_json(entry.value)
+        return tree
+
+    def _claims(self, call: Call, account: dict[str, Any], spec: Tree) -> dict[str, Any]:
+        now = int(self._clock.now().timestamp())
+        age = spec["expirationSeconds"]
+        private: dict[str, Any] = {"namespace": account["namespace"], "serviceaccount": _ref(account)}
+        private |= self._bound(call, spec.get("boundObjectRef"))
+        if "pod" in private and age == _WARNED_AGE and set(spec["audiences"]) <= set(self._signer.audiences):
+            private["warnafter"] = now + age
+            age = _EXTENDED_AGE
+        return {
+            "aud": spec["audiences"],
+            "exp": now + age,
+            "iat": now,
+            "jti": str(uuid.uuid4()),
+            "kubernetes.io": dict(sorted(private.items())),
+            "nbf": now,
+            "sub": username(account["namespace"], account["name"]),
+        }
+
+    def _bound(self, call: Call, ref: Tree | None) -> dict[str, Any]:
+        """What the token dies with."""
+        if ref is None:
+            return {}
+        kind, name, group_version = ref.get("kind", ""), ref.get("name", ""), ref.get("apiVersion", "")
+        group, _, version = group_version.rpartition("/")
+        if group or kind not in _TABLES:
+            raise bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        key = name if kind == "Node" else f"{call.namespace}/{name}"
+        tree = self._find(GroupResource("", _TABLES[kind]), key, name)
+        found = {kind.lower(): _ref(tree["metadata"])}
+        if kind == "Pod":
+            found |= self._of_pod(call, tree)
+        if ref.get("uid") and ref["uid"] != tree["metadata"]["uid"]:
+            why = (
+                f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. The object"
+                " might have been deleted and then recreated"
+            )
+            raise conflict(GroupResource("", kind), name, why)
+        return found
+
+    def _of_pod(self, call: Call, pod: Tree) -> dict[str, Any]:
+        if pod["spec"].get("serviceAccountName", "") != call.target.name:
+            raise bad_request(
+                f'cannot bind token for serviceaccount "{call.target.name}" to pod running with different'
+                " serviceaccount name."
+            )
+        node = pod["spec"].get("nodeName")
+        if not node:
+            return {}
+        entry = self._store.table("/nodes").get(node)
+        return {"node": {"name": node} if entry is None else _ref(decode_json(entry.value)["metadata"])}
+
+
+def _disown(meta: dict[str, Any]) -> None:
+    """An empty `boundObjectRef` is always there, so its sender owns what is in it but not the thing itself."""
+    for entry in meta.get("managedFields") or ():
+        entry["fieldsV1"].get("f:spec", {}).get("f:boundObjectRef", {}).pop(".", None)
+
+
+def _ref(meta: dict[str, Any]) -> dict[str, str]:
+    return {"name": meta["name"], "uid": meta["uid"]}
+
+
+def _check_age(seconds: int) -> None:
+    errors = []
+    if seconds < _SHORTEST:
+        errors.append("may not specify a duration less than 10 minutes")
+    if seconds > _LONGEST:
+        errors.append("may not specify a duration larger than 2^32 seconds")
+    if errors:
+        raise invalid(REQUEST, "", [FieldError("spec.expirationSeconds", "Invalid", what, seconds) for what in errors])

@@ -1,0 +1,183 @@
+"""What an object costs its namespace's ResourceQuotas, and which of their names and scopes it falls under.
+
+Pure: trees in, amounts out. `quotas` asks it to refuse what is too much and to say what is used. The rules are those
+of kube-apiserver's evaluators; device claims and volume attributes classes are not counted by it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from kubewright.api.quantity import Quantity
+from kubewright.api.times import parse_time
+from kubewright.apiserver.builtin.defaults.resources import sum_of_containers
+from kubewright.apiserver.builtin.preparation.pods import qos_class
+from kubewright.apiserver.builtin.trees import Tree, items, peek
+
+__all__ = ("Amounts", "counted_by", "in_scope", "missing", "usage")
+
+Amounts = dict[str, Quantity]
+
+_ONE: Final = Quantity(1)
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_MUST_BE_SAID: Final = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
+_BY_POD: Final = frozenset(
+    ("pods", *_COMPUTE, *(f"{way}.{name}" for way in ("requests", "limits") for name in _COMPUTE))
+)
+_BY_SERVICE: Final = frozenset(("services", "services.nodeports", "services.loadbalancers"))
+_PLAIN_COUNTS: Final = frozenset(("configmaps", "replicationcontrollers", "resourcequotas", "secrets"))
+_OF_CLASS: Final = ".storageclass.storage.k8s.io/"
+
+
+def counted_by(name: str) -> tuple[str, str]:
+    """The group and plural of the objects that a name in a quota counts."""
+    if name.startswith("count/"):
+        plural, _, group = name.removeprefix("count/").partition(".")
+        return group, plural
+    if name in _BY_SERVICE:
+        return "", "services"
+    if name in _PLAIN_COUNTS:
+        return "", name
+    if name in ("persistentvolumeclaims", "requests.storage") or _OF_CLASS in name:
+        return "", "persistentvolumeclaims"
+    return "", "pods"
+
+
+def usage(group: str, plural: str, tree: Tree, now: datetime) -> Amounts:
+    """What one object costs."""
+    result = {f"count/{plural}.{group}" if group else f"count/{plural}": _ONE}
+    if group:
+        return result
+    if plural == "pods":
+        result |= _pod_usage(tree, now)
+    elif plural == "services":
+        result |= _service_usage(tree.get("spec") or {})
+    elif plural == "persistentvolumeclaims":
+        result |= _claim_usage(tree)
+    elif plural in _PLAIN_COUNTS:
+        result[plural] = _ONE
+    return result
+
+
+def in_scope(quota: Tree, plural: str, tree: Tree) -> bool:
+    """Whether a quota is about this object at all; only pods and claims have scopes."""
+    spec = quota.get("spec") or {}
+    chosen = [{"scopeName": scope, "operator": "Exists"} for scope in items(spec, "scopes")]
+    chosen += items(spec.get("scopeSelector"), "matchExpressions")
+    return not chosen or (plural == "pods" and all(_matches(selector, tree) for selector in chosen))
+
+
+def missing(names: Iterable[str], pod: Tree) -> str:
+    """What the containers of a pod have to say because a quota limits it, and do not; empty if they do."""
+    spec = pod.get("spec") or {}
+    if any(peek(spec, "resources", way) for way in ("requests", "limits")):
+        return ""
+    silent: dict[str, set[str]] = {}
+    for container in (*items(spec, "containers"), *items(spec, "initContainers")):
+        resources = container.get("resources") or {}
+        said = _compute(resources.get("requests") or {}, resources.get("limits") or {})
+        for name in _MUST_BE_SAID.intersection(names) - said.keys():
+            silent.setdefault(name, set()).add(str(container.get("name", "")))
+    if not silent:
+        return ""
+    return "must specify " + "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+
+
+def _pod_usage(pod: Tree, now: datetime) -> Amounts:
+    if _is_over(pod, now):
+        return {}
+    spec = pod.get("spec") or {}
+    overhead = spec.get("overhead") or {}
+    totals: list[Mapping[str, str]] = []
+    for way in ("requests", "limits"):
+        total = {**sum_of_containers(spec, way), **(peek(spec, "resources", way) or {})}
+        for name, amount in overhead.items():
+            if way == "requests" or name in total:
+                total[name] = (Quantity(total.get(name, 0)) + Quantity(amount)).canonical
+        totals.append(total)
+    return {"pods": _ONE, **_compute(*totals)}
+
+
+def _is_over(pod: Tree, now: datetime) -> bool:
+    """Ended, or kept from ending by a node that is lost."""
+    if peek(pod, "status", "phase") in ("Failed", "Succeeded"):
+        return True
+    deleted, grace = (peek(pod, "metadata", name) for name in ("deletionTimestamp", "deletionGracePeriodSeconds"))
+    if not deleted or grace is None:
+        return False
+    return now > parse_time(deleted) + timedelta(seconds=grace)
+
+
+def _compute(requests: Mapping[str, str], limits: Mapping[str, str]) -> Amounts:
+    found: Amounts = {}
+    for name, amount in requests.items():
+        value = Quantity(amount)
+        if name in _COMPUTE or name.startswith("hugepages-"):
+            found[name] = value
+        if name in _COMPUTE or name.startswith("hugepages-") or "/" in name:
+            found[f"requests.{name}"] = value
+    for name in _COMPUTE:
+        if name in limits:
+            found[f"limits.{name}"] = Quantity(limits[name])
+    return found
+
+
+def _service_usage(spec: Tree) -> Amounts:
+    kind, ports = spec.get("type"), items(spec, "ports")
+    result = {"services": _ONE, "services.nodeports": Quantity(0), "services.loadbalancers": Quantity(0)}
+    if kind == "LoadBalancer":
+        result["services.loadbalancers"] = _ONE
+        if spec.get("allocateLoadBalancerNodePorts") is False:
+            ports = [port for port in ports if port.get("nodePort")]
+    if kind in ("NodePort", "LoadBalancer"):
+        result["services.nodeports"] = Quantity(len(ports))
+    return result
+
+
+def _claim_usage(claim: Tree) -> Amounts:
+    spec = claim.get("spec") or {}
+    storage_class = peek(claim, "metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+    storage_class = storage_class or spec.get("storageClassName")
+    result = {"persistentvolumeclaims": _ONE}
+    if storage_class:
+        result[f"{storage_class}{_OF_CLASS}persistentvolumeclaims"] = _ONE
+    asked = peek(spec, "resources", "requests", "storage")
+    if asked is not None:
+        result["requests.storage"] = Quantity(asked)
+        if storage_class:
+            result[f"{storage_class}{_OF_CLASS}requests.storage"] = Quantity(asked)
+    return result
+
+
+def _matches(selector: Tree, pod: Tree) -> bool:
+    spec = pod.get("spec") or {}
+    scope = selector.get("scopeName")
+    if scope in ("Terminating", "NotTerminating"):
+        return ((spec.get("activeDeadlineSeconds") or -1) >= 0) is (scope == "Terminating")
+    if scope in ("BestEffort", "NotBestEffort"):
+        return (qos_class(spec) == "BestEffort") is (scope == "BestEffort")
+    if scope == "PriorityClass":
+        return _has_priority(selector, spec.get("priorityClassName") or "")
+    return scope == "CrossNamespacePodAffinity" and _looks_across(spec.get("affinity") or {})
+
+
+def _has_priority(selector: Tree, name: str) -> bool:
+    operator, values = selector.get("operator"), selector.get("values") or ()
+    if operator == "Exists":
+        return bool(name)
+    if operator == "DoesNotExist":
+        return not name
+    return (name in values) if operator == "In" else (name not in values)
+
+
+def _looks_across(affinity: Tree) -> bool:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        rules = affinity.get(kind) or {}
+        terms = items(rules, "requiredDuringSchedulingIgnoredDuringExecution")
+        weighted = items(rules, "preferredDuringSchedulingIgnoredDuringExecution")
+        for term in (*terms, *(item.get("podAffinityTerm") or {} for item in weighted)):
+            if term.get("namespaces") or term.get("namespaceSelector") is not None:
+                return True
+    return False

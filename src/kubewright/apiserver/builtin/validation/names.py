@@ -1,0 +1,63 @@
+"""How objects of each built-in kind may be named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.validation.addresses import strict_address_errors
+from kubewright.apiserver.builtin.validation.formats import (
+    NameRule,
+    config_key_errors,
+    dns_label,
+    dns_label_1035,
+    dns_subdomain,
+    path_segment,
+)
+
+__all__ = ("name_rule", "refusal_kind")
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+def _address(name: str, prefix: bool) -> list[str]:
+    return strict_address_errors(name)
+
+
+def _candidate(name: str, prefix: bool) -> list[str]:
+    return config_key_errors(name)
+
+
+def _role(name: str, prefix: bool) -> list[str]:
+    return path_segment(name)
+
+
+_RULES: Final[Mapping[tuple[str, str], NameRule]] = {
+    ("", "Namespace"): dns_label,
+    ("", "Service"): dns_label_1035,
+    ("", "Event"): path_segment,
+    ("apiregistration.k8s.io", "APIService"): path_segment,
+    ("apps", "StatefulSet"): dns_label,
+    ("coordination.k8s.io", "LeaseCandidate"): _candidate,
+    ("internal.apiserver.k8s.io", "StorageVersion"): path_segment,
+    ("networking.k8s.io", "IPAddress"): _address,
+    ("policy", "PodDisruptionBudget"): path_segment,
+    (_RBAC, "ClusterRole"): _role,
+    (_RBAC, "ClusterRoleBinding"): _role,
+    (_RBAC, "Role"): _role,
+    (_RBAC, "RoleBinding"): _role,
+}
+
+
+def name_rule(gvk: GroupVersionKind) -> NameRule:
+    """The rule for names of a kind: takes a name and whether it is a prefix, returns what is wrong with it."""
+    return _RULES.get((gvk.group, gvk.kind), dns_subdomain)
+
+
+def refusal_kind(gvk: GroupVersionKind) -> GroupVersionKind:
+    """The kind a 422 is about, which is how the server calls it inside: all events are of the core group."""
+    if gvk.group == "events.k8s.io":
+        return GroupVersionKind("", "v1", gvk.kind)
+    # Reviews are never stored and have no name for themselves.
+    return GroupVersionKind(gvk.group, gvk.version, "") if gvk.group == "authorization.k8s.io" else gvk

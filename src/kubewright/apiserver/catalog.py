@@ -1,0 +1,135 @@
+"""Everything the server serves: the built-in resources, and the custom ones as they come and go.
+
+Looked up by group, version and plural for each request. The built-in half is made from the discovery document of the
+release the kinds were generated from; versions that a server does not serve by default are left out. A counter rises
+with each change, so discovery and OpenAPI know when what they made is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any, Final, final
+
+from kubewright.api.kinds import GroupVersion, GroupVersionKind
+from kubewright.apiserver.builtin.conversion import storage_version
+from kubewright.apiserver.builtin.services import ServiceAllocator
+from kubewright.apiserver.builtin.warnings import deprecation
+from kubewright.apiserver.builtin_rules import BuiltinRules
+from kubewright.apiserver.definition_rules import DefinitionRules
+from kubewright.apiserver.resources import Resource, Subresource
+from kubewright.k8s.documents import discovery
+
+__all__ = ("Catalog", "builtin_groups")
+
+_STABLE: Final = ("v1", "v2")
+
+
+@cache
+def builtin_groups() -> tuple[Mapping[str, Any], ...]:
+    """Aggregated discovery of the built-in groups, with the versions that are served by default."""
+    found = []
+    for group in discovery():
+        versions = [version for version in group["versions"] if version["version"] in _STABLE]
+        if versions:
+            found.append({**group, "versions": versions})
+    return tuple(found)
+
+
+@final
+class Catalog:
+    """The resources there are."""
+
+    def __init__(self, services: ServiceAllocator) -> None:
+        self.generation = 1
+        """Rises with each change."""
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self._custom: dict[str, tuple[Resource, ...]] = {}
+        for group in builtin_groups():
+            name = group["metadata"].get("name", "")
+            for version in group["versions"]:
+                for described in version["resources"]:
+                    self._add(_builtin(name, version["version"], described, services))
+
+    def _add(self, resource: Resource) -> None:
+        kind = resource.kind
+        self._resources[kind.group, kind.version, resource.plural] = resource
+
+    def find(self, group: str, version: str, plural: str) -> Resource | None:
+        """The resource served there."""
+        return self._resources.get((group, version, plural))
+
+    def has(self, group_version: GroupVersion) -> bool:
+        """Whether anything is served under a group and version."""
+        return any((key[0], key[1]) == (group_version.group, group_version.version) for key in self._resources)
+
+    def has_built_in(self, group: str) -> bool:
+        """Whether a group is one of the server's own, in whatever version."""
+        return any(group == found["metadata"].get("name", "") for found in builtin_groups())
+
+    def of_kind(self, kind: GroupVersionKind) -> Resource | None:
+        """The resource of a kind."""
+        for resource in self._resources.values():
+            if resource.kind == kind:
+                return resource
+        return None
+
+    def custom(self) -> Iterator[Resource]:
+        """Every custom resource, all versions."""
+        for resources in self._custom.values():
+            yield from resources
+
+    def serve(self, definition: str, resources: Iterable[Resource]) -> None:
+        """Serve these versions of a custom resource definition, and no others of it."""
+        self._forget(definition)
+        self._custom[definition] = tuple(resources)
+        for resource in self._custom[definition]:
+            self._add(resource)
+        self.generation += 1
+
+    def withdraw(self, definition: str) -> None:
+        """Serve a custom resource definition no longer."""
+        if definition in self._custom:
+            self._forget(definition)
+            self.generation += 1
+
+    def _forget(self, definition: str) -> None:
+        for resource in self._custom.pop(definition, ()):
+            kind = resource.kind
+            self._resources.pop((kind.group, kind.version, resource.plural), None)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(tuple(self._resources.values()))
+
+
+def _builtin(group: str, version: str, described: Mapping[str, Any], services: ServiceAllocator) -> Resource:
+    spoken = described["responseKind"]
+    kind = GroupVersionKind(group, version, spoken["kind"])
+    storage = GroupVersionKind.of(storage_version(kind.group_kind), kind.kind)
+    rules = BuiltinRules(kind, storage, services)
+    return Resource(
+        kind=kind,
+        plural=described["resource"],
+        singular=described.get("singularResource", ""),
+        namespaced=described["scope"] == "Namespaced",
+        verbs=tuple(described["verbs"]),
+        rules=DefinitionRules(rules) if kind.kind == "CustomResourceDefinition" else rules,
+        short_names=tuple(described.get("shortNames", ())),
+        categories=tuple(described.get("categories", ())),
+        list_kind=f"{kind.kind}List",
+        subresources={
+            item["subresource"]: Subresource(
+                item["subresource"],
+                GroupVersionKind(
+                    item["responseKind"].get("group") or group,
+                    item["responseKind"].get("version") or version,
+                    item["responseKind"]["kind"],
+                ),
+                tuple(item["verbs"]),
+            )
+            for item in described.get("subresources", ())
+        },
+        storage_version=storage.api_version,
+        deprecation=deprecation(kind),
+        shape=0 if storage == kind else 1,
+    )

@@ -1,0 +1,98 @@
+"""The paths that are no resources: version, health, metrics and the list of paths itself."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from typing import Final, final
+
+from kubewright._base.metrics import CONTENT_TYPE, Metrics
+from kubewright.apiserver.answers import Answer
+from kubewright.apiserver.calls import User
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.requests import Request
+
+__all__ = ("Pages",)
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_VERSION: Final = {
+    "major": "1",
+    "minor": "35",
+    "emulationMajor": "1",
+    "emulationMinor": "35",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "34",
+    "gitVersion": "v1.35.4+kubewright",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": f"python{platform.python_version()}",
+    "compiler": platform.python_implementation().lower(),
+    "platform": "linux/amd64",
+}
+
+_ALWAYS: Final = (
+    *("/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/metrics", "/metrics/slis"),
+    *("/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"),
+)
+_READY: Final = ("etcd-readiness", "informer-sync", "shutdown")
+"""Checks of `/readyz` alone."""
+
+Check = Callable[[], bool]
+
+
+@final
+class Pages:
+    """Version, health, metrics, index."""
+
+    def __init__(self, catalog: Catalog, metrics: Metrics) -> None:
+        self._catalog = catalog
+        self._metrics = metrics
+        self.checks: dict[str, Check] = {"ping": lambda: True, "log": lambda: True, "etcd": lambda: True}
+
+    def version(self, request: Request, user: User) -> Answer:
+        """`/version`."""
+        return Answer(200, json.dumps(_VERSION, indent=2).encode())
+
+    def health(self, request: Request, user: User) -> Answer:
+        """`/healthz`, `/livez`, `/readyz`: all checks, or one by its name."""
+        kind, _, name = request.path.strip("/").partition("/")
+        if name:
+            check = self._checks(kind).get(name)
+            if check is None:
+                return Answer(404, b"404 page not found\n", _TEXT)
+            return Answer(200, b"ok", _TEXT) if check() else Answer(500, b"internal server error\n", _TEXT)
+        excluded = request.query.get("exclude", "").split(",")
+        lines, healthy = [], True
+        for label, check in self._checks(kind).items():
+            if label in excluded:
+                lines.append(f"[+]{label} excluded: ok")
+                continue
+            good = check()
+            healthy = healthy and good
+            lines.append(f"[+]{label} ok" if good else f"[-]{label} failed: reason withheld")
+        if healthy and "verbose" not in request.query:
+            return Answer(200, b"ok", _TEXT)
+        verdict = "passed" if healthy else "failed"
+        text = "\n".join((*lines, f"{kind} check {verdict}")) + "\n"
+        return Answer(200 if healthy else 500, text.encode(), _TEXT)
+
+    def metrics(self, request: Request, user: User) -> Answer:
+        """`/metrics`."""
+        return Answer(200, self._metrics.exposition(), CONTENT_TYPE)
+
+    def index(self, request: Request, user: User) -> Answer:
+        """`/`: every path there is."""
+        found = {*_ALWAYS}
+        for resource in self._catalog:
+            kind = resource.kind
+            if kind.group:
+                found.update((f"/apis/{kind.group}", f"/apis/{kind.api_version}"))
+        for kind_of_check in ("healthz", "livez", "readyz"):
+            found.add(f"/{kind_of_check}")
+            found.update(f"/{kind_of_check}/{name}" for name in self._checks(kind_of_check))
+        return Answer(200, json.dumps({"paths": sorted(found)}, indent=2).encode())
+
+    def _checks(self, kind: str) -> dict[str, Check]:
+        return {**self.checks, **dict.fromkeys(_READY, lambda: True)} if kind == "readyz" else self.checks

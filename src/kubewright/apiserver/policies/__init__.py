@@ -1,0 +1,5 @@
+"""Admission policies: rules about writes, written as expressions and kept in the cluster.
+
+`programs` compiles a ValidatingAdmissionPolicy, `constraints` decides what a policy or a binding is about,
+`parameters` finds the objects a binding hands to a policy, `judging` is the judge that admission asks.
+"""

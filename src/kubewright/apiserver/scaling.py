@@ -1,0 +1,144 @@
+"""The scale subresource: an `autoscaling/v1` Scale as a small window onto an object.
+
+Built-in kinds and custom resources alike: what the Scale says is read from the object, and a write changes only the
+replicas it asks for, through the same steps as any other write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.answers import Reply, encode_json
+from kubewright.apiserver.bodies import decode_json, read_object
+from kubewright.apiserver.builtin.scale import scale_of, with_scale
+from kubewright.apiserver.calls import Call
+from kubewright.apiserver.intents import read_intent
+from kubewright.apiserver.options import WriteOptions, write_options
+from kubewright.apiserver.patching import APPLY_TYPES, patch_type, patched
+from kubewright.apiserver.presenting import of_scale
+from kubewright.apiserver.refusals import bad_request, conflict, invalid, method_not_allowed, not_found
+from kubewright.apiserver.resources import Resource, Tree
+from kubewright.apiserver.store import Store
+from kubewright.apiserver.writing import Writing
+
+__all__ = ("Scaling", "shown_scale", "with_replicas")
+
+_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@final
+class Scaling:
+    """Get, update and patch of `/scale`."""
+
+    def __init__(self, store: Store, writing: Writing) -> None:
+        self._store = store
+        self._writing = writing
+
+    async def answer(self, call: Call) -> Reply:
+        """Any verb on a scale."""
+        if call.target.verb == "get":
+            return of_scale(call, shown_scale(call.resource, await self._live(call)))
+        if call.target.verb == "update":
+            tree, _ = read_object(call.request)
+            return await self._write(call, lambda _live: tree, "UpdateOptions")
+        if call.target.verb == "patch":
+            kind = patch_type(call)
+            if kind in APPLY_TYPES:
+                return await self._write(call, lambda live: {**live, **_parts(call)}, "PatchOptions")
+            return await self._write(
+                call, lambda live: patched(call.resource, kind, call.request.body, live), "PatchOptions"
+            )
+        raise method_not_allowed()
+
+    async def _live(self, call: Call) -> Tree:
+        entry = self._store.table(call.resource.table).get(call.key)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.target.name)
+        return await call.resource.tree_of(entry)
+
+    async def _write(self, call: Call, change: Any, kind: str) -> Reply:
+        is_apply = kind == "PatchOptions" and patch_type(call) in APPLY_TYPES
+        options = write_options(kind, call.request.query, is_apply=is_apply)
+        wanted: Tree = {}
+
+        def edited(live: Tree) -> Tree:
+            nonlocal wanted
+            shown = shown_scale(call.resource, live)
+            wanted = change(decode_json(encode_json(shown)))
+            _check(call, wanted, shown)
+            replicas = (wanted.get("spec") or {}).get("replicas", 0)
+            return with_replicas(call.resource, decode_json(encode_json(live)), replicas)
+
+        await self._writing.edit(call, options, edited)
+        live = await self._live(call)
+        if options.dry_run:
+            live = with_replicas(call.resource, live, (wanted.get("spec") or {}).get("replicas", 0))
+        return of_scale(call, shown_scale(call.resource, live))
+
+
+def _parts(call: Call) -> dict[str, Any]:
+    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_intent(call, WriteOptions())
+    return {"spec": tree.get("spec") or {}}
+
+
+def _check(call: Call, wanted: Tree, shown: Tree) -> None:
+    name = (wanted.get("metadata") or {}).get("name")
+    if name and name != call.target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
+    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    if version and version != shown["metadata"]["resourceVersion"]:
+        raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    if type(replicas) is not int:
+        raise bad_request(
+            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal'
+            " string into Go struct field ScaleSpec.spec.replicas of type int32"
+        )
+    if replicas < 0 and not call.resource.custom:
+        error = FieldError("spec.replicas", "Invalid", "must be greater than or equal to 0", replicas)
+        raise invalid(_SCALE, call.target.name, [error])
+
+
+def shown_scale(resource: Resource, tree: Tree) -> Tree:
+    """The Scale of an object."""
+    scale = resource.scale
+    if scale is None:
+        return scale_of(resource.kind, tree)
+    meta = tree["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _at(tree, scale.status_replicas_path) or 0}
+    selector = _at(tree, scale.label_selector_path) if scale.label_selector_path else None
+    if selector:
+        status["selector"] = selector
+    spec = {}
+    replicas = _at(tree, scale.spec_replicas_path)
+    if replicas:
+        spec["replicas"] = replicas
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in kept if name in meta},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _at(tree: Any, path: str) -> Any:
+    for step in path.strip(".").split("."):
+        tree = tree.get(step) if isinstance(tree, dict) else None
+    return tree
+
+
+def with_replicas(resource: Resource, tree: Tree, replicas: int) -> Tree:
+    """The object, changed in place to have that many replicas."""
+    if resource.scale is None:
+        return with_scale(tree, {"spec": {"replicas": replicas}})
+    *outer, last = resource.scale.spec_replicas_path.strip(".").split(".")
+    node = tree
+    for step in outer:
+        node = node.setdefault(step, {})
+    node[last] = replicas
+    return tree

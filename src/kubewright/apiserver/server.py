@@ -1,0 +1,219 @@
+"""The embedded API server: its parts put together, and the sockets it listens on.
+
+    server = ApiServer()
+    await server.start(port=0, tls=context)
+    ...
+    await server.stop()
+
+Everything runs on one event loop, in the process of whoever starts it. `cluster.embedded` adds certificates, a
+kubeconfig, the controllers and the simulated nodes; this module knows none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Sequence
+from typing import Any, Final, final
+
+from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.metrics import Metrics
+from kubewright.apiserver.access import Access, OpenAccess
+from kubewright.apiserver.admission import Admission, Judge
+from kubewright.apiserver.answers import Answer
+from kubewright.apiserver.bodies import decode_json
+from kubewright.apiserver.builtin.services import ServiceAllocator
+from kubewright.apiserver.calls import Call, User
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.custom_rules import version_of
+from kubewright.apiserver.definitions import Definitions
+from kubewright.apiserver.deleting import Deleting
+from kubewright.apiserver.discovery import Discovery
+from kubewright.apiserver.expiry import EventExpiry
+from kubewright.apiserver.extensions import Extensions
+from kubewright.apiserver.front import Front
+from kubewright.apiserver.http import Connections
+from kubewright.apiserver.lifecycle import NamespaceLifecycle
+from kubewright.apiserver.media import Form
+from kubewright.apiserver.openapi import OpenApi
+from kubewright.apiserver.options import WriteOptions
+from kubewright.apiserver.pages import Pages
+from kubewright.apiserver.plugins import Lookup, Plugins
+from kubewright.apiserver.quotas import Quotas
+from kubewright.apiserver.reading import Reading
+from kubewright.apiserver.recording import RequestCounter
+from kubewright.apiserver.refusals import Refused
+from kubewright.apiserver.requests import Peer, Request, Target
+from kubewright.apiserver.resources import Tree
+from kubewright.apiserver.scaling import Scaling
+from kubewright.apiserver.store import Store
+from kubewright.apiserver.subresources import Subresources
+from kubewright.apiserver.watching import Watching
+from kubewright.apiserver.writing import Writing
+
+__all__ = ("ApiServer",)
+
+SYSTEM: Final = User("system:apiserver", ("system:masters",))
+_TICK: Final = 1.0
+_DRAIN: Final = 2.0
+
+
+@final
+class ApiServer:
+    """A Kubernetes API server."""
+
+    def __init__(
+        self,
+        *,
+        store: Store | None = None,
+        access: Access | None = None,
+        judges: Sequence[Judge] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        self.store = store or Store()
+        self.clock: Clock = clock or SystemClock()
+        self.metrics = Metrics()
+        self.services = ServiceAllocator()
+        self.catalog = Catalog(self.services)
+        lookup = Lookup(self.store, self.catalog)
+        self.admission = Admission([NamespaceLifecycle(self.store), Plugins(lookup), *judges])
+        self.reading = Reading(self.store)
+        self.watching = Watching(self.store)
+        self.writing = Writing(self.store, self.admission, self.clock)
+        self.deleting = Deleting(self.store, self.writing, self.admission, self.clock)
+        self.definitions = Definitions(self.store, self.catalog, self.writing, self.deleting, self.clock)
+        access = access or OpenAccess()
+        self.extensions = Extensions(
+            self.store, self.catalog, access, admission=self.admission, writing=self.writing, clock=self.clock
+        )
+        self.quotas = Quotas(self.store, self.catalog, self.writing, self.clock)
+        self.admission.judges.extend((self.definitions, self.quotas))  # quotas last: nothing may come after their yes
+        events = self.catalog.find("", "v1", "events")
+        assert events is not None
+        self.events = EventExpiry(self.store, events, self.writing, self.clock)
+        self.definitions.converter_for = self.extensions.converter_for
+        self.front = Front(
+            self.catalog,
+            access,
+            reading=self.reading,
+            watching=self.watching,
+            writing=self.writing,
+            deleting=self.deleting,
+        )
+        self.front.recorders.append(RequestCounter(self.metrics, self.store))
+        self.discovery = Discovery(self.catalog)
+        self.pages = Pages(self.catalog, self.metrics)
+        self._add_pages()
+        self._connections = Connections(self.front.handle)
+        self._servers: list[asyncio.Server] = []
+        self._ticker: asyncio.Task[None] | None = None
+
+    def _add_pages(self) -> None:
+        pages, scaling = self.front.pages, Scaling(self.store, self.writing)
+        pages["version"] = self.pages.version
+        pages["metrics"] = self.pages.metrics
+        pages[""] = self.pages.index
+        for name in ("healthz", "livez", "readyz"):
+            pages[name] = self.pages.health
+        openapi = OpenApi(self.catalog, version_of)
+        pages["openapi"] = lambda request, user: openapi.answer(request)
+        for name in ("api", "apis"):
+            pages[name] = lambda request, user: self.discovery.answer(request)
+        for resource in self.catalog:
+            if "scale" in resource.subresources:
+                self.front.specials[resource.kind.group, resource.plural, "scale"] = scaling.answer
+        self.extensions.add_to(self.front, self.discovery)
+        special = Subresources(self.store, self.catalog, self.writing, self.deleting, self.clock)
+        self.definitions.on_served = lambda resource: self.front.specials.update(
+            {(resource.kind.group, resource.plural, "scale"): scaling.answer}
+        )
+        self.front.specials["", "pods", "binding"] = special.bind
+        self.front.specials["", "bindings", ""] = special.bind
+        self.front.specials["", "pods", "eviction"] = special.evict
+        self.front.specials["", "namespaces", "finalize"] = special.finalize
+
+    # life
+
+    async def start(self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
+        """Listen; may be called again for another port. Returns the port."""
+        if self._ticker is None:
+            self.definitions.start()
+            self.events.start()
+            self.extensions.start()
+            self.quotas.start()
+            self._ticker = asyncio.create_task(self._tick(), name="apiserver ticker")
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self._connections.protocol, host, port, ssl=tls, backlog=1024)
+        self._servers.append(server)
+        bound = int(server.sockets[0].getsockname()[1])
+        self.discovery.address = f"{host}:{bound}"
+        return bound
+
+    async def stop(self) -> None:
+        """Listen no more, end the watches, let what is under way finish, close."""
+        for server in self._servers:
+            server.close()
+        self._connections.end()
+        await self._connections.drain(_DRAIN)
+        self._connections.abort()
+        await self.definitions.stop()
+        await self.extensions.stop()
+        await self.quotas.stop()
+        if self._ticker is not None:
+            self._ticker.cancel()
+            await asyncio.gather(self._ticker, return_exceptions=True)
+            self._ticker = None
+        self._servers.clear()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            now = time.monotonic()
+            self.watching.tick(now)
+            self.events.remove_due()
+            self._connections.sweep(now)
+
+    # the server's own writes
+
+    async def ensure(self, tree: Tree) -> Tree:
+        """Create an object if there is none of that name, as the server itself; returns what is there."""
+        call = self._own_call(tree)
+        entry = self.store.table(call.resource.table).get(call.key)
+        if entry is None:
+            try:
+                call.resource.rules.normalize(tree)
+                call.resource.rules.default(tree)
+                answer = await self.writing.create_tree(call, tree, WriteOptions(manager="kube-apiserver"))
+                return _tree(answer)
+            except Refused as exc:
+                if exc.reason != "AlreadyExists":
+                    raise
+            entry = self.store.table(call.resource.table).get(call.key)
+            assert entry is not None
+        return await call.resource.tree_of(entry)
+
+    def _own_call(self, tree: Tree) -> Call:
+        group, _, version = str(tree["apiVersion"]).rpartition("/")
+        meta = tree["metadata"]
+        resource = next(
+            item
+            for item in self.catalog
+            if (item.kind.group, item.kind.version, item.kind.kind) == (group, version, tree["kind"])
+        )
+        target = Target(
+            verb="create",
+            path="",
+            group=group,
+            version=version,
+            resource=resource.plural,
+            namespace=meta.get("namespace", "") if resource.namespaced else "",
+            name=meta["name"],
+        )
+        request = Request("POST", "", {}, {"user-agent": "kube-apiserver"}, b"", Peer())
+        return Call(request, target, resource, SYSTEM, Form())
+
+
+def _tree(answer: Answer) -> dict[str, Any]:
+    tree: dict[str, Any] = decode_json(answer.body)
+    return tree

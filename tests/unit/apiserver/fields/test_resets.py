@@ -1,0 +1,44 @@
+"""What endpoints may not own."""
+
+from __future__ import annotations
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.fields.resets import OwnVersion, ownable, reset_of_custom_kind, reset_of_kind
+from kubewright.apiserver.fields.sets import FieldSet
+
+POD = GroupVersionKind("", "v1", "Pod")
+BOTH: FieldSet = {"f:spec": {"f:nodeName": {}}, "f:status": {"f:phase": {}}, "f:metadata": {"f:labels": {}}}
+
+
+def test_the_main_endpoint_does_not_own_the_status() -> None:
+    assert set(ownable(BOTH, reset_of_kind(POD), spoken=True)) == {"f:spec", "f:metadata"}
+
+
+def test_the_status_endpoint_does_not_own_the_spec() -> None:
+    assert set(ownable(BOTH, reset_of_kind(POD, "status"), spoken=True)) == {"f:status", "f:metadata"}
+
+
+def test_some_status_endpoints_do_not_own_metadata_either() -> None:
+    claim = GroupVersionKind("resource.k8s.io", "v1", "ResourceClaim")
+    assert set(ownable(BOTH, reset_of_kind(claim, "status"), spoken=True)) == {"f:status"}
+    labelled = ownable(BOTH, reset_of_kind(GroupVersionKind("apps", "v1", "Deployment"), "status"), spoken=True)
+    assert set(labelled) == {"f:status"}
+
+
+def test_a_kind_without_a_status_owns_everything() -> None:
+    assert ownable(BOTH, reset_of_kind(GroupVersionKind("", "v1", "ConfigMap")), spoken=True) == BOTH
+
+
+def test_resizing_owns_resources_and_what_leads_there() -> None:
+    item: FieldSet = {".": {}, "f:image": {}, "f:resources": {".": {}, "f:limits": {}}}
+    fields: FieldSet = {"f:spec": {"f:containers": {'k:{"name":"a"}': item}, "f:nodeName": {}}, "f:metadata": {}}
+    kept = ownable(fields, reset_of_kind(POD, "resize"), spoken=True)
+    assert kept == {"f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:resources": {".": {}, "f:limits": {}}}}}}
+
+
+def test_the_main_endpoint_of_a_custom_kind_speaks_for_its_own_version_only() -> None:
+    reset = reset_of_custom_kind(has_status=True)
+    assert isinstance(reset, OwnVersion)
+    assert "f:status" not in ownable(BOTH, reset, spoken=True)
+    assert "f:status" in ownable(BOTH, reset, spoken=False)
+    assert reset_of_custom_kind(has_status=False) == {}
