@@ -167,6 +167,10 @@ class Cache:
         The change that shows exactly this version is marked as own. Say `own=False` if the answer may be that of a
         write that changed nothing: its version is then somebody else's.
         """
+        if not obj.metadata.resource_version:
+            # The answer to a deletion that came too late: what the object was, not anything that is stored.
+            self.deleted(type(obj), obj.key, obj.metadata.uid)
+            return
         definition = definition_of(type(obj))
         for informer in self._informers_of(type(obj)):
             # Metadata alone does not tell the rest of the object.

@@ -8,11 +8,9 @@ reading an error's body.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -148,6 +146,8 @@ def _sentence(response: HttpResponse) -> str:
     if not body:
         return f"{answered} without a body"
     if _is_html(response.headers.get("content-type", "")) or _looks_like_html(body):
+        import html  # for the rare page of a proxy; an operator that never meets one need not carry it
+
         title = _TITLE.search(body.decode("utf-8", "replace"))
         named = f' ("{_one_line(html.unescape(title[1]))}")' if title else ""
         return f"{answered}{named}; {_NOT_KUBERNETES}"
@@ -225,6 +225,8 @@ def _seconds_in_header(headers: Mapping[str, str], now: datetime | None) -> floa
 
 
 def _date(value: str) -> datetime | None:
+    from email.utils import parsedate_to_datetime  # a megabyte, for servers that say Retry-After with a date
+
     try:
         date = parsedate_to_datetime(value)
     except (TypeError, ValueError):

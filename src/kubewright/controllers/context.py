@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, TypeVar, final
 
@@ -80,6 +81,10 @@ class Context:
     def log(self) -> Logger:
         """Knows controller, kind, namespace, name and run id."""
         return self._bind_log()
+
+    def now(self) -> datetime:
+        """The time of day by the manager's clock, aware, in UTC: what a test moves by hand."""
+        return self._clock.now()
 
     # --- children ---
 

@@ -31,6 +31,7 @@ from kubewright.client.client import Client
 from kubewright.controllers.series import Occurrence, Sayings, Series
 from kubewright.errors import (
     AlreadyExists,
+    Forbidden,
     KubewrightError,
     NotFound,
     ServerError,
@@ -183,7 +184,9 @@ class Recorder:
 
     def _give_up(self, series: Series, error: Exception) -> None:
         self.dropped += 1
-        _log.warning(
+        # Nobody reads the events of a namespace that is being deleted; with pods in it there are many.
+        say = _log.debug if _namespace_is_leaving(error) else _log.warning
+        say(
             "an event was not written",
             controller=self._controller,
             reason=series.first.reason,
@@ -241,6 +244,10 @@ class Recorder:
 
     def _key(self, series: Series) -> ObjectKey:
         return ObjectKey(_home(series.first), series.name)
+
+
+def _namespace_is_leaving(error: Exception) -> bool:
+    return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def _home(occurrence: Occurrence) -> str:

@@ -253,6 +253,9 @@ class Worker:
                 log.debug("the namespace is being deleted", error=str(error))
                 return Outcome(result="success")
             case _:
-                log.exception("the run failed; trying again with back-off", error=error)
                 unexpected = not isinstance(error, KubewrightError)
+                if unexpected:
+                    log.exception("the run failed; trying again with back-off", error=error)
+                else:  # the server's own sentence says it all: a quota, a webhook, a missing kind
+                    log.error("the run failed; trying again with back-off", error=str(error))
                 return Outcome(result="error", retry=True, priority=item.priority, error=error, unexpected=unexpected)

@@ -297,6 +297,20 @@ async def test_deleted_object_is_not_found_though_the_watch_still_shows_it(rig: 
     assert rig.read("a").metadata.uid == "two"
 
 
+async def test_answer_without_a_version_is_a_deletion_that_came_too_late(rig: Any) -> None:
+    """What a server answers if the object went away while it was being deleted: what it was, with no version."""
+    stream = await in_sync(rig, rig.gadget("a", 3, uid="one"))
+    stream.deleted(rig.gadget("a", 12, uid="one"))
+    await rig.settle()
+
+    rig.cache.wrote(rig.written("a", "", uid="one"))
+
+    assert rig.names() == []
+    stream.added(rig.gadget("a", 14, uid="two"))
+    await rig.settle()
+    assert rig.read("a").metadata.uid == "two"
+
+
 async def test_deletion_by_kind_key_and_uid_spares_a_namesake(rig: Any) -> None:
     await in_sync(rig, rig.gadget("a", 3, uid="two"))
 

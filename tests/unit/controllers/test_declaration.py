@@ -81,3 +81,14 @@ def test_options_that_cannot_work_are_refused(options: dict[str, object], messag
 def test_cause_reads_like_a_sentence() -> None:
     assert str(Cause("ConfigMap", "updated", ObjectKey("shop", "web"))) == "ConfigMap shop/web updated"
     assert str(Cause("timer", "due")) == "timer due"
+
+
+def test_who_reconciles_what_is_being_deleted_has_no_finalizer() -> None:
+    class Both:
+        async def reconcile(self, thing: Thing, ctx: Context) -> None: ...
+
+        async def finalize(self, thing: Thing, ctx: Context) -> None: ...
+
+    assert controller(Thing, deleting=True)(lambda thing, ctx: None).deleting
+    with pytest.raises(ConfigError, match="leave finalize out"):
+        controller(Thing, deleting=True)(Both)

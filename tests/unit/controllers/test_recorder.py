@@ -15,7 +15,7 @@ import pytest
 from kubewright.client.client import Client
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.controllers.recorder import Recorder
-from kubewright.errors import LeadershipLost, TransportError
+from kubewright.errors import Cause, Forbidden, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import Node, Pod
 from kubewright.testing.clock import VirtualClock
 
@@ -237,6 +237,18 @@ async def test_a_refusal_is_logged_once_and_not_repeated(failure: Exception | in
 
         assert len(server.requests) == 1
         assert recorder.dropped == 1
+
+
+async def test_a_namespace_that_is_being_deleted_is_no_reason_to_complain(caplog: pytest.LogCaptureFixture) -> None:
+    server, clock = EventServer(), VirtualClock()
+    leaving = Forbidden("no", code=403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")])
+    server.failures = [leaving]
+    async with recording(server, clock) as recorder:
+        recorder.record(POD, "Killing", "x")
+        await clock.advance(1)
+
+        assert recorder.dropped == 1
+        assert [record for record in caplog.records if record.levelname == "WARNING"] == []
 
 
 async def test_an_event_the_server_has_forgotten_is_made_again() -> None:
