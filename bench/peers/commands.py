@@ -23,7 +23,7 @@ from kubewright.cluster.commands import run
 from kubewright.cluster.locks import FileLock
 from kubewright.errors import ClusterError, ConfigError
 
-__all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "prepare")
+__all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "go_binary", "prepare")
 
 YARDSTICK = "go"
 """What ratios are taken against: controller-runtime set up so that it writes nothing twice, as the others do not.
@@ -85,16 +85,21 @@ def _go_default(say: Callable[[str], None]) -> Peer:
 
 
 def _go_binary(say: Callable[[str], None]) -> Path:
-    sources = sorted(path for path in _GO_MODULE.iterdir() if path.suffix in (".go", ".mod", ".sum"))
-    binary = _cached(f"controller-runtime-{_digest(path.read_bytes() for path in sources)}")
+    return go_binary(_GO_MODULE, "controller-runtime", say=say)
+
+
+def go_binary(folder: Path, name: str, *, say: Callable[[str], None]) -> Path:
+    """The program in a folder of Go sources, compiled if it has not been since they last changed."""
+    sources = sorted(path for path in folder.iterdir() if path.suffix in (".go", ".mod", ".sum"))
+    binary = _cached(f"{name}-{_digest(path.read_bytes() for path in sources)}")
     if not binary.exists():
         go = shutil.which("go")
         if go is None:
-            raise ClusterError("The operator on controller-runtime needs Go; install it and put `go` on the PATH.")
-        say("compiling the operator on controller-runtime")
+            raise ClusterError(f"The program {name} of the benchmark needs Go; install it and put `go` on the PATH.")
+        say(f"compiling {name}")
         with _installing(binary) as target:
             environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-            _call([go, "build", "-buildvcs=false", "-trimpath", "-o", str(target), "."], environment)
+            _call([go, "build", "-buildvcs=false", "-trimpath", "-o", str(target), "."], environment, folder=folder)
     return binary
 
 
@@ -155,9 +160,9 @@ def _installing(path: Path) -> Iterator[Path]:
             prepared.replace(path)
 
 
-def _call(command: Sequence[str], environment: Mapping[str, str]) -> None:
+def _call(command: Sequence[str], environment: Mapping[str, str], *, folder: Path = _GO_MODULE) -> None:
     try:
-        done = run(command, folder=_GO_MODULE, environment=environment)
+        done = run(command, folder=folder, environment=environment)
     except OSError as error:
         raise ClusterError(f"{command[0]} cannot be started: {error}.") from error
     if done.code != 0:

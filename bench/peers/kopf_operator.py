@@ -60,7 +60,7 @@ async def reconcile(
     spec: Mapping[str, Any],
     meta: Mapping[str, Any],
     name: str,
-    namespace: str,
+    namespace: str | None,
     patch: kopf.Patch,
     memo: kopf.Memo,
     **_: Any,

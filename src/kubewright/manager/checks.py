@@ -1,7 +1,8 @@
 """The checks every manager comes with.
 
 Liveness: a watch that has not been heard of past its deadline, a blocked event loop, a lease that ran out without
-the process having stopped. Readiness: caches in sync, and whatever they say is wrong, in their own words.
+the process having stopped. Readiness: caches in sync, and whatever they say is wrong, in their own words; webhooks
+that have a certificate.
 Called by `manager`; the caches are known only by what they can be asked.
 """
 
@@ -13,7 +14,17 @@ from typing import Any, Protocol
 from kubewright._base.lag import LoopMonitor
 from kubewright.manager.leadership import Leadership
 
-__all__ = ("CacheLike", "Problem", "Watched", "caches_ready", "lease_kept", "loop_turns", "watches_heard")
+__all__ = (
+    "CacheLike",
+    "Problem",
+    "Watched",
+    "WebhooksLike",
+    "caches_ready",
+    "lease_kept",
+    "loop_turns",
+    "watches_heard",
+    "webhooks_ready",
+)
 
 AsyncCheck = Callable[[], Coroutine[Any, Any, str | None]]
 
@@ -109,5 +120,21 @@ def caches_ready(caches: Callable[[], Iterable[CacheLike]]) -> AsyncCheck:
         if waiting:
             sentences.append(f"not in sync yet: {', '.join(waiting)}")
         return "; ".join(sentences) or None
+
+    return check
+
+
+class WebhooksLike(Protocol):
+    """What is asked of webhooks."""
+
+    @property
+    def problem(self) -> str | None: ...
+
+
+def webhooks_ready(webhooks: WebhooksLike) -> AsyncCheck:
+    """Fails until the webhooks have a certificate, are served, and the cluster knows."""
+
+    async def check() -> str | None:
+        return webhooks.problem
 
     return check

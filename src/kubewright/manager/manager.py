@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 from types import TracebackType
-from typing import Any, Self, cast, final
+from typing import TYPE_CHECKING, Any, Self, cast, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.lag import LoopMonitor
@@ -33,7 +33,7 @@ from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.recorder import Recorder
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost
 from kubewright.manager.access import Access
-from kubewright.manager.checks import CacheLike, caches_ready, lease_kept, loop_turns, watches_heard
+from kubewright.manager.checks import CacheLike, caches_ready, lease_kept, loop_turns, watches_heard, webhooks_ready
 from kubewright.manager.clusters import CacheFactory, CacheRunnable, Connection, ManagedCluster
 from kubewright.manager.health import Check, Checks
 from kubewright.manager.inspection import pages_of
@@ -44,6 +44,13 @@ from kubewright.manager.runnables import Function, Group, Runnable, Runnables
 from kubewright.manager.servers import Server, parse_address
 from kubewright.manager.signals import stop_on_signal
 from kubewright.manager.telemetry import Telemetry
+from kubewright.webhooks.conversion import ConversionDeclaration
+from kubewright.webhooks.declarations import AdmissionDeclaration
+from kubewright.webhooks.service import WebhookDeclaration
+from kubewright.webhooks.sources import CertificateSource
+
+if TYPE_CHECKING:
+    from kubewright.manager.webhooks import ServedWebhooks
 
 __all__ = ("Manager",)
 
@@ -55,11 +62,12 @@ class Manager:
     def __init__(
         self,
         target: Config | Client | None = None,
-        *runnables: Runnable | Declaration[Any] | type | Callable[[], Awaitable[None]],
+        *runnables: Runnable | Declaration[Any] | WebhookDeclaration | type | Callable[[], Awaitable[None]],
         options: ManagerOptions | None = None,
         namespaces: Sequence[str] = (),
         scopes: Mapping[type[KubeObject], Scope] | None = None,
         cache: CacheFactory | None = None,
+        certificates: CertificateSource | None = None,
         telemetry: Telemetry | None = None,
         clock: Clock | None = None,
         rng: Random | None = None,
@@ -67,7 +75,8 @@ class Manager:
         """`target` is the cluster, found as `Config.load` finds it if not given.
 
         `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds.
-        `cache` makes another cache of a client.
+        `cache` makes another cache of a client. `certificates` are what webhooks are served with, if not as the options
+        say.
         """
         self.options = options or ManagerOptions()
         self.log = Logger("kubewright.manager", manager=self.options.name)
@@ -76,7 +85,9 @@ class Manager:
         self._rng = rng or Random()
         self._namespaces = tuple(namespaces)
         self._scopes = dict(scopes or {})
-        connection = self._connection(target if target is not None else Config.load())
+        target = target if target is not None else Config.load()
+        self._config = target if isinstance(target, Config) else None
+        connection = self._connection(target)
         open_client = connection.client()
         self.leadership = self._campaign(open_client) if self.options.leader_election else None
         """None without leader election: then this process always leads."""
@@ -90,7 +101,9 @@ class Manager:
         self._readyz = Checks("readyz", clock=self._clock)
         self._kinds: list[tuple[str, type[KubeObject]]] = []
         self._debug: dict[str, Provider] = {}
-        self._servers: list[Server] = []
+        self._servers: list[Server | ServedWebhooks] = []
+        self._certificates = certificates
+        self._declared: list[WebhookDeclaration] = []
         self._stop_asked = asyncio.Event()
         self._state = "new"
         self._assemble()
@@ -121,20 +134,27 @@ class Manager:
 
     def add(
         self,
-        runnable: Runnable | Declaration[Any] | type | Callable[[], Awaitable[None]],
+        runnable: Runnable | Declaration[Any] | WebhookDeclaration | type | Callable[[], Awaitable[None]],
         *,
         group: Group | None = None,
         cluster: str = "home",
     ) -> None:
         """Run it too: with its group, at once if that runs already. An async function runs where this process leads.
 
-        What `@controller` declared becomes a controller on the client and the cache of the cluster.
+        What `@controller` declared becomes a controller on the client and the cache of the cluster; what `@validate`
+        and its like declared is served on every replica, unless webhooks are off.
 
         If it has `kinds`, the cache of its cluster follows them from the start, also where this process does not lead:
         who takes over finds them warm.
         """
         if cluster not in self._clusters:
             raise ConfigError(f"the manager {self.options.name} has no cluster {cluster!r}; call add_cluster first")
+        if isinstance(runnable, AdmissionDeclaration | ConversionDeclaration):
+            if self._state != "new":
+                raise ConfigError(f"{runnable.name}: webhooks are added before the manager starts; it is {self._state}")
+            if self.options.webhooks:
+                self._declared.append(runnable)
+            return
         if isinstance(runnable, Declaration):
             runnable = self._controller(runnable, self._clusters[cluster])
         self._runnables.add(_as_runnable(runnable), group=group)
@@ -175,7 +195,7 @@ class Manager:
         return recorder
 
     def port(self, server: str) -> int:
-        """The port that `health`, `metrics` or `debug` listens on."""
+        """The port that `health`, `metrics`, `debug` or `webhooks` listens on."""
         for candidate in self._servers:
             if candidate.name == server:
                 return candidate.port
@@ -249,6 +269,7 @@ class Manager:
             )
 
     async def _start(self) -> None:
+        self._add_webhooks()
         for server in self._servers:
             server.open()
         await self._runnables.start(Group.SERVERS)
@@ -344,6 +365,25 @@ class Manager:
         )
         metrics.follow(controller.queue)
         return controller
+
+    def _add_webhooks(self) -> None:
+        """All at once, for the cluster is told of them together."""
+        if not self._declared:
+            return
+        from kubewright.manager.webhooks import served_webhooks  # only those who have webhooks pay for them
+
+        webhooks = served_webhooks(
+            self._declared,
+            options=self.options,
+            client=self.home.open_client,
+            config=self._config,
+            certificates=self._certificates,
+            observer=self.telemetry.webhooks(),
+            clock=self._clock,
+        )
+        self._servers.append(webhooks)
+        self._readyz.add("webhooks", webhooks_ready(webhooks))
+        self._runnables.add(webhooks, group=Group.WEBHOOKS)
 
     def _caches(self) -> list[CacheLike]:
         return [cluster.cache for cluster in self._clusters.values()]

@@ -2,7 +2,8 @@
 
 In order of weight: an argument in the program, the environment, the file, the default. The file is YAML; it is named by
 `file=` or by KUBEWRIGHT_CONFIG. Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`,
-and `0` switches its server off. A name that does not exist is refused, with the one that was probably meant.
+and `0` switches its server off. What the options of webhooks mean is told in `manager.webhooks`. A name that does not
+exist is refused, with the one that was probably meant.
 
 | argument | environment | file | default | what |
 | --- | --- | --- | --- | --- |
@@ -18,6 +19,13 @@ and `0` switches its server off. A name that does not exist is refused, with the
 | metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | /metrics |
 | metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for those whom the cluster lets |
 | debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | /debug, on loopback only |
+| webhooks | KUBEWRIGHT_WEBHOOKS | webhooks | true | serve them; ENABLE_WEBHOOKS=false is understood too |
+| webhook_host | KUBEWRIGHT_WEBHOOK_HOST | webhookHost | | the address they are served on; all if empty |
+| webhook_port | KUBEWRIGHT_WEBHOOK_PORT | webhookPort | 9443 | the port |
+| webhook_certificates | KUBEWRIGHT_WEBHOOK_CERTIFICATES | webhookCertificates | auto | folder, secret, local |
+| webhook_registration | KUBEWRIGHT_WEBHOOK_REGISTRATION | webhookRegistration | false | write the configurations too |
+| webhook_service | KUBEWRIGHT_WEBHOOK_SERVICE | webhookService | | the Service; <name>-webhook-service if empty |
+| webhook_address | KUBEWRIGHT_WEBHOOK_ADDRESS | webhookAddress | | with local, where the cluster finds this machine |
 | grace_period | KUBEWRIGHT_GRACE_PERIOD | gracePeriod | 30 | for stopping |
 | sync_timeout | KUBEWRIGHT_SYNC_TIMEOUT | syncTimeout | 0 | for the first sync of the caches; 0 waits |
 | block_limit | KUBEWRIGHT_BLOCK_LIMIT | blockLimit | 1 | after which a blocked loop is reported; 0 never |
@@ -29,7 +37,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal, final
 
@@ -64,6 +71,13 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     metrics_address: str = ":8080"
     metrics_access: bool = False
     debug_address: str = "0"
+    webhooks: bool = True
+    webhook_host: str = ""
+    webhook_port: int = 9443
+    webhook_certificates: str = "auto"
+    webhook_registration: bool = False
+    webhook_service: str = ""
+    webhook_address: str = ""
     grace_period: float = 30.0
     sync_timeout: float = 0.0
     block_limit: float = 1.0
@@ -80,6 +94,10 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                 f"the debug address {self.debug_address!r} can be reached from outside; it shows the inside of the "
                 "process, so use a loopback address such as 127.0.0.1:6060"
             )
+        if not self.webhook_certificates:
+            raise ConfigError("the webhook certificates are empty; name a folder, secret, local or auto")
+        if not 0 <= self.webhook_port <= 65535:
+            raise ConfigError(f"the webhook port is {self.webhook_port}; a port is a number up to 65535")
         for what in ("grace_period", "sync_timeout", "block_limit"):
             if getattr(self, what) < 0:
                 raise ConfigError(f"the {what.replace('_', ' ')} is {getattr(self, what):g} s; it cannot be below 0")
@@ -109,7 +127,11 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 _FIELDS: Final = {field.name: field for field in msgspec.structs.fields(ManagerOptions)}
 _FILE_KEYS: Final = {field.encode_name: name for name, field in _FIELDS.items()}
-_VARIABLES: Final = {f"{_PREFIX}{name.upper()}": name for name in _FIELDS}
+_VARIABLES: Final = {
+    # What projects made by kubebuilder are started with; our own name for it comes later and so wins.
+    "ENABLE_WEBHOOKS": "webhooks",
+    **{f"{_PREFIX}{name.upper()}": name for name in _FIELDS},
+}
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -131,17 +153,19 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for variable, text in env.items():
-        name = _VARIABLES.get(variable)
-        if name is not None:
-            found[name] = _converted(name, text, variable)
-        elif variable.startswith(_PREFIX) and variable != _FILE:
+    found.update(
+        {name: _converted(name, env[variable], variable) for variable, name in _VARIABLES.items() if variable in env}
+    )
+    for variable in env:
+        if variable not in _VARIABLES and variable.startswith(_PREFIX) and variable != _FILE:
             # Other parts have variables of their own, so only what looks like a slip is refused.
             _refuse_slip(variable)
     return found
 
 
 def _refuse_slip(variable: str) -> None:
+    from difflib import get_close_matches  # only for those who mistype
+
     close = get_close_matches(variable, [*_VARIABLES, _FILE], n=1, cutoff=0.93)
     if close:
         raise ConfigError(f"the environment variable {variable} is unknown; did you mean {close[0]}?")
@@ -151,6 +175,8 @@ def _refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> No
     names = list(known)
     for name in given:
         if name not in names:
+            from difflib import get_close_matches
+
             close = get_close_matches(str(name), names, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there is {', '.join(names)}"
             raise ConfigError(f"{what} {name} is unknown; {hint}")
@@ -163,6 +189,8 @@ def _converted(name: str, value: Any, where: str) -> Any:
         return _yes_or_no(value, where)
     if wanted is float:
         return _seconds(value, where)
+    if wanted is int:
+        return _number(value, where)
     if not isinstance(value, str) and not (isinstance(value, int) and name.endswith("_address")):
         raise ConfigError(f"{where} is {value!r}; it takes text")
     try:
@@ -179,6 +207,14 @@ def _yes_or_no(value: Any, where: str) -> bool:
     if word in _YES or word in _NO:
         return word in _YES
     raise ConfigError(f"{where} is {value!r}; it takes true or false")
+
+
+def _number(value: Any, where: str) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value)
+    raise ConfigError(f"{where} is {value!r}; it takes a number")
 
 
 def _seconds(value: Any, where: str) -> float:

@@ -20,7 +20,7 @@ from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.manager.checks import CacheLike
 
-__all__ = ("CacheMetrics", "ControllerMetrics", "Measured", "QueueLike", "QueueMetrics", "Telemetry")
+__all__ = ("CacheMetrics", "ControllerMetrics", "Measured", "QueueLike", "QueueMetrics", "Telemetry", "WebhookMetrics")
 
 _RECONCILE_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
@@ -51,6 +51,7 @@ _RECONCILE_BUCKETS: Final = (
 )
 _QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
 _REQUEST_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_WEBHOOK_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RESULTS: Final = ("success", "error", "requeue", "requeue_after")
 
 
@@ -85,6 +86,10 @@ class Telemetry:
     def cache(self) -> CacheMetrics:
         """For a cache."""
         return CacheMetrics(self.metrics)
+
+    def webhooks(self) -> WebhookMetrics:
+        """For the webhook server."""
+        return WebhookMetrics(self.metrics)
 
     def watch_cache(self, cache: CacheLike) -> None:
         """Show the age of each watch."""
@@ -262,6 +267,33 @@ class CacheMetrics(CacheObserver):
 
     def on_handler_error(self, kind: type[KubeObject], handler: str) -> None:
         self._handler.child(kind.__name__, handler).inc()
+
+
+@final
+class WebhookMetrics:
+    """Told of each request to a webhook."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        name = "controller_runtime_webhook"
+        webhook = ("webhook",)
+        self._total = metrics.counter(f"{name}_requests_total", "Requests by answer.", labels=("webhook", "code"))
+        self._seconds = metrics.histogram(
+            f"{name}_latency_seconds", "How long answers take.", labels=webhook, buckets=_WEBHOOK_BUCKETS
+        )
+        self._active = metrics.gauge(f"{name}_requests_in_flight", "Requests being answered.", labels=webhook)
+        self._panics = metrics.counter(f"{name}_panics_total", "Handlers that failed unexpectedly.")
+        self._panics.child()
+
+    def on_start(self, path: str) -> None:  # hot
+        self._active.child(path).inc()
+
+    def on_end(self, path: str, code: int, seconds: float) -> None:  # hot
+        self._active.child(path).dec()
+        self._total.child(path, str(code)).inc()
+        self._seconds.child(path).observe(seconds)
+
+    def on_panic(self, path: str) -> None:
+        self._panics.child().inc()
 
 
 @final

@@ -1,0 +1,294 @@
+"""Certificates and keys: a CA, what it signs, what a certificate says, and a service-account key.
+
+Pure: bytes in, bytes out, and the time is told by the caller. A local control plane and the webhooks make theirs here;
+who keeps them, and where, is not known. Elliptic curve P-256 throughout, because a key takes microseconds to make and
+RSA takes a noticeable part of a start-up. `cryptography` is imported when first needed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
+
+from kubewright.errors import ConfigError, DecodeError, ExtraMissing
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+__all__ = (
+    "BACKDATED",
+    "Authority",
+    "CertificateFacts",
+    "KeyPair",
+    "certificates_in",
+    "facts_of",
+    "matches_key",
+    "service_account_keys",
+)
+
+_YEAR = datetime.timedelta(days=365)
+BACKDATED = datetime.timedelta(hours=1)
+"""A certificate is valid from so long before it was made: a machine whose clock lags must not refuse it."""
+_BEGIN = b"-----BEGIN CERTIFICATE-----"
+_END = b"-----END CERTIFICATE-----"
+# X.509's upper bound on a common or organization name.
+_LONGEST_NAME = 64
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """A certificate (or bare public key) and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CertificateFacts:
+    """What a certificate says about itself."""
+
+    subject: str
+    issuer: str
+    not_before: datetime.datetime
+    not_after: datetime.datetime
+    hosts: frozenset[str]
+    """The names and addresses it is good for."""
+    serial: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A certificate authority that signs servers and users."""
+
+    pair: KeyPair
+
+    @classmethod
+    def create(
+        cls, name: str, *, lifetime: datetime.timedelta = 10 * _YEAR, now: datetime.datetime | None = None
+    ) -> Self:
+        """A new CA, valid for ten years from now unless told otherwise.
+
+        Two that are trusted at once need different names, or a verifier may try the wrong one and stop.
+        """
+        _need_cryptography()
+        from cryptography import x509
+
+        key = _new_key()
+        subject = _name(name, ())
+        builder = _builder(subject, subject, key, lifetime=lifetime, now=now)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(authority=True), critical=True)
+        builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        return cls(KeyPair(_pem(_sign(builder, key)), _private_pem(key)))
+
+    @property
+    def certificate(self) -> bytes:
+        """The CA certificate that clients and servers are to trust, PEM."""
+        return self.pair.certificate
+
+    def server(
+        self,
+        name: str,
+        *,
+        hosts: Iterable[str],
+        lifetime: datetime.timedelta = _YEAR,
+        now: datetime.datetime | None = None,
+    ) -> KeyPair:
+        """A serving certificate for host names and IP addresses."""
+        return self._issue(name, (), hosts=tuple(hosts), lifetime=lifetime, now=now)
+
+    def client(self, user: str, *, groups: Iterable[str] = ()) -> KeyPair:
+        """A client certificate of a user in these groups."""
+        return self._issue(user, tuple(groups))
+
+    def _issue(
+        self,
+        name: str,
+        groups: tuple[str, ...],
+        *,
+        hosts: tuple[str, ...] = (),
+        lifetime: datetime.timedelta = _YEAR,
+        now: datetime.datetime | None = None,
+    ) -> KeyPair:
+        _need_cryptography()
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.x509.oid import ExtendedKeyUsageOID
+
+        issuer = x509.load_pem_x509_certificate(self.pair.certificate)
+        issuer_key = serialization.load_pem_private_key(self.pair.key, password=None)
+        key = _new_key()
+        purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = _builder(_name(name, groups), issuer.subject, key, lifetime=lifetime, now=now)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_usage(authority=False), critical=True)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        # mypy cannot know that our own CA key is of the one kind we make.
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())  # type: ignore[arg-type]
+        builder = builder.add_extension(signer, critical=False)
+        if hosts:
+            builder = builder.add_extension(x509.SubjectAlternativeName(map(_host, hosts)), critical=False)
+        certificate = _sign(builder, issuer_key)  # type: ignore[arg-type]  # an EC key, as `create` made it
+        return KeyPair(_pem(certificate), _private_pem(key))
+
+
+def certificates_in(bundle: bytes) -> tuple[bytes, ...]:
+    """The certificates of a PEM bundle, each by itself, in their order; what is no certificate is left out."""
+    parts = [part.partition(_BEGIN) for part in bundle.split(_END)[:-1]]
+    return tuple(_BEGIN + body + _END + b"\n" for _, begin, body in parts if begin)
+
+
+def facts_of(certificate: bytes) -> CertificateFacts:
+    """What the first certificate of a PEM text says; DecodeError if there is none."""
+    _need_cryptography()
+    from cryptography import x509
+
+    try:
+        read = x509.load_pem_x509_certificate(certificate)
+        names = _alternative_names(read)
+    except ValueError as error:
+        raise DecodeError(f"this is no PEM certificate: {error}") from None
+    return CertificateFacts(
+        subject=read.subject.rfc4514_string(),
+        issuer=read.issuer.rfc4514_string(),
+        not_before=read.not_valid_before_utc,
+        not_after=read.not_valid_after_utc,
+        hosts=names,
+        serial=read.serial_number,
+    )
+
+
+def _alternative_names(certificate: x509.Certificate) -> frozenset[str]:
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    addresses = names.get_values_for_type(x509.IPAddress)
+    return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
+
+
+def matches_key(pair: KeyPair) -> bool:
+    """Whether a certificate and a private key belong together, and both can be read."""
+    _need_cryptography()
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+        key = serialization.load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError):
+        return False
+    return certificate.public_key() == key.public_key()
+
+
+def service_account_keys() -> KeyPair:
+    """The key pair that signs and checks service-account tokens; the first half is a bare public key."""
+    _need_cryptography()
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    key = _new_key()
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return KeyPair(public, _private_pem(key))
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401 - only to learn whether it is there
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            "Certificates are made with `cryptography`, which is not installed; run: pip install "
+            "'kubewright[webhooks]' for webhooks, or pip install 'kubewright[cluster]' for a local control plane."
+        ) from error
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    for part in (common, *organizations):
+        if not 0 < len(part) <= _LONGEST_NAME:
+            raise ConfigError(
+                f"A user or group in a certificate has 1 to {_LONGEST_NAME} characters, "
+                f"and {part!r} has {len(part)}; choose another name."
+            )
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
+    return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    from cryptography import x509
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    *,
+    lifetime: datetime.timedelta,
+    now: datetime.datetime | None,
+) -> x509.CertificateBuilder:
+    from cryptography import x509
+
+    now = now or datetime.datetime.now(datetime.UTC)
+    return x509.CertificateBuilder(
+        subject_name=subject,
+        issuer_name=issuer,
+        public_key=key.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=now - BACKDATED,
+        not_valid_after=now + lifetime,
+    )
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _sign(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+    from cryptography.hazmat.primitives import hashes
+
+    return builder.sign(key, hashes.SHA256())
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

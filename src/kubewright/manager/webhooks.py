@@ -1,0 +1,201 @@
+"""The webhooks of a manager: the server, and what makes the cluster ask it.
+
+Where the certificate comes from, and who tells the cluster about the webhooks:
+
+| `webhook_certificates` | certificate | the cluster is told by |
+| --- | --- | --- |
+| a folder | tls.crt and tls.key in it, such as cert-manager's | generated manifests |
+| `secret` | made by the operator, kept in a Secret, rotated | generated manifests, into which the authority is put |
+| `local` | made for this process | the process itself, for as long as it runs |
+| `auto` | the folder that controllers in Go use, if it holds a certificate; in a pod `secret`, else `local` | |
+
+With `webhook_registration` the operator writes its webhook configurations itself instead of relying on manifests. A
+source given to the manager in the program beats all of this; telling the cluster is then the program's own business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, final
+
+from kubewright._base.clock import Clock
+from kubewright._base.tasks import Tasks, cancel_and_wait
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.errors import ConfigError
+from kubewright.manager.options import ManagerOptions
+from kubewright.webhooks.files import FileCertificates
+from kubewright.webhooks.server import WebhookServer
+from kubewright.webhooks.service import WebhookDeclaration, WebhookObserver, Webhooks
+from kubewright.webhooks.sources import CertificateSource
+
+__all__ = ("ServedWebhooks", "served_webhooks")
+
+_GO_FOLDER: Final = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
+
+
+class _Announcement(Protocol):
+    """Whoever makes the cluster ask this process, and keeps it so."""
+
+    name: str
+
+    async def wait_ready(self) -> None: ...
+
+    async def run(self) -> None: ...
+
+
+@final
+class ServedWebhooks:
+    """A runnable: serves, and then has the cluster ask; the other way round when it stops."""
+
+    name = "webhooks"
+    needs_leader = False
+
+    def __init__(self, server: WebhookServer, announcements: Sequence[_Announcement] = ()) -> None:
+        self.server = server
+        self._announcements = announcements
+        self._ready = asyncio.Event()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return self.server.port
+
+    @property
+    def problem(self) -> str | None:
+        """Why the webhooks cannot be asked yet; None if they can."""
+        if self._ready.is_set() or self.server.problem:
+            return self.server.problem
+        said = [str(getattr(part, "problem", "")) for part in self._announcements]
+        return "; ".join(filter(None, said)) or "the cluster has not been told about the webhooks yet"
+
+    async def wait_ready(self) -> None:
+        """Returns when the webhooks are served and the cluster knows."""
+        await self._ready.wait()
+
+    def open(self) -> None:
+        """Take the port."""
+        self.server.open()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self.server.close()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        serving, announcing = Tasks("webhooks"), Tasks("webhooks")
+        serving.start(self.server.run(), name="server")
+        failures = [asyncio.ensure_future(tasks.wait_failure()) for tasks in (serving, announcing)]
+        start = asyncio.ensure_future(self._announce(announcing))
+        waiting: set[asyncio.Future[None]] = {start, *failures}
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+        finally:
+            self._ready.clear()
+            await cancel_and_wait(start)
+            await announcing.stop()
+            await serving.stop()
+            await cancel_and_wait(*failures)
+
+    async def _announce(self, tasks: Tasks) -> None:
+        await self.server.wait_ready()
+        for part in self._announcements:
+            tasks.start(part.run(), name=part.name)
+        for part in self._announcements:
+            await part.wait_ready()
+        self._ready.set()
+
+
+def served_webhooks(
+    declarations: Iterable[WebhookDeclaration],
+    *,
+    options: ManagerOptions,
+    client: Client,
+    config: Config | None,
+    certificates: CertificateSource | None,
+    observer: WebhookObserver,
+    clock: Clock,
+) -> ServedWebhooks:
+    """The webhooks, with a certificate and an announcement as the options say. Takes the port."""
+    declared = list(declarations)
+    webhooks = Webhooks(declared, client=client, observer=observer)
+    server = WebhookServer(webhooks, certificates, host=options.webhook_host, port=options.webhook_port, clock=clock)
+    if certificates is not None:
+        return ServedWebhooks(server)
+    choice = _choice(options, config)
+    if choice == "local":
+        from kubewright.webhooks.laptop import Laptop  # each way brings its own imports, and only one is taken
+
+        server.open()  # a port that the system chose has to be known before the cluster is told
+        laptop = Laptop(
+            client,
+            declared,
+            operator=options.name,
+            port=server.port,
+            server=config.server if config is not None else "",
+            address=options.webhook_address,
+            clock=clock,
+        )
+        server.certificates = laptop.certificates
+        return ServedWebhooks(server, [laptop])
+    if choice == "secret":
+        return _from_secret(server, declared, options=options, client=client, clock=clock)
+    server.certificates = FileCertificates(choice, clock=clock)
+    return ServedWebhooks(server)
+
+
+def _choice(options: ManagerOptions, config: Config | None) -> str:
+    """`secret`, `local`, or a folder."""
+    if options.webhook_certificates != "auto":
+        return options.webhook_certificates
+    if (_GO_FOLDER / "tls.crt").exists():
+        return str(_GO_FOLDER)
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return "secret"
+    if config is None and not options.webhook_address:
+        raise ConfigError(
+            "the webhooks have no certificate and no address at which the cluster could call them: give the manager a "
+            "Config instead of a client, or its certificates, or set webhook_address"
+        )
+    return "local"
+
+
+def _from_secret(
+    server: WebhookServer,
+    declared: Sequence[WebhookDeclaration],
+    *,
+    options: ManagerOptions,
+    client: Client,
+    clock: Clock,
+) -> ServedWebhooks:
+    from kubewright.webhooks.bundles import Bundles
+    from kubewright.webhooks.manifests import ServiceReference, configuration_name, converted_crds
+    from kubewright.webhooks.registration import Registration
+    from kubewright.webhooks.secret_certificates import SecretCertificates
+    from kubewright.webhooks.targets import Targets
+
+    namespace = options.namespace or client.namespace
+    service = ServiceReference(name=options.webhook_service or f"{options.name}-webhook-service", namespace=namespace)
+    source = SecretCertificates(client, operator=options.name, namespace=namespace, hosts=service.hosts, clock=clock)
+    server.certificates = source
+    if options.webhook_registration:
+        told: _Announcement = Registration(
+            client, declared, source, operator=options.name, service=service, clock=clock
+        )
+    else:
+        types = {getattr(item, "type", "") for item in declared}
+        targets = Targets(
+            client,
+            mutating=[configuration_name("mutating", options.name)] if "mutating" in types else [],
+            validating=[configuration_name("validating", options.name)] if "validating" in types else [],
+            crds=converted_crds(declared),
+        )
+        told = Bundles(client, source, targets, clock=clock)
+    return ServedWebhooks(server, [told])

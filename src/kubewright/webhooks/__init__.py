@@ -1,0 +1,1 @@
+"""Webhooks: admission and conversion declared by a decorator and served over TLS."""
