@@ -1,12 +1,11 @@
-"""A short tour of Kubewright on a real Kubernetes control plane. Run by `make demo`; ends by itself.
+"""A short tour of Kubewright on its embedded control plane. Run by `make demo`; ends by itself.
 
-One thin thread through the layers: a class, its CRD, a client, a watch, a reconcile, a status write. Where no control
-plane can be had (no Go toolchain and no network), it shows what needs none and says so.
+One thin thread through the layers: a class, its CRD, a client, a watch, a reconcile, a status write. `--real` takes
+the tour on etcd, kube-apiserver and kube-controller-manager instead.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Iterator
@@ -31,7 +30,6 @@ from kubewright import (
 from kubewright._base import yaml
 from kubewright.api.changes import merge_patch_since_read
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError
 from kubewright.generate.crds import crd_for
 from kubewright.k8s.core.v1 import ConfigMap
@@ -76,10 +74,10 @@ async def settled(client: Client, generation: int) -> None:
                 return
 
 
-async def tour_on_a_cluster() -> None:
+async def tour_on_a_cluster(*, real: bool) -> None:
     """The part that needs a control plane."""
-    with step("a real control plane: etcd, kube-apiserver, kube-controller-manager"):
-        cluster = Cluster.real()
+    cluster = Cluster.real() if real else Cluster.embedded()
+    with step("a real control plane: etcd, kube-apiserver, ..." if real else "the embedded control plane"):
         await cluster.start()
     try:
         config = Config.load(kubeconfig=cluster.kubeconfig)
@@ -89,12 +87,12 @@ async def tour_on_a_cluster() -> None:
             say("  the operator, in this process")
             options = ManagerOptions(health_address="0", metrics_address="0")
             async with Manager(config, reconcile, options=options):
-                await tour_of_the_operator(client, cluster)
+                await tour_of_the_operator(client)
     finally:
         await cluster.stop()
 
 
-async def tour_of_the_operator(client: Client, cluster: RealCluster) -> None:
+async def tour_of_the_operator(client: Client) -> None:
     with step("an object created; the operator makes its ConfigMap and writes its status"):
         await client.create(Cache.named("web", "default", spec=CacheSpec(size=3)))
         await settled(client, 1)
@@ -111,18 +109,12 @@ async def tour_of_the_operator(client: Client, cluster: RealCluster) -> None:
             async for event in events:
                 if event.object.metadata.name == "web" and event.object.metadata.uid != first.metadata.uid:
                     break
-    say("\n$ kubectl get caches,configmaps -n default")
-    say(await kubectl(cluster, "get", "caches,configmaps", "-n", "default"))
-    with step("the object deleted; what it owned goes with it, by Kubernetes' own garbage collection"):
+    with step("the object deleted; what it owned goes with it, by garbage collection"):
         await client.delete(await client.get(Cache, "web", namespace="default"))
-
-
-async def kubectl(cluster: RealCluster, *arguments: str) -> str:
-    child = await asyncio.create_subprocess_exec(
-        cluster.kubectl, f"--kubeconfig={cluster.kubeconfig}", *arguments, stdout=asyncio.subprocess.PIPE
-    )
-    output, _ = await child.communicate()
-    return output.decode().rstrip()
+        async with client.watch(ConfigMap, namespace="default", initial_events=True) as events:
+            async for event in events:
+                if event.object.metadata.name == "web" and event.type == "DELETED":
+                    break
 
 
 @contextmanager
@@ -143,7 +135,7 @@ def main() -> int:
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     say(yaml.dump({"name": crd["metadata"]["name"], "spec": spec}))
     try:
-        run(tour_on_a_cluster())
+        run(tour_on_a_cluster(real="--real" in sys.argv[1:]))
     except ClusterError as error:
         say(f"\nThe rest needs a control plane, and none can be had here: {error}")
     say("\nThat was Kubewright. Next: README.md, and `make test`.")

@@ -7,7 +7,7 @@ error.
 
 from __future__ import annotations
 
-import asyncio
+import os
 import shlex
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def cluster() -> None:
 
 
 @cluster.command()
-@click.option("--real", is_flag=True, help="Run etcd, kube-apiserver and kube-controller-manager.")
+@click.option("--embedded/--real", default=True, help="Kubewright's own control plane (default), or Kubernetes' own.")
 @_version
 @_name
 @click.option(
@@ -42,28 +42,52 @@ def cluster() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep the cluster's data in this folder; without it, all is gone when the cluster stops.",
 )
+@click.option("--port", default=0, metavar="N", help="Where the embedded API server listens; any free port by default.")
+@click.option("--nodes", default=1, show_default=True, metavar="N", help="How many nodes to simulate.")
+@click.option("--pods/--no-pods", default=True, help="Let pods run on simulated nodes, or leave them pending.")
+@click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), help="One JSON line per request.")
 @click.option("--detach/--foreground", help="Leave it running in the background, or stay until Ctrl-C (default).")
-def up(*, real: bool, version: str | None, name: str, data: Path | None, detach: bool) -> None:
+def up(
+    *,
+    embedded: bool,
+    version: str | None,
+    name: str,
+    data: Path | None,
+    port: int,
+    nodes: int,
+    pods: bool,
+    audit_log: Path | None,
+    detach: bool,
+) -> None:
     """Start a control plane and print the line that points kubectl at it."""
+    from kubewright._base.loop import run
     from kubewright.cluster import keeper
 
-    if not real:
-        raise click.UsageError("Only a real control plane can be started so far; add --real.")
+    if embedded and version is not None:
+        raise click.UsageError("--version chooses a real control plane; add --real.")
     begun = time.monotonic()
     state = State(state_folder())
     keeper.check_free(state, name)  # before a build that may take minutes
-    found = _find(version)
     plan = keeper.Plan(
         name=name,
         state=str(state.folder),
-        version=found.version,
-        data=None if data is None else str(data.expanduser().absolute()),
+        real=not embedded,
+        version=None if embedded else _find(version).version,
+        data=_absolute(data),
+        port=port,
+        nodes=nodes,
+        pods=pods,
+        audit_log=_absolute(audit_log),
     )
     announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C")
     if detach:
         announce(keeper.detach(plan))
     else:
-        asyncio.run(keeper.keep(plan, ready=announce))
+        run(keeper.keep(plan, ready=announce))
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().absolute())
 
 
 @cluster.command()
@@ -101,11 +125,16 @@ def status(*, name: str | None, output: str) -> None:
 @cluster.command()
 @_name
 @click.option("--path", is_flag=True, help="Print where the file is rather than what is in it.")
-def kubeconfig(*, name: str, path: bool) -> None:
+@click.option("--merge", is_flag=True, help="Add it to your own kubeconfig and make it the current context.")
+def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
     """Print the admin kubeconfig of a running control plane."""
     record = _running(State(state_folder()), name)
     if path:
         click.echo(record.kubeconfig)
+        return
+    if merge:
+        target, context = _merge(record)
+        click.echo(f"{target} has the context {context} now, and uses it.", err=True)
         return
     try:
         click.echo(Path(record.kubeconfig).read_text(encoding="utf-8"), nl=False)
@@ -113,6 +142,32 @@ def kubeconfig(*, name: str, path: bool) -> None:
         raise ClusterError(
             f"The kubeconfig of the cluster {name} cannot be read ({error}); restart the cluster."
         ) from error
+
+
+@cluster.command()
+@_name
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The data folder the cluster was started with.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reset(*, name: str, data: Path, yes: bool) -> None:
+    """Throw away what a stopped cluster kept in its data folder: the next start is a fresh one."""
+    import shutil
+
+    if State(state_folder()).running(name) is not None:
+        raise ClusterError(f"The cluster {name} is running; stop it first with `{_down(name)}`.")
+    found = [path for path in (data / "store", data / "etcd", data / "pki") if path.exists()]
+    if not found:
+        click.echo(f"{data} holds nothing of a cluster.", err=True)
+        return
+    if not yes:
+        click.confirm(f"Delete {', '.join(str(path) for path in found)}?", abort=True, err=True)
+    for path in found:
+        shutil.rmtree(path)
+    click.echo(f"{data} is empty again.", err=True)
 
 
 @cluster.command()
@@ -129,6 +184,22 @@ def binaries(*, version: str | None, or_say_why: bool) -> None:
         return
     for path in (found.etcd, found.kube_apiserver, found.kube_controller_manager, found.kubectl):
         click.echo(path)
+
+
+def _merge(record: Record) -> tuple[Path, str]:
+    """Put the cluster into the kubeconfig that kubectl uses, under a name that says where it comes from."""
+    from kubewright._base.yaml import load
+    from kubewright.client.kubeconfig import merge_into
+
+    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    target = Path(listed[0] if listed else "~/.kube/config").expanduser()
+    name = f"kubewright-{record.name}"
+    tree = load(Path(record.kubeconfig).read_text(encoding="utf-8"))
+    for entry in (*tree["clusters"], *tree["users"], *tree["contexts"]):
+        entry["name"] = name
+    tree["contexts"][0]["context"].update(cluster=name, user=name)
+    merge_into(target, {**tree, "current-context": name})
+    return target, name
 
 
 def _find(version: str | None) -> Binaries:
@@ -155,9 +226,7 @@ def _running(state: State, name: str) -> Record:
     record = state.running(name)
     if record is None:
         option = "" if name == "default" else f" --name {name}"
-        raise ClusterError(
-            f"No cluster named {name} is running; start one with `kubewright cluster up --real{option}`."
-        )
+        raise ClusterError(f"No cluster named {name} is running; start one with `kubewright cluster up{option}`.")
     return record
 
 

@@ -1,9 +1,12 @@
 """A local Kubernetes control plane, for development and tests.
 
+    async with Cluster.embedded() as cluster:
+        ...  # cluster.client, cluster.kubeconfig
+
     async with Cluster.real(version="1.35") as cluster:
         ...  # cluster.kubeconfig
 
-This is the door; `real` holds what is behind it, and is imported when it is asked for.
+This is the door; `embedded` and `real` hold what is behind it, and are imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from kubewright.cluster.embedded import EmbeddedCluster
+    from kubewright.cluster.nodes.timing import Timing
     from kubewright.cluster.progress import Progress
     from kubewright.cluster.real import RealCluster
 
@@ -22,6 +27,32 @@ __all__ = ("Cluster",)
 @final
 class Cluster:
     """The kinds of local control plane there are; each is an async context manager."""
+
+    @staticmethod
+    def embedded(
+        *,
+        folder: Path | None = None,
+        data: Path | None = None,
+        port: int = 0,
+        nodes: int = 1,
+        pods: bool = True,
+        controllers: bool = True,
+        audit_log: Path | None = None,
+        timing: Timing | None = None,
+    ) -> EmbeddedCluster:
+        """An API server, controllers and simulated nodes in this process; see `embedded.EmbeddedCluster`."""
+        from kubewright.cluster.embedded import EmbeddedCluster
+
+        return EmbeddedCluster(
+            folder=folder,
+            data=data,
+            port=port,
+            nodes=nodes,
+            pods=pods,
+            controllers=controllers,
+            audit_log=audit_log,
+            timing=timing,
+        )
 
     @staticmethod
     def real(

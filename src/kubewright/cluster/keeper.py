@@ -16,16 +16,23 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 import msgspec
 
+from kubewright._base.loop import run
+from kubewright.cluster import Cluster
 from kubewright.cluster.locks import FileLock
-from kubewright.cluster.real import RealCluster
 from kubewright.cluster.state import Record, State, process_start
 from kubewright.errors import ClusterError, KubewrightError
 
+if TYPE_CHECKING:
+    from kubewright.cluster.embedded import EmbeddedCluster
+    from kubewright.cluster.real import RealCluster
+
 __all__ = ("Plan", "check_free", "detach", "keep", "stop")
+
+AnyCluster: TypeAlias = "EmbeddedCluster | RealCluster"
 
 _START_TIMEOUT = 120.0
 _STOP_TIMEOUT = 30.0
@@ -39,8 +46,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: str
     """The state folder; see `state.state_folder`."""
+    real: bool = False
+    """etcd, kube-apiserver and kube-controller-manager instead of the embedded control plane."""
     version: str | None = None
     data: str | None = None
+    port: int = 0
+    """Where the embedded API server listens; any free port by default."""
+    nodes: int = 1
+    pods: bool = True
+    audit_log: str | None = None
 
 
 def check_free(state: State, name: str) -> None:
@@ -75,8 +89,7 @@ async def _keep(plan: Plan, state: State, ready: Callable[[Record], None]) -> No
     numbers = [number for number in asked if signal.getsignal(number) != signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, told.set)
-    data = None if plan.data is None else Path(plan.data)
-    cluster = RealCluster(version=plan.version, folder=state.cluster_folder(plan.name), data=data)
+    cluster = _cluster(plan, state.cluster_folder(plan.name))
     running = asyncio.create_task(_run(cluster, lambda: _announce(plan, state, cluster, ready)))
     telling = asyncio.create_task(told.wait())
     try:
@@ -92,13 +105,23 @@ async def _keep(plan: Plan, state: State, ready: Callable[[Record], None]) -> No
         raise outcome
 
 
-async def _run(cluster: RealCluster, ready: Callable[[], None]) -> None:
+def _cluster(plan: Plan, folder: Path) -> AnyCluster:
+    data = None if plan.data is None else Path(plan.data)
+    audit_log = None if plan.audit_log is None else Path(plan.audit_log)
+    if plan.real:
+        return Cluster.real(version=plan.version, folder=folder, data=data, audit_log=audit_log)
+    return Cluster.embedded(
+        folder=folder, data=data, port=plan.port, nodes=plan.nodes, pods=plan.pods, audit_log=audit_log
+    )
+
+
+async def _run(cluster: AnyCluster, ready: Callable[[], None]) -> None:
     async with cluster:
         ready()
         await cluster.wait()
 
 
-def _announce(plan: Plan, state: State, cluster: RealCluster, ready: Callable[[Record], None]) -> None:
+def _announce(plan: Plan, state: State, cluster: AnyCluster, ready: Callable[[Record], None]) -> None:
     record = Record(
         name=plan.name,
         version=cluster.version,
@@ -108,10 +131,15 @@ def _announce(plan: Plan, state: State, cluster: RealCluster, ready: Callable[[R
         data=plan.data,
         pid=os.getpid(),
         started=process_start(os.getpid()) or "",
-        processes={name: process.pid for name, process in cluster.processes.items() if process.pid is not None},
+        processes=_processes(cluster),
     )
     state.write(record)
     ready(record)
+
+
+def _processes(cluster: AnyCluster) -> dict[str, int]:
+    found = {str(name): process.pid for name, process in getattr(cluster, "processes", {}).items()}
+    return {name: pid for name, pid in found.items() if pid is not None} or {"kubewright": os.getpid()}
 
 
 def detach(plan: Plan, *, waiting: Callable[[], None] | None = None) -> Record:
@@ -182,7 +210,7 @@ def _taken(name: str) -> ClusterError:
 def _main() -> None:
     plan = msgspec.json.decode(sys.argv[1], type=Plan)
     try:
-        asyncio.run(keep(plan, ready=lambda record: None))
+        run(keep(plan, ready=lambda record: None))
     except KubewrightError as error:
         sys.exit(str(error))
 

@@ -209,7 +209,7 @@ class RealCluster:
         """Let a paused component run on."""
         self._process(component).send(signal.SIGCONT)
 
-    async def etcd_compact(self) -> int:
+    async def compact(self) -> int:
         """Make etcd forget every version before the present one, which is returned.
 
         Reading an older version from etcd is then answered 410. The API server goes on serving watches and

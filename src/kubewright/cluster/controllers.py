@@ -1,0 +1,30 @@
+"""All controllers of a cluster, for a control plane that has none of its own.
+
+What kube-controller-manager, kube-scheduler and the kubelets are to a real cluster; registered with one manager by
+`embedded`. The groups are in `workloads`, `housekeeping` and `nodes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubewright.client.client import Client
+from kubewright.cluster.housekeeping.controllers import housekeeping_controllers
+from kubewright.cluster.nodes.controllers import node_controllers
+from kubewright.cluster.nodes.timing import Timing
+from kubewright.cluster.workloads.factory import workload_controllers
+from kubewright.controllers.declaration import Declaration
+from kubewright.manager.runnables import Runnable
+
+__all__ = ("cluster_controllers",)
+
+
+def cluster_controllers(
+    client: Client, *, root_certificate: bytes, nodes: int, timing: Timing | None = None
+) -> list[Runnable | Declaration[Any]]:
+    """Workloads, housekeeping and, unless there are to be none, simulated nodes."""
+    parts: list[Runnable | Declaration[Any]] = [*workload_controllers()]
+    parts.extend(housekeeping_controllers(client, root_certificate=root_certificate))
+    if nodes:
+        parts.extend(node_controllers(client, count=nodes, timing=timing))
+    return parts

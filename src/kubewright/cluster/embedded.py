@@ -1,0 +1,296 @@
+"""The embedded control plane: an API server, controllers and simulated nodes inside this process.
+
+    async with Cluster.embedded() as cluster:
+        deployment = await cluster.client.get(Deployment, "web")
+
+Ready in a fraction of a second, because nothing is spawned: everything runs on the caller's event loop. Real clients
+talk to it over TLS on loopback with the kubeconfig it writes. With a data folder its objects and its CA survive;
+without one all is gone at the end. The parts are in `apiserver`, `workloads`, `housekeeping` and `nodes`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import ssl
+import tempfile
+import urllib.parse
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, final
+
+from kubewright.apiserver.audit import AuditLog
+from kubewright.apiserver.auth.access import RbacAccess
+from kubewright.apiserver.auth.install import install
+from kubewright.apiserver.auth.tokens import ServiceAccountTokens
+from kubewright.apiserver.journal import SqliteJournal
+from kubewright.apiserver.server import ApiServer
+from kubewright.apiserver.store import Store
+from kubewright.client import kubeconfig
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.connect import connect
+from kubewright.cluster.certificates import KeyPair
+from kubewright.cluster.locks import FileLock
+from kubewright.cluster.pki import Pki
+from kubewright.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kubewright.cluster.nodes.timing import Timing
+
+__all__ = ("VERSION", "EmbeddedCluster")
+
+VERSION = "1.35.4"
+"""The Kubernetes whose kinds and behaviour the embedded server has."""
+
+_NAME = "kubewright"
+_ADMIN_GROUP = "system:masters"
+_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+@final
+class EmbeddedCluster:
+    """A whole cluster in this process; an async context manager."""
+
+    version = VERSION
+    folder: Path
+    """The kubeconfig and certificates; removed at the end unless it was given."""
+    kubeconfig: Path
+    """The kubeconfig of `admin`, who may do everything."""
+    server: ApiServer
+    client: Client
+    """The administrator's client."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path | None = None,
+        data: Path | None = None,
+        port: int = 0,
+        nodes: int = 1,
+        pods: bool = True,
+        controllers: bool = True,
+        audit_log: Path | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        """Options of the cluster; nothing is started yet.
+
+        `data` is a folder whose contents survive: objects, CAs and the service-account key. `nodes` is how many nodes
+        are simulated; without `pods` there are none, and pods stay as they are made; without `controllers` there is
+        only the API server. `audit_log` gets one JSON line per request.
+        """
+        self._asked_folder = folder
+        self._data = None if data is None else data.absolute()
+        self._port = port
+        self._nodes = nodes
+        self._pods = pods and nodes > 0
+        self._controllers = controllers
+        self._audit_log = audit_log
+        self._timing = timing
+        self._lock: FileLock | None = None
+        self._journal: SqliteJournal | None = None
+        self._disposable: Path | None = None
+        self._stack = AsyncExitStack()
+        self._starting: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Start the API server, and everything else behind it.
+
+        Any request is answered when this returns. The controllers come up in the next fraction of a second, as they do
+        in any cluster; `settled` waits for them.
+        """
+        try:
+            self._prepare_folders()
+            self._pki = await asyncio.to_thread(Pki.prepare, kept=self._kept / "pki", fresh=self.folder / "pki")
+            await self._start_server(self._open_store())
+            self._write_admin()
+            self.client = await self._stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
+            if self._controllers:
+                await self._prepare_namespaces()
+                self._starting = asyncio.create_task(self._start_controllers(), name="cluster controllers")
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def settled(self) -> None:
+        """Return when the controllers run and the nodes are there."""
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+
+    async def stop(self) -> None:
+        """Stop everything and remove what is temporary; stopping twice is fine."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.gather(self._starting, return_exceptions=True)
+            self._starting = None
+        await self._stack.aclose()
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._disposable is not None:
+            await asyncio.to_thread(shutil.rmtree, self._disposable, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.release()
+
+    async def wait(self) -> None:
+        """Wait for ever; raises what keeps the controllers from starting."""
+        await self.settled()
+        await asyncio.Event().wait()
+
+    # Who talks to it
+
+    @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return f"https://127.0.0.1:{self._bound}"
+
+    @property
+    def ca_data(self) -> bytes:
+        """The CA certificate that clients are to trust, PEM."""
+        return self._pki.ca
+
+    async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
+        """The path of a new kubeconfig for another user, known to the server by a client certificate."""
+        pair = self._pki.authority.client(name, groups=groups)
+        return self._write_kubeconfig(f"users/{urllib.parse.quote(name, safe='')}", name, pair)
+
+    # Faults
+
+    async def compact(self) -> int:
+        """Forget every version before the present one, which is returned; asking for an older one is answered 410."""
+        self.server.store.compact()
+        return self.server.store.version
+
+    async def restart(self, component: str = "apiserver") -> None:
+        """Close every connection and listen again on the same port, as a server that is restarted does."""
+        if component != "apiserver":
+            raise ClusterError(f"The embedded cluster runs no {component}; its only component is the apiserver.")
+        await self.server.stop()
+        await self.server.start(port=self._bound, tls=self._tls())
+
+    # Inside
+
+    @property
+    def _kept(self) -> Path:
+        return self._data if self._data is not None else self.folder
+
+    def _prepare_folders(self) -> None:
+        if self._asked_folder is None:
+            self._disposable = Path(tempfile.mkdtemp(prefix="kubewright-"))
+        self.folder = (self._asked_folder or self._disposable or Path()).absolute()
+        self.kubeconfig = self.folder / "kubeconfig"
+        try:
+            for folder in (self.folder, self._kept):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise ClusterError(f"The folder of the cluster cannot be made ({error}); choose another.") from error
+        lock = FileLock(self._kept / ".lock")
+        if not lock.take():
+            raise ClusterError(
+                f"The folder {self._kept} is in use by another cluster; stop that one or choose another."
+            )
+        self._lock = lock
+
+    def _open_store(self) -> Store:
+        store = Store()
+        if self._data is not None:
+            self._journal = SqliteJournal(self._data / "store")
+            self._journal.restore(store)
+            store.journal = self._journal
+        return store
+
+    async def _start_server(self, store: Store) -> None:
+        pki = self._pki
+        access = RbacAccess(store, signer=ServiceAccountTokens(_content(pki.key("service-account"))))
+        self.server = ApiServer(store=store, access=access)
+        if self._audit_log is not None:
+            audit = AuditLog(self._audit_log)
+            self.server.front.recorders.append(audit)
+            self._stack.push_async_callback(audit.close)
+        proxy_ca = _content(pki.certificate("front-proxy-ca"))
+        identities = install(self.server, access, root_certificate=pki.ca, proxy_ca=proxy_ca)
+        front_proxy = (str(pki.certificate("front-proxy-client")), str(pki.key("front-proxy-client")))
+        self.server.extensions.aggregation.certificate = front_proxy
+        self._bound = await self.server.start(port=self._port, tls=self._tls())
+        self._stack.push_async_callback(self.server.stop)
+        identities.start(port=self._bound)
+        self._stack.push_async_callback(identities.stop)
+
+    def _tls(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._pki.certificate("server"), self._pki.key("server"))
+        context.load_verify_locations(self._pki.certificate("ca"))
+        # A certificate is one way to say who you are; a token is another.
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    def _write_admin(self) -> None:
+        self._write_kubeconfig("kubeconfig", "admin", self._pki.authority.client("admin", groups=(_ADMIN_GROUP,)))
+
+    def _write_kubeconfig(self, file: str, user: str, pair: KeyPair) -> Path:
+        path = self.folder / file
+        tree = kubeconfig.kubeconfig_tree(
+            name=_NAME if user == "admin" else f"{user}@{_NAME}",
+            server=self.url,
+            ca_data=self._pki.ca,
+            user=user,
+            client_certificate=pair.certificate,
+            client_key=pair.key,
+        )
+        kubeconfig.write(path, tree)
+        return path
+
+    async def _prepare_namespaces(self) -> None:
+        for namespace in _NAMESPACES:
+            # A controller would make them a moment later; a pod may be created as soon as there is a client.
+            meta = {"name": "default", "namespace": namespace}
+            await self.server.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+
+    async def _start_controllers(self) -> None:
+        # Half of what there is to import, and not needed to answer the first request.
+        from kubewright.cluster.controllers import cluster_controllers
+        from kubewright.manager.manager import Manager
+        from kubewright.manager.options import ManagerOptions
+
+        parts = cluster_controllers(
+            self.client, root_certificate=self._pki.ca, nodes=self._nodes if self._pods else 0, timing=self._timing
+        )
+        options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="")
+        await self._stack.enter_async_context(Manager(self.client, *parts, options=options))
+        if self._pods:
+            await self.server.ensure(_system_pod())
+
+
+def _system_pod() -> dict[str, Any]:
+    """Every cluster runs something of its own; clients and their tests look for it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "kubewright-system",
+            "namespace": "kube-system",
+            "labels": {"app.kubernetes.io/name": "kubewright-system", "tier": "control-plane"},
+        },
+        "spec": {
+            "containers": [{"name": "kubewright-system", "image": "registry.example.io/kubewright-system:1"}],
+            "automountServiceAccountToken": False,
+            "tolerations": [{"operator": "Exists"}],
+        },
+    }
+
+
+def _content(path: str) -> bytes:
+    return Path(path).read_bytes()

@@ -1,0 +1,64 @@
+"""Everything that makes pods run on simulated nodes, ready for a manager.
+
+    manager = Manager(client, *node_controllers(client, count=3))
+
+The same on an embedded and on a real control plane: neither has nodes of its own. The manager has to use the same
+client's cluster and, if another than the system's clock is given, the same clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubewright._base.clock import Clock
+from kubewright.client.client import Client
+from kubewright.cluster.nodes.kubelet import Kubelet
+from kubewright.cluster.nodes.kubelet_server import KubeletServer
+from kubewright.cluster.nodes.logs import Logs
+from kubewright.cluster.nodes.node_objects import Nodes
+from kubewright.cluster.nodes.scheduler import Scheduler
+from kubewright.cluster.nodes.timing import Timing
+from kubewright.controllers.declaration import Declaration
+from kubewright.k8s.core.v1 import Taint
+from kubewright.manager.runnables import Runnable
+
+__all__ = ("node_controllers",)
+
+
+def node_controllers(
+    client: Client,
+    *,
+    count: int = 1,
+    names: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    capacity: Mapping[str, str] | None = None,
+    timing: Timing | None = None,
+    kubelet_port: int | None = 0,
+    scheduler: bool = True,
+    clock: Clock | None = None,
+) -> tuple[Runnable | Declaration[Any], ...]:
+    """Nodes, their kubelet with its log endpoint, and a scheduler.
+
+    `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another.
+    """
+    logs = Logs()
+    server = None if kubelet_port is None else KubeletServer(logs, port=kubelet_port, clock=clock)
+    nodes = Nodes(
+        client,
+        count,
+        names=names,
+        labels=labels,
+        taints=taints,
+        capacity=capacity,
+        server=server,
+        clock=clock,
+    )
+    kubelet = Kubelet(nodes, timing=timing, logs=logs, clock=clock)
+    parts: list[Runnable | Declaration[Any]] = [nodes, kubelet.declaration()]
+    if server is not None:
+        parts.insert(0, server)
+    if scheduler:
+        parts.append(Scheduler(clock=clock).declaration())
+    return tuple(parts)

@@ -1,0 +1,318 @@
+"""Whether a pod fits a node, and if not, why: the filters of the scheduler that matter without real machines.
+
+Pure: `NodeFacts` and `PodFacts` hold what is compared, so that a decision decodes nothing. The words are those of
+kube-scheduler. Storage, topology spread and preferences are not looked at. Called by `ledger` and `scheduler`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import final
+
+import msgspec
+
+from kubewright.api.names import ObjectKey
+from kubewright.api.quantity import Quantity
+from kubewright.api.selectors import Requirement, Selector
+from kubewright.errors import DecodeError
+from kubewright.k8s.core.v1 import (
+    Container,
+    Node,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinityTerm,
+    Taint,
+    Toleration,
+)
+
+__all__ = (
+    "NodeFacts",
+    "PodFacts",
+    "Residents",
+    "Term",
+    "failure_message",
+    "node_facts",
+    "pod_facts",
+    "reasons_against",
+)
+
+_UNRESOLVABLE = frozenset(
+    {
+        "node(s) were unschedulable",
+        "node(s) had untolerated taint(s)",
+        "node(s) didn't match Pod's node affinity/selector",
+        "node(s) didn't match pod affinity rules",
+    }
+)
+"""Reasons that no eviction of other pods would cure."""
+
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
+
+
+@final
+class Term(msgspec.Struct, frozen=True):
+    """Pods that are to be near, or not: chosen by labels, near by a label of their node."""
+
+    selector: Selector
+    namespaces: frozenset[str]
+    """In which namespaces; none means all."""
+    topology: str
+
+    def chooses(self, pod: PodFacts) -> bool:
+        return (not self.namespaces or pod.key.namespace in self.namespaces) and self.selector.matches(pod.labels)
+
+
+@final
+class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler looks at in a pod."""
+
+    key: ObjectKey
+    uid: str
+    labels: Mapping[str, str]
+    requests: Mapping[str, int]
+    """In thousandths of the unit."""
+    ports: frozenset[tuple[str, int]] = frozenset()
+    near: tuple[Term, ...] = ()
+    apart: tuple[Term, ...] = ()
+
+
+@final
+class Residents:
+    """The pods on one node, and what they use together."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, PodFacts] = {}
+        """By uid."""
+        self.used: Counter[str] = Counter()
+        self.ports: Counter[tuple[str, int]] = Counter()
+        self.wary: dict[str, PodFacts] = {}
+        """Those that want others to stay away."""
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    def add(self, pod: PodFacts) -> None:
+        self.remove(pod.uid)
+        self.pods[pod.uid] = pod
+        self.used.update(pod.requests)
+        self.ports.update(pod.ports)
+        if pod.apart:
+            self.wary[pod.uid] = pod
+
+    def remove(self, uid: str) -> bool:
+        """Whether it was there."""
+        pod = self.pods.pop(uid, None)
+        if pod is None:
+            return False
+        self.used.subtract(pod.requests)
+        self.ports.subtract(pod.ports)
+        self.wary.pop(uid, None)
+        return True
+
+
+@final
+class NodeFacts(msgspec.Struct, kw_only=True):
+    """What a scheduler looks at in a node, and who is on it."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    unschedulable: bool
+    allocatable: Mapping[str, int]
+    residents: Residents
+
+
+def node_facts(node: Node, residents: Residents) -> NodeFacts:
+    """A node, with the pods that are known to be on it."""
+    allocatable = node.status.allocatable or node.status.capacity or {}
+    return NodeFacts(
+        name=node.metadata.name,
+        labels=node.metadata.labels,
+        taints=node.spec.taints or (),
+        unschedulable=bool(node.spec.unschedulable),
+        allocatable={name: amount.milli_value for name, amount in allocatable.items()},
+        residents=residents,
+    )
+
+
+def pod_facts(pod: Pod) -> PodFacts:
+    """A pod as the scheduler sees it."""
+    affinity = pod.spec.affinity
+    near = affinity.pod_affinity if affinity is not None else None
+    apart = affinity.pod_anti_affinity if affinity is not None else None
+    return PodFacts(
+        key=pod.key,
+        uid=pod.metadata.uid,
+        labels=pod.metadata.labels,
+        requests=_requests(pod),
+        ports=frozenset(
+            (port.protocol or "TCP", port.host_port)
+            for container in pod.spec.containers
+            for port in container.ports or ()
+            if port.host_port
+        ),
+        near=_terms(near.required_during_scheduling_ignored_during_execution if near else None, pod),
+        apart=_terms(apart.required_during_scheduling_ignored_during_execution if apart else None, pod),
+    )
+
+
+def reasons_against(pod: Pod, facts: PodFacts, node: NodeFacts, nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
+    """Why the pod cannot go there: the reasons of the first filter that says no; none if it can."""
+    tolerations = pod.spec.tolerations or ()
+    if node.unschedulable and not _tolerates(tolerations, "node.kubernetes.io/unschedulable", "", "NoSchedule"):
+        return ("node(s) were unschedulable",)
+    for taint in node.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not _tolerates(
+            tolerations, taint.key, taint.value or "", taint.effect
+        ):
+            return ("node(s) had untolerated taint(s)",)
+    if not _matches_node(pod, node):
+        return ("node(s) didn't match Pod's node affinity/selector",)
+    if any(node.residents.ports[port] for port in facts.ports):
+        return ("node(s) didn't have free ports for the requested pod ports",)
+    return _short_of(facts, node) or _neighbours(facts, node, tuple(nodes))
+
+
+def failure_message(refusals: Sequence[tuple[str, ...]]) -> str:
+    """The sentence of kube-scheduler, with how many nodes refused for which reason."""
+    if not refusals:
+        return "no nodes available to schedule pods"
+    count = len(refusals)
+    reasons = Counter(reason for refusal in refusals for reason in refusal)
+    listed = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
+    hopeless = sum(1 for refusal in refusals if _UNRESOLVABLE.intersection(refusal))
+    victims = {
+        "Preemption is not helpful for scheduling": hopeless,
+        "No preemption victims found for incoming pod": count - hopeless,
+    }
+    preemption = ", ".join(sorted(f"{number} {text}" for text, number in victims.items() if number))
+    return f"0/{count} nodes are available: {listed}. preemption: 0/{count} nodes are available: {preemption}."
+
+
+def _short_of(facts: PodFacts, node: NodeFacts) -> tuple[str, ...]:
+    reasons = []
+    if len(node.residents) + 1 > node.allocatable.get("pods", 110_000) // 1000:
+        reasons.append("Too many pods")
+    for resource, amount in facts.requests.items():
+        if amount and amount > node.allocatable.get(resource, 0) - node.residents.used[resource]:
+            reasons.append(f"Insufficient {resource}")
+    return tuple(reasons)
+
+
+def _neighbours(facts: PodFacts, node: NodeFacts, nodes: Sequence[NodeFacts]) -> tuple[str, ...]:
+    for term in facts.near:
+        if not _is_near(term, node, nodes) and not (_is_first(term, nodes) and term.chooses(facts)):
+            return ("node(s) didn't match pod affinity rules",)
+    if any(_is_near(term, node, nodes) for term in facts.apart):
+        return ("node(s) didn't match pod anti-affinity rules",)
+    for other in nodes:
+        for present in other.residents.wary.values():
+            for term in present.apart:
+                value = node.labels.get(term.topology)
+                if value is not None and other.labels.get(term.topology) == value and term.chooses(facts):
+                    return ("node(s) didn't satisfy existing pods anti-affinity rules",)
+    return ()
+
+
+def _is_near(term: Term, node: NodeFacts, nodes: Sequence[NodeFacts]) -> bool:
+    value = node.labels.get(term.topology)
+    if value is None:
+        return False
+    return any(
+        other.labels.get(term.topology) == value and any(term.chooses(pod) for pod in other.residents.pods.values())
+        for other in nodes
+    )
+
+
+def _is_first(term: Term, nodes: Sequence[NodeFacts]) -> bool:
+    return not any(term.chooses(pod) for other in nodes for pod in other.residents.pods.values())
+
+
+def _terms(terms: Sequence[PodAffinityTerm] | None, pod: Pod) -> tuple[Term, ...]:
+    found = []
+    for term in terms or ():
+        everywhere = term.namespace_selector is not None and not term.namespaces
+        namespaces = frozenset() if everywhere else frozenset(term.namespaces or (pod.metadata.namespace,))
+        selector = Selector.from_structured(term.label_selector)
+        found.append(Term(selector, namespaces, term.topology_key))
+    return tuple(found)
+
+
+def _tolerates(tolerations: Iterable[Toleration], key: str, value: str, effect: str) -> bool:
+    for toleration in tolerations:
+        if toleration.effect and toleration.effect != effect:
+            continue
+        if toleration.key and toleration.key != key:
+            continue
+        if toleration.operator == "Exists" or (toleration.key and (toleration.value or "") == value):
+            return True
+    return False
+
+
+def _matches_node(pod: Pod, node: NodeFacts) -> bool:
+    if any(node.labels.get(name) != value for name, value in (pod.spec.node_selector or {}).items()):
+        return False
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    return required is None or any(_matches_term(term, node) for term in required.node_selector_terms)
+
+
+def _matches_term(term: NodeSelectorTerm, node: NodeFacts) -> bool:
+    expressions, fields = term.match_expressions or (), term.match_fields or ()
+    if not expressions and not fields:
+        return False  # an empty term chooses nothing
+    return all(_matches(item, node.labels) for item in expressions) and all(
+        _matches(item, {"metadata.name": node.name}) for item in fields
+    )
+
+
+def _matches(item: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    values = tuple(item.values or ())
+    if item.key == "metadata.name":
+        return (labels["metadata.name"] in values) == (item.operator == "In")
+    try:
+        # mypy knows operators as literals; the server has checked this one.
+        return Requirement(item.key, _OPERATORS[item.operator], values).matches(labels)  # type: ignore[arg-type]
+    except (DecodeError, KeyError):
+        return False
+
+
+def _requests(pod: Pod) -> dict[str, int]:
+    """What the pod needs at its peak: all main containers and sidecars, or the hungriest init container."""
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in pod.spec.init_containers or ():
+        own = _of(container)
+        if container.restart_policy == "Always":
+            _add(running, own)
+            _raise_to(peak, running)
+        else:
+            together = dict(running)
+            _add(together, own)
+            _raise_to(peak, together)
+    for container in pod.spec.containers:
+        _add(running, _of(container))
+    _raise_to(peak, running)
+    _raise_to(peak, _milli(pod.spec.resources.requests if pod.spec.resources is not None else None))
+    _add(peak, _milli(pod.spec.overhead))
+    return peak
+
+
+def _of(container: Container) -> dict[str, int]:
+    return _milli(container.resources.requests if container.resources is not None else None)
+
+
+def _milli(amounts: Mapping[str, Quantity] | None) -> dict[str, int]:
+    return {name: amount.milli_value for name, amount in (amounts or {}).items()}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(peak: dict[str, int], other: Mapping[str, int]) -> None:
+    for name, amount in other.items():
+        peak[name] = max(peak.get(name, 0), amount)

@@ -1,0 +1,173 @@
+"""Claims: which children belong to which owner, by selector and owner reference.
+
+A child that matches an owner's selector and has no managing owner is adopted; one that is owned and no longer matches
+is released. The owner has to wake when such a child appears, though the child does not name it: so the selectors of all
+owners are noted here, as the watch shows them. One instance for each controller; its `watches` go into the declaration.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar, final
+
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.names import ObjectKey
+from kubewright.api.owners import controller_of, is_controlled_by
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.api.selectors import Selector
+from kubewright.cache.changes import Change
+from kubewright.controllers.context import Context
+from kubewright.controllers.declaration import Watch
+from kubewright.controllers.mapping import to_owner
+from kubewright.controllers.predicates import any_change
+from kubewright.errors import Conflict, Invalid, NotFound
+
+__all__ = ("Claims",)
+
+O = TypeVar("O", bound=KubeObject)  # noqa: E741 - an owner
+C = TypeVar("C", bound=KubeObject)
+
+
+@final
+class Claims(Generic[O, C]):
+    """The children of one kind of owners."""
+
+    def __init__(
+        self,
+        owner: type[O],
+        child: type[C],
+        selector_of: Callable[[O], Selector],
+        *,
+        finalizers: tuple[str, ...] = (),
+    ) -> None:
+        """`finalizers` are those that children get when they are adopted and lose when they are released."""
+        self._owner = owner
+        self._finalizers = list(finalizers)
+        self._child = child
+        self._selector_of = selector_of
+        self._named_owners = to_owner(owner)
+        # Namespace -> owner -> (uid, generation, selector).
+        self._selectors: dict[str, dict[ObjectKey, tuple[str, int, Selector]]] = defaultdict(dict)
+        self._strays: dict[ObjectKey, set[ObjectKey]] = defaultdict(set)
+
+    @property
+    def watches(self) -> tuple[Watch, Watch]:
+        """What the controller watches: owners, to know their selectors, and children, which wake their owners."""
+        return Watch(self._owner, self._note, any_change), Watch(self._child, self.owners_of)
+
+    def owners(self, namespace: str | None = None) -> list[ObjectKey]:
+        """Every owner there is, or those of a namespace."""
+        homes = self._selectors if namespace is None else (namespace,)
+        return [key for home in homes for key in self._selectors.get(home, ())]
+
+    def owners_of(self, change: Change[Any]) -> Iterable[ObjectKey]:
+        """The owners a change of a child concerns: those it names, and those that might adopt it."""
+        found = set(self._named_owners(change))
+        self._look_for_stray(change)
+        old, new = change.old_metadata, change.new_metadata
+        if new is None or _has_controller(new):
+            return found
+        if old is not None and old.labels == new.labels and not _has_controller(old):
+            return found
+        found.update(self._matching(new))
+        return found
+
+    async def claim(self, owner: O, ctx: Context, *, wanted: Callable[[C], bool] = lambda child: True) -> list[C]:
+        """The children of an owner, after adoptions and releases. Only those `wanted` are adopted or released."""
+        selector = self._selector_of(owner)
+        await self._release(owner, selector, ctx, wanted)
+        claimed: list[C] = []
+        may_adopt: bool | None = None
+        for child in await ctx.client.list(self._child, namespace=owner.metadata.namespace, labels=selector):
+            if is_controlled_by(child, owner):
+                claimed.append(child)
+            elif controller_of(child) is None and child.metadata.deletion_timestamp is None and wanted(child):
+                if may_adopt is None:
+                    may_adopt = await _still_there(owner, ctx)
+                adopted = await self._adopt(owner, child, ctx) if may_adopt else None
+                if adopted is not None:
+                    claimed.append(adopted)
+        return claimed
+
+    # --- inside ---
+
+    def _note(self, change: Change[Any]) -> Iterable[ObjectKey]:
+        """Remember the selector of an owner. It wakes nobody: the controller's own source does."""
+        metadata, owner, home = change.new_metadata, change.after, self._selectors[change.key.namespace]
+        if metadata is None or owner is None:
+            home.pop(change.key, None)
+            self._strays.pop(change.key, None)
+            return ()
+        known = home.get(change.key)
+        if known is None or known[:2] != (metadata.uid, metadata.generation):
+            home[change.key] = (metadata.uid, metadata.generation, self._selector_of(owner.object))
+        return ()
+
+    def _matching(self, metadata: ObjectMeta) -> Iterable[ObjectKey]:
+        for key, (_, _, selector) in self._selectors.get(metadata.namespace, {}).items():
+            # An empty selector is a mistake, not a claim on the whole namespace.
+            if not selector.selects_everything and selector.matches(metadata.labels):
+                yield key
+
+    def _look_for_stray(self, change: Change[Any]) -> None:
+        metadata = change.new_metadata
+        for key in self._named_owners(change):
+            known = self._selectors.get(key.namespace, {}).get(key)
+            if metadata is not None and not (known is not None and known[2].matches(metadata.labels)):
+                self._strays[key].add(change.key)
+            elif key in self._strays:
+                self._strays[key].discard(change.key)
+                if not self._strays[key]:
+                    del self._strays[key]
+
+    async def _release(self, owner: O, selector: Selector, ctx: Context, wanted: Callable[[C], bool]) -> None:
+        for key in self._strays.pop(owner.key, ()):
+            child = await ctx.client.find(self._child, key)
+            if child is None or not is_controlled_by(child, owner) or selector.matches(child.metadata.labels):
+                continue
+            if not wanted(child):
+                continue
+            reference = {"$patch": "delete", "uid": owner.metadata.uid}
+            patch: dict[str, Any] = {"metadata": {"uid": child.metadata.uid, "ownerReferences": [reference]}}
+            if self._finalizers:
+                patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = self._finalizers
+            try:
+                await ctx.client.patch_by_name(self._child, key, patch, form="strategic")
+            except (NotFound, Invalid):  # gone, or another of the same name: not ours either way
+                continue
+            except Exception:
+                self._strays[owner.key].add(key)
+                raise
+
+    async def _adopt(self, owner: O, child: C, ctx: Context) -> C | None:
+        reference = {
+            "apiVersion": definition_of(self._owner).api_version,
+            "kind": definition_of(self._owner).kind,
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        patch: dict[str, Any] = {"metadata": {"uid": child.metadata.uid, "ownerReferences": [reference]}}
+        if self._finalizers:
+            patch["metadata"]["finalizers"] = self._finalizers
+        try:
+            return await ctx.client.patch_by_name(self._child, child.key, patch, form="strategic")
+        except NotFound:
+            return None
+
+
+async def _still_there(owner: KubeObject, ctx: Context) -> bool:
+    """Asked of the server, not of the cache: what is being deleted must not adopt."""
+    try:
+        fresh = await ctx.client.live.get(type(owner), owner.key)
+    except NotFound:
+        return False
+    if fresh.metadata.uid != owner.metadata.uid:
+        raise Conflict(f"{owner.kind} {owner.key} is not the one that was read any more", code=409, reason="Conflict")
+    return fresh.metadata.deletion_timestamp is None
+
+
+def _has_controller(metadata: ObjectMeta) -> bool:
+    return any(reference.controller for reference in metadata.owner_references)
