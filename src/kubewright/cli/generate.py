@@ -1,29 +1,131 @@
 """`kubewright generate`: write files that follow from something else, or check that they still do.
 
-A thin skin over `kubewright.generate`. `--check` writes nothing, prints what is stale and exits with 1, for
-CI.
+A thin skin over `kubewright.generate`. `--check` writes nothing, prints what is stale and exits with 1, for CI. Without
+a subcommand it is about everything under `config` that follows from the operator's classes and declarations.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from kubewright.generate.audit import Asked, Deviation
     from kubewright.generate.openapi import Documents
+    from kubewright.generate.operator import Operator
+    from kubewright.generate.project import Part
+    from kubewright.generate.schema_changes import Breakage
 
 __all__ = ("generate",)
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _PATH = click.Path(exists=True, path_type=Path)
+_OPERATOR = click.option(
+    "--operator", metavar="PACKAGE", help="The operator's package or its path; else as pyproject.toml says."
+)
+_OUTPUT = click.option(
+    "--output", type=click.Path(file_okay=False, path_type=Path), default="config", show_default=True,
+    help="The folder of the manifests.",
+)  # fmt: skip
+_CHECK = click.option("--check", is_flag=True, help="Write nothing; fail if the files are not up to date.")
+_FORM = click.option(
+    "-o", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How findings are printed."
+)
+_CONTEXT = click.option("--context", metavar="NAME", help="The context of the kubeconfig.")
 
 
-@click.group()
-def generate() -> None:
-    """Write classes and manifests that follow from something else."""
+def _for_operator(command: F) -> F:
+    """The options every command about an operator has."""
+    return _OPERATOR(_OUTPUT(_CHECK(command)))
+
+
+@click.group(invoke_without_command=True)
+@_for_operator
+@click.pass_context
+def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool) -> None:
+    """Write classes and manifests that follow from something else.
+
+    Alone it writes everything that follows from the operator: CRDs, RBAC and webhook manifests.
+    """
+    if ctx.invoked_subcommand is None:
+        _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check)
+    elif operator or check or output != Path("config"):
+        raise click.UsageError(f"Put the options behind the word {ctx.invoked_subcommand}.")
+
+
+@generate.command()
+@_for_operator
+@click.option("--check-compat", "old", type=_PATH, metavar="OLD", help="Compare with these CRDs instead of writing.")
+@click.option("--against-cluster", is_flag=True, help="Try the new schemas on the objects in the cluster instead.")
+@_CONTEXT
+@_FORM
+def crds(
+    *,
+    operator: str | None,
+    output: Path,
+    check: bool,
+    old: Path | None,
+    against_cluster: bool,
+    context: str | None,
+    form: str,
+) -> None:
+    """Write the CustomResourceDefinitions of the operator's kinds.
+
+    With --check-compat or --against-cluster nothing is written: what would break stored objects or clients is named,
+    and the command fails if anything would.
+    """
+    loaded = _operator(operator)
+    if context and not against_cluster:
+        raise click.UsageError("--context goes with --against-cluster.")
+    if old is None and not against_cluster:
+        _write(loaded, output, ("crds",), check=check)
+        return
+    found: list[Any] = []
+    if old is not None:
+        found += _breakages(loaded, old)
+    if against_cluster:
+        found += asyncio.run(_misfits(loaded, context))
+    _tell(found, form, otherwise="nothing would break", problem="what would break: {}")
+
+
+@generate.command()
+@_for_operator
+@click.option(
+    "--from-audit", "audit", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help="Print the least role that an audit log proves; with --check compare it with the declared one.",
+)  # fmt: skip
+@click.option("--user", metavar="NAME", help="Whose requests in the audit log; the operator's account if not given.")
+@_FORM
+def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None, user: str | None, form: str) -> None:
+    """Write the roles that the operator's declarations need, its account, and roles for its users."""
+    loaded = _operator(operator)
+    if audit is None:
+        if user:
+            raise click.UsageError("--user goes with --from-audit.")
+        _write(loaded, output, ("rbac",), check=check)
+    elif check:
+        _tell(
+            _deviations(loaded, audit, user), form,
+            otherwise="the declared role is what the log proves", problem="deviations of the declared role: {}",
+        )  # fmt: skip
+    else:
+        click.echo(_least_role(loaded, audit, user), nl=False)
+
+
+@generate.command()
+@_for_operator
+def webhooks(*, operator: str | None, output: Path, check: bool) -> None:
+    """Write webhook configurations, the Service before them and their certificates' wiring."""
+    loaded = _operator(operator)
+    if not loaded.webhooks:
+        raise click.ClickException(f"{loaded.package} declares no webhook; see @default, @validate and @convert.")
+    _write(loaded, output, ("webhooks",), check=check)
 
 
 @generate.command()
@@ -64,6 +166,97 @@ def models(
     _finish(output, generate_models(documents, package=name), check=check)
 
 
+def _operator(given: str | None) -> Operator:
+    from kubewright.generate.operator import load_operator, project_settings
+
+    name = given or project_settings(Path()).operator
+    if not name:
+        raise click.UsageError(
+            'Which operator? Give --operator, or write operator = "package" under [tool.kubewright] in pyproject.toml.'
+        )
+    return load_operator(name)
+
+
+def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool) -> None:
+    from kubewright.generate.project import left_over, project_files
+
+    extra = left_over(operator, folder) if "crds" in parts else []
+    if not check:
+        for file in extra:
+            click.echo(f"{file} is left over: no class makes it any more; delete it.", err=True)
+    files = project_files(operator, folder, parts=parts)
+    if not files:
+        raise click.ClickException(
+            f"{operator.package} declares nothing to generate from; it needs a class with a group and a version."
+        )
+    _finish(folder, files, check=check, extra=[f"{file} is left over: no class makes it any more" for file in extra])
+
+
+def _breakages(operator: Operator, old: Path) -> Iterable[Breakage]:
+    from kubewright.generate.compatibility import crd_breakages, crds_in
+    from kubewright.generate.project import operator_crds
+    from kubewright.generate.schema_changes import Breakage
+
+    new = operator_crds(operator)
+    for name, crd in crds_in(old).items():
+        if name not in new:
+            yield Breakage(name, "kind removed", "no class makes it any more")
+            continue
+        for found in crd_breakages(crd, new[name]):
+            yield Breakage(f"{name}: {found.path}", found.change, found.detail, found.affects)
+
+
+async def _misfits(operator: Operator, context: str | None) -> list[Any]:
+    from kubewright.client.connect import connect
+    from kubewright.generate.project import operator_crds
+    from kubewright.generate.stored_objects import stored_misfits
+
+    async with connect(context=context) as client:
+        outcomes = [await stored_misfits(client, crd) for crd in operator_crds(operator).values()]
+    click.echo(f"Objects tried: {sum(outcome.objects for outcome in outcomes)}.", err=True)
+    return [misfit for outcome in outcomes for misfit in outcome.misfits]
+
+
+def _least_role(operator: Operator, audit: Path, user: str | None) -> str:
+    from kubewright._base import yaml
+    from kubewright.generate.audit import least_access
+    from kubewright.generate.rbac import roles_of
+
+    return yaml.dump_all(roles_of(least_access(_asked(operator, audit, user), home=operator.namespace)))
+
+
+def _deviations(operator: Operator, audit: Path, user: str | None) -> list[Deviation]:
+    from kubewright.generate.audit import deviations
+    from kubewright.generate.rbac import access_of
+    from kubewright.generate.roles import services_grants
+
+    asked = _asked(operator, audit, user)
+    return deviations(access_of(operator).everywhere, asked, services=services_grants(operator))
+
+
+def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[Asked]:
+    from kubewright.generate.audit import read_audit
+    from kubewright.generate.roles import ACCOUNT
+
+    account = f"system:serviceaccount:{operator.namespace}:{operator.name}-{ACCOUNT}"
+    with audit.open(encoding="utf-8", errors="replace") as lines:
+        return read_audit(lines, user=user or account, source=str(audit))
+
+
+def _tell(found: Sequence[Any], form: str, *, otherwise: str, problem: str) -> None:
+    """Print findings; fail if there is any."""
+    if form == "json":
+        import msgspec
+
+        click.echo(json.dumps(msgspec.to_builtins(list(found)), indent=2))
+    else:
+        for finding in found:
+            click.echo(str(finding))
+    if found:
+        raise click.ClickException(problem.format(len(found)))
+    click.echo(f"{otherwise.capitalize()}.", err=True)
+
+
 def _documents(crds: tuple[Path, ...], openapi: Path | None, context: str | None, *, builtin: bool) -> Documents:
     from kubewright.generate.sources import read_crds, read_openapi
 
@@ -82,14 +275,14 @@ async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
         return await cluster_documents(client, builtin=builtin)
 
 
-def _finish(folder: Path, files: Mapping[str, bytes], *, check: bool) -> None:
+def _finish(folder: Path, files: Mapping[str, bytes], *, check: bool, extra: Sequence[str] = ()) -> None:
     from kubewright.generate.output import differences, write_files
 
     if not check:
         changed = write_files(folder, files)
         click.echo(f"{folder}: {len(files)} files, {len(changed)} of them changed.", err=True)
         return
-    stale = differences(folder, files)
+    stale = [*differences(folder, files), *extra]
     for text in stale:
         click.echo(text)
     if stale:

@@ -8,24 +8,32 @@ generate crds`, the tests and the demo do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from kubewright.api.fields import Field
 from kubewright.api.names import dns1123_subdomain_errors
 from kubewright.api.resource import Column, Definition, KubeObject, Scale, definition_of
 from kubewright.errors import SchemaError
 from kubewright.schema.build import schema_for_kind
 from kubewright.schema.lookup import json_path, schema_at
-from kubewright.schema.node import Schema
+from kubewright.schema.markers import apply
+from kubewright.schema.node import Node, Schema
 
-__all__ = ("crd_for",)
+__all__ = ("crd_file_name", "crd_for")
 
 _COLUMN_TYPES: Final = ("string", "integer", "number", "boolean", "date")
 _MOST_SELECTABLE: Final = 8
 
 
-def crd_for(*kinds: type[KubeObject]) -> dict[str, Any]:
-    """The CustomResourceDefinition of a kind, given the class of each of its versions."""
+def crd_for(*kinds: type[KubeObject], conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The CustomResourceDefinition of a kind, given the class of each of its versions.
+
+    `conversion` is what stands at `spec.conversion`, as `webhooks.manifests` makes it; without it the server only
+    changes the apiVersion of an object.
+    """
     definitions = [_definition(kind) for kind in kinds]
     _check_versions(definitions)
     first = definitions[0]
@@ -33,14 +41,32 @@ def crd_for(*kinds: type[KubeObject]) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{first.plural}.{first.gvk.group}"},
+        "metadata": _metadata(definitions),
         "spec": {
+            **({"conversion": dict(conversion)} if conversion else {}),
             "group": first.gvk.group,
             "names": _names(first),
             "scope": "Namespaced" if first.namespaced else "Cluster",
             "versions": [_version(definition, kind) for definition, kind in ordered],
         },
     }
+
+
+def crd_file_name(crd: Mapping[str, Any]) -> str:
+    """What the file of a CRD is called: `cache.example.io_caches.yaml`."""
+    return f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
+
+
+def _metadata(definitions: Sequence[Definition]) -> dict[str, Any]:
+    """The CRD's own metadata; what any of the versions says counts."""
+    first = definitions[0]
+    metadata: dict[str, Any] = {}
+    for name in ("annotations", "labels"):
+        words = {key: word for item in definitions for key, word in getattr(item, f"crd_{name}").items()}
+        if words:
+            metadata[name] = dict(sorted(words.items()))
+    metadata["name"] = f"{first.plural}.{first.gvk.group}"
+    return metadata
 
 
 def _definition(kind: type[KubeObject]) -> Definition:
@@ -105,6 +131,8 @@ def _names(definition: Definition) -> dict[str, Any]:
 
 def _version(definition: Definition, kind: type[KubeObject]) -> dict[str, Any]:
     schema = schema_for_kind(kind)
+    if definition.object_names is not None:
+        schema["properties"]["metadata"]["properties"] = {"name": _object_names(definition.object_names, kind.__name__)}
     version: dict[str, Any] = {
         "name": definition.gvk.version,
         "served": definition.served,
@@ -127,6 +155,17 @@ def _version(definition: Definition, kind: type[KubeObject]) -> dict[str, Any]:
     if definition.selectable_fields:
         version["selectableFields"] = _selectable(definition.selectable_fields, schema, kind.__name__)
     return version
+
+
+def _object_names(marker: Field, subject: str) -> dict[str, Any]:
+    """Of an object's metadata the server lets a schema say only what its name must be like."""
+    allowed = ("description", "enum", "format", "max_length", "min_length", "pattern")
+    for option in msgspec.structs.fields(Field):
+        if option.name not in allowed and getattr(marker, option.name) != option.default:
+            raise SchemaError(f"{subject}: object_names says {option.name}; a name has only {', '.join(allowed)}")
+    node = Node(f"{subject}: object_names", {"type": "string"})
+    apply(marker, node)
+    return dict(node)
 
 
 def _scale(scale: Scale, schema: Schema, name: str) -> dict[str, str]:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from kubewright.api.dynamic import metadata_of
+from kubewright.api.fields import Field
 from kubewright.api.model import Model
 from kubewright.api.resource import Column, KubeObject, Resource, Scale, Spec, Status
 from kubewright.errors import SchemaError
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds import crd_file_name, crd_for
 from kubewright.schema.build import schema_for_kind
 
 JSON = dict[str, Any]
@@ -250,3 +251,39 @@ def test_a_class_for_metadata_alone_makes_no_definition() -> None:
 def test_no_class_at_all_is_refused() -> None:
     with pytest.raises(SchemaError, match="crd_for needs at least one class"):
         crd_for()
+
+
+def test_what_is_true_of_names_stands_in_the_metadata() -> None:
+    kind = declared(object_names=Field(max_length=40, pattern="^[a-z]"))
+
+    assert version_of(kind)["schema"]["openAPIV3Schema"]["properties"]["metadata"] == {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 40, "pattern": "^[a-z]"}},
+    }
+
+
+def test_of_names_nothing_else_can_be_said() -> None:
+    with pytest.raises(SchemaError, match="object_names says nullable; a name has only description, enum"):
+        crd_for(declared(object_names=Field(nullable=True)))
+
+
+def test_the_definition_has_the_labels_and_annotations_of_any_version() -> None:
+    old = declared(version="v1alpha1", storage=False, crd_labels={"team": "a"})
+    new = declared(crd_annotations={"b": "2", "a": "1"})
+
+    assert crd_for(old, new)["metadata"] == {
+        "annotations": {"a": "1", "b": "2"},
+        "labels": {"team": "a"},
+        "name": "caches.cache.example.io",
+    }
+
+
+def test_the_conversion_is_taken_as_it_is_given() -> None:
+    conversion = {"strategy": "Webhook", "webhook": {}}
+
+    assert crd_for(declared(), conversion=conversion)["spec"]["conversion"] == conversion
+    assert "conversion" not in crd_for(declared())["spec"]
+
+
+def test_the_file_is_called_by_group_and_plural() -> None:
+    assert crd_file_name(crd_for(declared())) == "cache.example.io_caches.yaml"

@@ -1,0 +1,86 @@
+"""The generated files of a project: what belongs under its `config` folder, given its operator.
+
+| part | files |
+| --- | --- |
+| crds | `crd/bases/<group>_<plural>.yaml`, `crd/kustomization.yaml` |
+| rbac | `rbac/*.yaml`, `rbac/elsewhere/*.yaml` for other namespaces |
+| webhooks | `webhook/*.yaml`, `certmanager/*.yaml`; nothing without webhooks |
+
+The same operator gives the same bytes every time. Of a kustomization that exists only missing entries are added;
+everything else is overwritten, so it is not the place for edits: those go into overlays. Writing and comparing is
+`generate.output`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from kubewright._base import yaml
+from kubewright.errors import ConfigError
+from kubewright.generate.crds import crd_file_name, crd_for
+from kubewright.generate.kustomize import kustomization, with_resources
+from kubewright.generate.operator import Operator
+from kubewright.generate.roles import rbac_files
+from kubewright.generate.webhooks import certificate_files, conversion_of, webhook_files
+
+__all__ = ("PARTS", "Part", "left_over", "operator_crds", "project_files")
+
+Part = Literal["crds", "rbac", "webhooks"]
+PARTS: Final[tuple[Part, ...]] = ("crds", "rbac", "webhooks")
+_LIST: Final = "kustomization.yaml"
+
+
+def operator_crds(operator: Operator) -> dict[str, dict[str, Any]]:
+    """The CRDs of an operator's kinds, by name."""
+    conversions = conversion_of(operator) if operator.webhooks else {}
+    return {
+        name: crd_for(*classes, conversion=conversions.get(name) if len(classes) > 1 else None)
+        for name, classes in operator.by_crd.items()
+    }
+
+
+def project_files(operator: Operator, folder: Path, *, parts: Sequence[Part] = PARTS) -> dict[str, bytes]:
+    """The content of every generated file, by its path below the `config` folder."""
+    found: dict[str, str] = {}
+    if "crds" in parts:
+        found |= _crds(operator, folder)
+    if "rbac" in parts:
+        files = rbac_files(operator)
+        elsewhere = [name for name in files if name.startswith("elsewhere/")]
+        found |= _below("rbac", files) | _listed(folder, "rbac", files.keys() - set(elsewhere))
+        if elsewhere:
+            found |= _listed(folder, "rbac/elsewhere", [name.removeprefix("elsewhere/") for name in elsewhere])
+    if "webhooks" in parts and (files := webhook_files(operator)):
+        resources = [name for name in files if name != "kustomizeconfig.yaml"]
+        found |= _below("webhook", files)
+        found |= _listed(folder, "webhook", resources, configurations=["kustomizeconfig.yaml"])
+        found |= _below("certmanager", certificate_files(operator))
+    return {path: text.encode() for path, text in sorted(found.items())}
+
+
+def left_over(operator: Operator, folder: Path) -> list[Path]:
+    """CRDs in the folder for generated ones that no class makes any more."""
+    wanted = {crd_file_name(crd) for crd in operator_crds(operator).values()}
+    return sorted(file for file in (folder / "crd" / "bases").glob("*.yaml") if file.name not in wanted)
+
+
+def _crds(operator: Operator, folder: Path) -> dict[str, str]:
+    files = {f"bases/{crd_file_name(crd)}": yaml.dump(crd) for crd in operator_crds(operator).values()}
+    return _below("crd", files) | _listed(folder, "crd", files) if files else {}
+
+
+def _below(folder: str, files: dict[str, str]) -> dict[str, str]:
+    return {f"{folder}/{name}": text for name, text in files.items()}
+
+
+def _listed(folder: Path, part: str, resources: Iterable[str], **more: Any) -> dict[str, str]:
+    file = folder / part / _LIST
+    try:
+        text = with_resources(file.read_text(), resources, where=str(file))
+    except FileNotFoundError:
+        text = kustomization(resources, **more)
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{file} cannot be read: {exc}") from exc
+    return {f"{part}/{_LIST}": text}

@@ -1,0 +1,142 @@
+"""Everything in `config/webhook` and `config/certmanager`, and the conversion part of CRDs, from webhook declarations.
+
+`config/webhook` has the two webhook configurations and the Service in front of the operator. `config/certmanager` is a
+kustomize component: taken into an overlay, it adds an issuer and a certificate and has cert-manager put its authority
+into the configurations and into CRDs with conversion. Without it the operator makes its own certificates.
+
+Names that kustomize cannot follow (hosts in a certificate, the excluded namespace) are written as they will be, with
+the operator's name before them and its namespace: `config/default` must use those, as a scaffolded project does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubewright._base import yaml
+from kubewright.generate.operator import Operator
+from kubewright.generate.rbac import HOME
+from kubewright.webhooks.manifests import (
+    ServiceReference,
+    conversion_stanza,
+    converted_crds,
+    webhook_configurations,
+)
+
+__all__ = ("SERVICE", "certificate_files", "conversion_of", "webhook_files")
+
+SERVICE: Final = ServiceReference(name="webhook-service", namespace=HOME)
+_PORT: Final = 9443
+_ADDED: Final = "cert-manager.io/inject-ca-from"
+Tree = dict[str, Any]
+
+
+def webhook_files(operator: Operator) -> dict[str, str]:
+    """The manifests of `config/webhook` by file name; none for an operator without webhooks."""
+    if not operator.webhooks:
+        return {}
+    files = {"service.yaml": yaml.dump(_service(operator)), "kustomizeconfig.yaml": yaml.dump(_follow_service())}
+    configurations = _configurations(operator)
+    if configurations:
+        files["manifests.yaml"] = yaml.dump_all(configurations)
+    return files
+
+
+def certificate_files(operator: Operator) -> dict[str, str]:
+    """The component `config/certmanager` by file name; none for an operator without webhooks."""
+    if not operator.webhooks:
+        return {}
+    targets = [(tree["kind"], tree["metadata"]["name"]) for tree in _configurations(operator)]
+    targets += [("CustomResourceDefinition", name) for name in converted_crds(operator.webhooks)]
+    annotation = f"{operator.namespace}/{operator.name}-serving-cert"
+    component = {
+        "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+        "kind": "Component",
+        "resources": ["certificate.yaml", "issuer.yaml"],
+        "configurations": ["kustomizeconfig.yaml"],
+        "patches": [_annotated(kind, name, annotation) for kind, name in targets],
+    }
+    return {
+        "certificate.yaml": yaml.dump(_certificate(operator)),
+        "issuer.yaml": yaml.dump(_issuer()),
+        "kustomization.yaml": yaml.dump(component),
+        "kustomizeconfig.yaml": yaml.dump(_follow_issuer()),
+    }
+
+
+def conversion_of(operator: Operator) -> dict[str, Tree]:
+    """What stands at `spec.conversion`, by the name of the CRD, for kinds with converters."""
+    return {name: conversion_stanza(service=SERVICE) for name in converted_crds(operator.webhooks)}
+
+
+def _configurations(operator: Operator) -> list[Tree]:
+    return webhook_configurations(operator.webhooks, service=SERVICE, exclude_namespaces=(operator.namespace,))
+
+
+def _service(operator: Operator) -> Tree:
+    labels = {"app.kubernetes.io/managed-by": "kustomize", "app.kubernetes.io/name": operator.name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"labels": labels, "name": SERVICE.name, "namespace": SERVICE.namespace},
+        "spec": {
+            "ports": [{"port": SERVICE.port, "protocol": "TCP", "targetPort": _PORT}],
+            "selector": {"app.kubernetes.io/name": operator.name, "control-plane": "controller-manager"},
+        },
+    }
+
+
+def _follow_service() -> Tree:
+    """Where kustomize finds the name of the Service, and the namespace, beyond what it knows."""
+    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    places = [(kind, "admissionregistration.k8s.io", "webhooks/clientConfig/service") for kind in kinds]
+    places.append(("CustomResourceDefinition", "apiextensions.k8s.io", "spec/conversion/webhook/clientConfig/service"))
+    return {
+        "nameReference": [
+            {
+                "kind": "Service",
+                "version": "v1",
+                "fieldSpecs": [{"kind": kind, "group": group, "path": f"{path}/name"} for kind, group, path in places],
+            }
+        ],
+        "namespace": [
+            {"kind": kind, "group": group, "path": f"{path}/namespace", "create": False} for kind, group, path in places
+        ],
+    }
+
+
+def _issuer() -> Tree:
+    return {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Issuer",
+        "metadata": {"name": "selfsigned-issuer", "namespace": HOME},
+        "spec": {"selfSigned": {}},
+    }
+
+
+def _certificate(operator: Operator) -> Tree:
+    host = f"{operator.name}-{SERVICE.name}.{operator.namespace}.svc"
+    return {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": {"name": "serving-cert", "namespace": HOME},
+        "spec": {
+            "dnsNames": [host, f"{host}.cluster.local"],
+            "issuerRef": {"kind": "Issuer", "name": "selfsigned-issuer"},
+            "secretName": f"{operator.name}-webhook-server-cert",
+        },
+    }
+
+
+def _follow_issuer() -> Tree:
+    path = {"kind": "Certificate", "group": "cert-manager.io", "path": "spec/issuerRef/name"}
+    return {"nameReference": [{"kind": "Issuer", "group": "cert-manager.io", "fieldSpecs": [path]}]}
+
+
+def _annotated(kind: str, name: str, annotation: str) -> Tree:
+    group = "apiextensions.k8s.io" if kind == "CustomResourceDefinition" else "admissionregistration.k8s.io"
+    patch = {
+        "apiVersion": f"{group}/v1",
+        "kind": kind,
+        "metadata": {"name": name, "annotations": {_ADDED: annotation}},
+    }
+    return {"patch": yaml.dump(patch), "target": {"group": group, "kind": kind, "name": name}}

@@ -1,0 +1,17 @@
+"""The operator that the tests of the generators look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubewright.generate.operator import Operator, load_operator
+
+OPERATORS = Path(__file__).parent / "operators"
+
+
+@pytest.fixture(scope="session")
+def operator() -> Operator:
+    """The operator of the folder `operators/cache_operator`."""
+    return load_operator(str(OPERATORS / "cache_operator"))
