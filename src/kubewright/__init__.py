@@ -41,13 +41,20 @@ if TYPE_CHECKING:
     from kubewright.controllers.context import Context
     from kubewright.controllers.declaration import Owned, Watch, controller
     from kubewright.controllers.mapping import for_each
+    from kubewright.controllers.permissions import rbac
     from kubewright.controllers.reconcile import Result
     from kubewright.errors import RetryAfter, Terminal
     from kubewright.manager.manager import Manager
     from kubewright.manager.options import ManagerOptions
+    from kubewright.webhooks.conversion import convert
+    from kubewright.webhooks.declarations import default, mutate, validate
+    from kubewright.webhooks.field_errors import FieldErrors, Warnings
+    from kubewright.webhooks.requests import AdmissionRequest
+    from kubewright.webhooks.verdicts import deny
 
 __all__ = (
     "UNSET",
+    "AdmissionRequest",
     "Bookmark",
     "Client",
     "Cluster",
@@ -59,6 +66,7 @@ __all__ = (
     "Dynamic",
     "DynamicObject",
     "Field",
+    "FieldErrors",
     "FieldSelector",
     "GroupVersion",
     "GroupVersionKind",
@@ -86,30 +94,39 @@ __all__ = (
     "Status",
     "Terminal",
     "Unset",
+    "Warnings",
     "Watch",
     "WatchEvent",
     "__version__",
     "connect",
     "controller",
     "controller_of",
+    "convert",
     "copy_of",
+    "default",
     "definition_of",
+    "deny",
     "field",
     "find_condition",
     "for_each",
     "metadata_of",
+    "mutate",
+    "rbac",
     "run",
     "set_condition",
     "set_controller",
     "set_owner",
+    "validate",
 )
 
 _LATER = {
+    "AdmissionRequest": "kubewright.webhooks.requests",
     "Bookmark": "kubewright.client.watch",
     "Client": "kubewright.client.client",
     "Cluster": "kubewright.cluster",
     "Config": "kubewright.client.config",
     "Context": "kubewright.controllers.context",
+    "FieldErrors": "kubewright.webhooks.field_errors",
     "Manager": "kubewright.manager.manager",
     "ManagerOptions": "kubewright.manager.options",
     "ObjectList": "kubewright.client.lists",
@@ -118,12 +135,19 @@ _LATER = {
     "RetryAfter": "kubewright.errors",
     "Scope": "kubewright.cache.scope",
     "Terminal": "kubewright.errors",
+    "Warnings": "kubewright.webhooks.field_errors",
     "Watch": "kubewright.controllers.declaration",
     "WatchEvent": "kubewright.client.watch",
     "connect": "kubewright.client.connect",
     "controller": "kubewright.controllers.declaration",
+    "convert": "kubewright.webhooks.conversion",
+    "default": "kubewright.webhooks.declarations",
+    "deny": "kubewright.webhooks.verdicts",
     "for_each": "kubewright.controllers.mapping",
+    "mutate": "kubewright.webhooks.declarations",
+    "rbac": "kubewright.controllers.permissions",
     "run": "kubewright._base.loop",
+    "validate": "kubewright.webhooks.declarations",
 }
 
 

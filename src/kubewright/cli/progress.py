@@ -1,7 +1,7 @@
 """Show how far long work has come: a bar on a terminal, else one line for each new step.
 
-The command line's `cluster.progress.Progress`, and the only module that imports `rich`. Everything goes to
-standard error, so that standard output stays what a script wants to read.
+The command line's `cluster.progress.Progress`. Everything goes to standard error, so that standard output stays what a
+script wants to read.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ def test_help_lists_the_commands_without_loading_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("nonsense",), ("cluster", "nonsense"), ("cluster", "up"), ("cluster", "up", "--nonsense")]
+    "arguments",
+    [("nonsense",), ("cluster", "nonsense"), ("cluster", "up", "--version", "1.35"), ("cluster", "up", "--nonsense")],
 )
 def test_wrong_usage_is_exit_code_2_without_a_traceback(arguments: tuple[str, ...]) -> None:
     done = kubewright(*arguments)

@@ -1,0 +1,34 @@
+"""`kubewright init`: a new project in this folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from kubewright.cli.projects import carry_out
+from kubewright.errors import ConfigError
+from kubewright.scaffold.project import FILE, Project
+
+__all__ = ("init",)
+
+
+@click.command()
+@click.option("--domain", required=True, help="Your domain; API groups end with it.")
+@click.option("--project-name", metavar="NAME", help="The project's name; the folder's if not given.")
+@click.option("--owner", default="", help="Whom the project belongs to.")
+@click.option("--namespace", default="", help="Where the operator is to run; <name>-system if not given.")
+@click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
+def init(*, domain: str, project_name: str | None, owner: str, namespace: str, force: bool) -> None:
+    """Start a project in this folder."""
+    folder = Path()
+    if (folder / FILE).exists():
+        raise ConfigError(
+            f"there is a project in {folder.absolute()} already; add to it with `kubewright create`, "
+            "or change it with `kubewright edit`"
+        )
+    name = project_name or re.sub(r"[_ .]+", "-", folder.absolute().name.lower())
+    project = Project.new(name=name, domain=domain, owner=owner, namespace=namespace)
+    carry_out(folder, project, force=force)
+    click.echo("Next: kubewright create api --group GROUP --version v1alpha1 --kind KIND", err=True)

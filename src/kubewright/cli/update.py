@@ -1,0 +1,40 @@
+"""`kubewright update`: the project as this version of Kubewright would make it, merged with your edits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kubewright._base.version import __version__
+from kubewright.cli.projects import carry_out
+from kubewright.errors import ConfigError
+from kubewright.scaffold.changes import RENDERED, plan, rendered
+from kubewright.scaffold.project import load_project
+
+__all__ = ("update",)
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Write nothing; fail if the project is not up to date.")
+def update(*, check: bool) -> None:
+    """Bring the project's files to the templates of this version, around your edits.
+
+    Where both changed the same lines, both stay between markers, and the command fails.
+    """
+    folder = Path()
+    project = load_project(folder)
+    if not rendered(folder):
+        raise ConfigError(
+            f"{RENDERED} is missing, so your edits cannot be told from the templates; restore it from version control"
+        )
+    planned = plan(folder, project)
+    if not planned.writes:
+        click.echo(f"The project is up to date with Kubewright {__version__}.", err=True)
+        return
+    if check:
+        raise click.ClickException(f"{', '.join(planned.writes)} would change; run the command without --check.")
+    if planned.taken:
+        raise ConfigError(f"{', '.join(planned.taken)} would be overwritten; move it away, then update again")
+    carry_out(folder, project, force=True, manifests=False)
+    click.echo("Now run `kubewright generate` and the tests.", err=True)

@@ -1,0 +1,185 @@
+"""The PROJECT file: what was asked for, command by command, in the form of kubebuilder's version 3.
+
+Every file of a project can be rendered from it again, so the commands change it and nothing else needs to be
+remembered. It is YAML that people read and tools write; what was edited into something else is refused with the field
+and a way out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, final
+
+import msgspec
+
+from kubewright._base import yaml
+from kubewright._base.version import __version__
+from kubewright.api.names import dns1123_label_errors
+from kubewright.errors import ConfigError
+from kubewright.scaffold import naming
+
+__all__ = ("FILE", "Kind", "Project", "Webhooks", "load_project")
+
+FILE: Final = "PROJECT"
+_LAYOUT: Final = "python.kubewright.io/v1"
+_HEADER: Final = (
+    "# How this project was made: `kubewright update` renders it again from here.\n"
+    "# Change it with the commands (init, create, edit), not by hand.\n"
+)
+_OPERATIONS: Final = ("create", "update", "delete", "connect")
+
+
+@final
+class Webhooks(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The webhooks of a kind."""
+
+    defaulting: bool = False
+    validation: bool = False
+    conversion: bool = False
+    defaulting_operations: tuple[str, ...] = ("create", "update")
+    validation_operations: tuple[str, ...] = ("create", "update")
+
+
+@final
+class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """A kind the project deals with: its own, or one of Kubernetes."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    resource: bool = False
+    """It is the project's own: there is a class and a CRD."""
+    controller: bool = False
+    core: bool = False
+    """Kubernetes itself has it."""
+    storage: bool = True
+    """Of several versions, the one that is stored."""
+    webhooks: Webhooks = Webhooks()
+
+    @property
+    def module(self) -> str:
+        return naming.module_name(self.kind)
+
+    @property
+    def has_webhooks(self) -> bool:
+        return self.webhooks.defaulting or self.webhooks.validation or self.webhooks.conversion
+
+
+@final
+class Project(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
+    """A project; see this module."""
+
+    project_name: str
+    domain: str
+    package: str
+    version: str = msgspec.field(default="3")
+    cli_version: str = ""
+    layout: tuple[str, ...] = (_LAYOUT,)
+    owner: str = ""
+    namespace: str = ""
+    """Where the operator runs; `<name>-system` if empty."""
+    resources: tuple[Kind, ...] = ()
+
+    @classmethod
+    def new(cls, *, name: str, domain: str, owner: str = "", namespace: str = "") -> Project:
+        """A project without kinds; its names are checked."""
+        naming.check_domain(domain)
+        naming.check_project_name(name)
+        return cls(
+            project_name=name, domain=domain, package=naming.package_name(name), owner=owner, namespace=namespace
+        ).checked()
+
+    @property
+    def home(self) -> str:
+        """The operator's namespace."""
+        return self.namespace or f"{self.project_name}-system"
+
+    def full_group(self, kind: Kind) -> str:
+        """The API group of a kind as the API server has it; empty for core."""
+        if kind.core:
+            return "" if kind.group == "core" else kind.group
+        return f"{kind.group}.{self.domain}" if kind.group else self.domain
+
+    def find(self, group: str, version: str, kind: str) -> Kind | None:
+        """The entry of a kind."""
+        for entry in self.resources:
+            if (entry.group, entry.version, entry.kind) == (group, version, kind):
+                return entry
+        return None
+
+    def with_kind(self, kind: Kind) -> Project:
+        """With a kind added, or replaced."""
+        others = [entry for entry in self.resources if not _same(entry, kind)]
+        place = next((i for i, entry in enumerate(self.resources) if _same(entry, kind)), len(others))
+        return msgspec.structs.replace(self, resources=(*others[:place], kind, *others[place:])).checked()
+
+    def checked(self) -> Project:
+        """Itself, if everything in it can be used."""
+        naming.check_domain(self.domain)
+        naming.check_project_name(self.project_name)
+        if problems := dns1123_label_errors(self.home):
+            raise ConfigError(f"the namespace {self.home!r} cannot be used: {problems[0]}")
+        owners: dict[tuple[str, str], str] = {}
+        for entry in self.resources:
+            _check_entry(entry, self.domain)
+            group = self.full_group(entry)
+            first = owners.setdefault((entry.version, entry.module), group)
+            if first != group:
+                raise ConfigError(
+                    f"{entry.kind} in {group or 'core'} and in {first or 'core'} would be one module; "
+                    "give one of the two kinds another name"
+                )
+        return self
+
+    def dump(self) -> str:
+        """As the text of the file."""
+        tree = msgspec.to_builtins(msgspec.structs.replace(self, cli_version=__version__))
+        tree["version"], tree["layout"] = self.version, list(self.layout)
+        return _HEADER + yaml.dump(dict(sorted(tree.items())))
+
+
+def load_project(folder: Path) -> Project:
+    """The project in a folder."""
+    file = folder / FILE
+    advice = "restore it from version control, or make the change with the commands"
+    try:
+        tree: Any = yaml.load(file.read_bytes())
+    except FileNotFoundError:
+        raise ConfigError(
+            f"there is no project in {folder.absolute()}; go to its folder, or start one with `kubewright init`"
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{file} is no YAML: {error}; {advice}") from None
+    try:
+        project = msgspec.convert(tree, Project)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{file} is not as it was written: {error}; {advice}") from None
+    if project.version != "3" or project.layout != (_LAYOUT,):
+        raise ConfigError(f"{file} is of another tool or version ({', '.join(project.layout)}); {advice}")
+    if not all(part.isidentifier() for part in project.package.split(".")):
+        raise ConfigError(f"{file} is not as it was written: {project.package!r} is no Python package; {advice}")
+    try:
+        return project.checked()
+    except ConfigError as error:
+        raise ConfigError(f"{file} is not as it was written: {error}; {advice}") from None
+
+
+def _same(one: Kind, other: Kind) -> bool:
+    return (one.group, one.version, one.kind) == (other.group, other.version, other.kind)
+
+
+def _check_entry(entry: Kind, domain: str) -> None:
+    naming.check_kind(entry.kind)
+    naming.check_version(entry.version)
+    naming.check_plural(entry.plural)
+    if not entry.core and entry.group:
+        naming.check_group(entry.group, domain)
+    for operation in (*entry.webhooks.defaulting_operations, *entry.webhooks.validation_operations):
+        if operation not in _OPERATIONS:
+            raise ConfigError(f"{operation!r} is no operation; choose from {', '.join(_OPERATIONS)}")

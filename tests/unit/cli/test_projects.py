@@ -1,0 +1,233 @@
+"""Commands about a project that are called wrongly: one sentence, and not a byte of the folder changed."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pytest
+
+from kubewright.cli.main import _run
+from kubewright.scaffold.changes import RENDERED, plan, write
+from kubewright.scaffold.project import FILE, Project
+from kubewright.scaffold.steps import add_api
+
+API = ("create", "api", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
+HOOK = ("create", "webhook", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Kubewright(Protocol):
+    """Runs a command in a folder, in this process: nothing here gets as far as importing an operator."""
+
+    def __call__(self, folder: Path, *arguments: str) -> Done: ...
+
+
+@pytest.fixture
+def kubewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Kubewright:
+    def run(folder: Path, *arguments: str) -> Done:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("KUBECONFIG", str(folder / "no-kubeconfig"))
+        code = _run(list(arguments))
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "pods-operator"
+    folder.mkdir()
+    made = Project.new(name="pods-operator", domain="example.io")
+    write(folder, plan(folder, add_api(made, group="apps", version="v1alpha1", kind="PodSet")))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--domain", "example"), "the domain 'example' has no dot"),
+        (("--domain", "Example.io"), "the domain 'Example.io' cannot be used"),
+        (("--domain", "example.io", "--project-name", "Mine!"), "the project name 'Mine!' cannot be used"),
+        (("--domain", "example.io", "--project-name", "json"), "would hide the Python package json"),
+        (("--domain", "example.io", "--namespace", "A"), "the namespace 'A' cannot be used"),
+    ],
+)
+def test_init_refuses_names_and_leaves_the_folder_empty(
+    kubewright: Kubewright, tmp_path: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    done = kubewright(tmp_path, "init", *arguments)
+
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("init", "--domain", "example.io"), 1, "there is a project in"),
+        (API, 1, "PodSet in v1alpha1 is in the project already"),
+        ((*API[:-1], "core"), 1, "Kubernetes has no PodSet in core/v1alpha1"),
+        ((*API, "--kind", "podSet"), 1, "the kind 'podSet' cannot be used"),
+        ((*API, "--version", "one"), 1, "the version 'one' is none of Kubernetes"),
+        ((*API, "--group", "Apps"), 1, "the group 'Apps' cannot be used"),
+        ((*API, "--kind", "Cart", "--plural", "A"), 1, "the plural 'A' cannot be used"),
+        ((*API, "--namespaced=perhaps"), 2, "'perhaps' is not a valid boolean"),
+        (("create", "api", "--kind", "PodSet"), 2, "Missing option"),
+        (HOOK, 1, "which webhook?"),
+        ((*HOOK, "--conversion"), 1, "PodSet has one version"),
+        ((*HOOK, "--kind", "Cart", "--defaulting"), 1, "there is no Cart in version v1alpha1"),
+        ((*HOOK, "--validation", "--operations", "destroy"), 1, "'destroy' is no operation"),
+        (("edit",), 2, "What is to change?"),
+        (("edit", "--namespace", "No Name"), 1, "the namespace 'No Name' cannot be used"),
+        (("deploy", "--overlay", "nowhere"), 1, "nowhere has no kustomization.yaml"),
+        (("run", "--embedded", "--context", "x"), 2, "--embedded brings its own cluster"),
+    ],
+)
+def test_what_is_refused_leaves_the_project_untouched(
+    kubewright: Kubewright, project: Path, arguments: tuple[str, ...], code: int, sentence: str
+) -> None:
+    before = contents(project)
+
+    done = kubewright(project, *arguments)
+
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert contents(project) == before
+
+
+@pytest.mark.parametrize(
+    "arguments", [(*API, "--kind", "Cart"), (*HOOK, "--defaulting"), ("edit", "--owner", "x"), ("update",)]
+)
+def test_a_project_file_that_was_edited_by_hand_stops_every_command(
+    kubewright: Kubewright, project: Path, arguments: tuple[str, ...]
+) -> None:
+    file = project / FILE
+    file.write_text(file.read_text().replace("PodSet", "podSet"))
+    before = contents(project)
+
+    done = kubewright(project, *arguments)
+
+    assert done.returncode == 1
+    assert "PROJECT is not as it was written: the kind 'podSet' cannot be used" in done.stderr
+    assert contents(project) == before
+
+
+def test_files_in_the_way_of_a_new_project_are_named(kubewright: Kubewright, tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("mine:\n")
+
+    done = kubewright(tmp_path, "init", "--domain", "example.io", "--project-name", "pods-operator")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Makefile would be overwritten, so nothing was written")
+    assert contents(tmp_path) == {"Makefile": b"mine:\n"}
+
+
+def test_a_conflict_with_an_edit_is_refused_until_it_is_forced(kubewright: Kubewright, project: Path) -> None:
+    settings = project / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('"pods-operator-system"', '"mine"'))
+    before = contents(project)
+
+    refused = kubewright(project, "edit", "--namespace", "other")
+
+    assert refused.returncode == 1
+    assert "pyproject.toml has edits of yours in lines that are to change" in refused.stderr
+    assert contents(project) == before
+
+    forced = kubewright(project, "edit", "--namespace", "other", "--force")
+
+    assert forced.returncode == 1
+    assert "<<<<<<< yours" in settings.read_text()
+
+
+def test_versions_are_told_for_scripts_even_without_a_server(kubewright: Kubewright, tmp_path: Path) -> None:
+    done = kubewright(tmp_path, "version", "-o", "json")
+
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert found["server"] is None
+    assert found["client"]["kubernetes"].startswith("1.")
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_completion_is_a_script_for_the_shell(kubewright: Kubewright, tmp_path: Path, shell: str) -> None:
+    done = kubewright(tmp_path, "completion", shell)
+
+    assert done.returncode == 0
+    assert "_KUBEWRIGHT_COMPLETE" in done.stdout
+
+
+def older(project: Path, path: str, new: str, old: str) -> Path:
+    """The project as older templates had made it: one line of a file was another."""
+    base = json.loads((project / RENDERED).read_text())
+    assert new in base[path]
+    base[path] = base[path].replace(new, old)
+    (project / RENDERED).write_text(json.dumps(base))
+    (project / path).write_text(base[path])
+    return project / path
+
+
+def test_an_update_brings_newer_templates_and_keeps_edits(kubewright: Kubewright, project: Path) -> None:
+    manager = older(project, "config/manager/manager.yaml", "GracePeriodSeconds: 45", "GracePeriodSeconds: 10")
+    manager.write_text(manager.read_text().replace("replicas: 1", "replicas: 3"))
+
+    stale = kubewright(project, "update", "--check")
+    done = kubewright(project, "update")
+    again = kubewright(project, "update")
+
+    assert (stale.returncode, done.returncode, again.returncode) == (1, 0, 0)
+    assert "GracePeriodSeconds: 45" in manager.read_text()
+    assert "replicas: 3" in manager.read_text()
+    assert "up to date" in again.stderr
+
+
+def test_an_update_marks_conflicts_and_loses_nothing(kubewright: Kubewright, project: Path) -> None:
+    manager = older(project, "config/manager/manager.yaml", "GracePeriodSeconds: 45", "GracePeriodSeconds: 10")
+    manager.write_text(manager.read_text().replace("GracePeriodSeconds: 10", "GracePeriodSeconds: 99"))
+
+    done = kubewright(project, "update")
+
+    assert done.returncode == 1
+    assert "conflict  config/manager/manager.yaml" in done.stderr
+    text = manager.read_text()
+    assert text.index("<<<<<<< yours") < text.index("Seconds: 99") < text.index("Seconds: 45") < text.index(">>>>>>>")
+
+
+def test_the_doctor_names_what_is_wrong_and_the_way_out(kubewright: Kubewright, tmp_path: Path) -> None:
+    done = kubewright(tmp_path, "doctor", "-o", "json")
+
+    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    assert done.returncode == 1
+    assert found["project"][0] == "wrong"
+    assert "start one with `kubewright init`" in found["project"][1]
+    assert found["cluster"][0] == "wrong"
+
+
+def test_on_a_terminal_what_was_not_said_is_asked(
+    kubewright: Kubewright, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+
+    done = kubewright(project, *API, "--kind", "Cart")
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Create the resource? [Y/n]")
+    assert not (project / "pods_operator/controllers/cart.py").exists()
