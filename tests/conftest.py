@@ -11,11 +11,13 @@ import asyncio
 import os
 import select
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from kubewright.cluster.binaries import Binaries, at_hand
+from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError
 
@@ -47,14 +49,29 @@ async def real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+async def embedded_cluster() -> AsyncIterator[EmbeddedCluster]:
+    """A running embedded control plane, shared by the tests of a module: take a namespace of your own.
+
+    It lives on the loop of the tests, and some of those look at every task and thread there is.
+    """
+    async with EmbeddedCluster() as cluster:
+        yield cluster
+
+
 @pytest.fixture(scope="session")
 def kubectl(real_cluster: RealCluster) -> Kubectl:
     """kubectl of the server's version."""
+    return kubectl_for(real_cluster.kubectl, real_cluster.kubeconfig)
+
+
+def kubectl_for(binary: Path, kubeconfig: Path) -> Kubectl:
+    """kubectl, run as the administrator of a cluster."""
 
     async def run(*arguments: str, stdin: str = "") -> str:
         child = await asyncio.create_subprocess_exec(
-            real_cluster.kubectl,
-            f"--kubeconfig={real_cluster.kubeconfig}",
+            binary,
+            f"--kubeconfig={kubeconfig}",
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

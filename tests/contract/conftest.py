@@ -1,6 +1,7 @@
 """Fixtures of the contract tests: the same cases on every control plane.
 
-`plane` is the control plane under test. The embedded one joins the list when it exists; each case then runs twice.
+`plane` is the control plane under test: each case runs on the embedded one and on the real one. `twins` is both at
+once, for cases that compare their answers.
 """
 
 from __future__ import annotations
@@ -10,28 +11,81 @@ from typing import Annotated
 from uuid import uuid4
 
 import pytest
+from tests.conftest import Kubectl, kubectl_for
+from tests.contract.twins import Twin, Twins, fresh_twins, open_twin
 
 from kubewright import Client, Config, Field, Model, Resource, Spec, Status, connect
+from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
 
-PLANES = [pytest.param("real", marks=pytest.mark.real)]
+PLANES = ["embedded", pytest.param("real", marks=pytest.mark.real)]
+Plane = EmbeddedCluster | RealCluster
 
 
-@pytest.fixture(scope="session", params=PLANES)
-def plane(request: pytest.FixtureRequest) -> RealCluster:
+@pytest.fixture(scope="module", params=PLANES)
+def plane(request: pytest.FixtureRequest) -> Plane:
     """A running control plane."""
     cluster = request.getfixturevalue(f"{request.param}_cluster")
-    assert isinstance(cluster, RealCluster)
+    assert isinstance(cluster, EmbeddedCluster | RealCluster)
     return cluster
 
 
+@pytest.fixture(scope="module")
+async def twin_servers(
+    real_cluster: RealCluster, embedded_cluster: EmbeddedCluster
+) -> AsyncIterator[tuple[Twin, Twin]]:
+    """Raw clients of both servers."""
+    real, embedded = open_twin(real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
+    yield real, embedded
+    await real.session.close()
+    await embedded.session.close()
+
+
+@pytest.fixture
+async def twins(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[Twins]:
+    """Both servers, with a fresh namespace of the same name on each."""
+    name = f"twins-{uuid4().hex[:10]}"
+    twins = Twins(*twin_servers, name)
+    await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield twins
+    await twins.both("DELETE", f"/api/v1/namespaces/{name}")
+
+
 @pytest.fixture(scope="session")
-async def client(plane: RealCluster) -> AsyncIterator[Client]:
+async def quiet_servers(real_binaries: Binaries) -> AsyncIterator[tuple[Twin, Twin]]:
+    """Raw clients of two servers on which nothing happens that no case asked for: there are no controllers."""
+    # The one controller that is left makes the account that the real cluster waits for before it calls itself ready.
+    only = {"controllers": "serviceaccount-controller"}
+    async with (
+        RealCluster(version=real_binaries.version, controller_manager_flags=only) as real_cluster,
+        EmbeddedCluster(controllers=False) as embedded_cluster,
+    ):
+        real, embedded = open_twin(real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
+        yield real, embedded
+        await real.session.close()
+        await embedded.session.close()
+
+
+@pytest.fixture
+async def quiet_twins(quiet_servers: tuple[Twin, Twin]) -> Twins:
+    """As `twins`, where nobody but the case writes; the namespace is left behind, for nobody would empty it."""
+    return await fresh_twins(quiet_servers)
+
+
+@pytest.fixture(scope="module")
+async def client(plane: Plane) -> AsyncIterator[Client]:
     """An administrator's client."""
     async with connect(Config.load(kubeconfig=plane.kubeconfig)) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def kubectl(plane: Plane, real_binaries: Binaries) -> Kubectl:
+    """kubectl on the control plane under test."""
+    return kubectl_for(real_binaries.kubectl, plane.kubeconfig)
 
 
 @pytest.fixture
@@ -69,7 +123,7 @@ class Widget(
     """A custom resource with one of everything."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def widget(client: Client) -> type[Widget]:
     """A custom resource whose definition is installed."""
     await install_crds(client, Widget)

@@ -233,7 +233,7 @@ async def test_expired_watch_is_listed_anew_and_finds_what_was_missed(
             await client.delete(ConfigMap, "a", namespace=namespace)
             await client.delete(ConfigMap, "b", namespace=namespace)
             await client.create(config(namespace, "b"))
-            await plane.etcd_compact()
+            await plane.compact()
             await plane.restart("apiserver")  # it forgets older versions, too
             gate.open_watches()
 

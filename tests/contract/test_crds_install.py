@@ -4,6 +4,7 @@ All CRDs and all objects go to the server in a few kubectl calls for the whole m
 of its own case. Objects are plain JSON on purpose: most of the bad ones could not be made with the classes.
 """
 
+import asyncio
 import enum
 import json
 import re
@@ -12,9 +13,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import pytest
+from tests.contract.conftest import Plane
 
 from kubewright import Client
 from kubewright.api.fields import Field, Rule
@@ -24,8 +27,8 @@ from kubewright.api.model import UNSET, Model, Unset, field
 from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject, Resource, Spec, Status
 from kubewright.api.times import Duration, MicroTime
+from kubewright.cluster.binaries import Binaries
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
 from kubewright.generate.crds import crd_for
 
 pytestmark = pytest.mark.real
@@ -485,13 +488,16 @@ CRDS = tuple(crd_for(kind_for(case.spec)) for case in CASES)
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """kubectl on the real cluster."""
+    """kubectl on a control plane."""
 
-    cluster: RealCluster
+    kubectl: Path
+    kubeconfig: Path
 
-    def run(self, *arguments: str, documents: Iterable[JSON] = ()) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(self.cluster.kubectl), f"--kubeconfig={self.cluster.kubeconfig}", *arguments],
+    async def run(self, *arguments: str, documents: Iterable[JSON] = ()) -> subprocess.CompletedProcess[str]:
+        # In a thread: the embedded server lives on this very loop.
+        return await asyncio.to_thread(
+            subprocess.run,
+            [str(self.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments],
             input="\n---\n".join(map(json.dumps, documents)),
             capture_output=True,
             text=True,
@@ -499,9 +505,9 @@ class Server:
             check=False,
         )
 
-    def write(self, verb: Literal["create", "replace"], documents: Sequence[JSON]) -> dict[str, str]:
+    async def write(self, verb: Literal["create", "replace"], documents: Sequence[JSON]) -> dict[str, str]:
         """Object name to what the server said against it; empty for an object that was accepted."""
-        done = self.run(verb, "-f", "-", documents=documents)
+        done = await self.run(verb, "-f", "-", documents=documents)
         accepted = set(re.findall(r"^\S+/(\S+) (?:created|replaced)$", done.stdout, re.MULTILINE))
         answers = {}
         for name in (document["metadata"]["name"] for document in documents):
@@ -519,10 +525,10 @@ def name_of(case: Case, role: str, number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-async def server(real_cluster: RealCluster, client: Client) -> Server:
-    """The cluster with all CRDs installed."""
-    server = Server(cluster=real_cluster)
-    done = server.run("apply", "--server-side", "--warnings-as-errors", "-f", "-", documents=CRDS)
+async def server(real_binaries: Binaries, plane: Plane, client: Client) -> Server:
+    """The control plane with all CRDs installed."""
+    server = Server(kubectl=real_binaries.kubectl, kubeconfig=plane.kubeconfig)
+    done = await server.run("apply", "--server-side", "--warnings-as-errors", "-f", "-", documents=CRDS)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     await install_crds(client, *CRDS)
@@ -530,7 +536,7 @@ async def server(real_cluster: RealCluster, client: Client) -> Server:
 
 
 @pytest.fixture(scope="module")
-def answers(server: Server) -> dict[str, str]:
+async def answers(server: Server) -> dict[str, str]:
     """What the server said to every object of every case, by name."""
     first = [
         named(case, name_of(case, role, number), spec)
@@ -547,8 +553,9 @@ def answers(server: Server) -> dict[str, str]:
         for case in CASES
         for number, change in enumerate(case.changes)
     ]
-    before = server.write("create", first)
-    return {**before, **{f"{name} changed": answer for name, answer in server.write("replace", second).items()}}
+    before = await server.write("create", first)
+    after = await server.write("replace", second)
+    return {**before, **{f"{name} changed": answer for name, answer in after.items()}}
 
 
 def by_name(case: Case) -> str:
@@ -561,8 +568,8 @@ def numbered(role: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("crd", CRDS, ids=lambda crd: crd["metadata"]["name"])
-def test_a_generated_crd_is_established_and_structural(server: Server, crd: JSON) -> None:
-    answer = server.run("get", "crd", crd["metadata"]["name"], "-o", "json")
+async def test_a_generated_crd_is_established_and_structural(server: Server, crd: JSON) -> None:
+    answer = await server.run("get", "crd", crd["metadata"]["name"], "-o", "json")
 
     conditions = {one["type"]: one["status"] for one in json.loads(answer.stdout)["status"]["conditions"]}
     assert conditions["Established"] == "True"
@@ -593,8 +600,8 @@ def test_a_rule_about_the_old_value_guards_changes(answers: dict[str, str], case
 
 @pytest.mark.usefixtures("answers")
 @pytest.mark.parametrize("case", [case for case in CASES if case.stored is not None], ids=by_name)
-def test_the_server_fills_in_the_defaults_of_the_class(server: Server, case: Case) -> None:
-    answer = server.run("get", f"{case.name.lower()}.{GROUP}", name_of(case, "good", 0), "-o", "json")
+async def test_the_server_fills_in_the_defaults_of_the_class(server: Server, case: Case) -> None:
+    answer = await server.run("get", f"{case.name.lower()}.{GROUP}", name_of(case, "good", 0), "-o", "json")
 
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["spec"] == case.stored

@@ -101,7 +101,7 @@ async def test_already_exists_and_conflict_are_told_apart(client: Client, namesp
 
 
 async def test_expired(plane: Any, client: Client) -> None:
-    await plane.etcd_compact()
+    await plane.compact()
 
     with pytest.raises(Expired) as caught:
         # Events are the one kind that is watched in etcd itself, which has just forgotten its past.

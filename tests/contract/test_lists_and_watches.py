@@ -163,7 +163,7 @@ async def test_watch_ends_when_the_server_says_so(client: Client, namespace: str
 
 
 async def test_watch_from_a_version_that_is_gone_is_expired(plane: Any, client: Client) -> None:
-    await plane.etcd_compact()
+    await plane.compact()
 
     with pytest.raises(Expired) as caught:
         # Events are the one kind that is watched in etcd itself, which has just forgotten its past.
@@ -203,7 +203,7 @@ async def test_list_whose_pages_expire_is_read_again_in_one_piece(plane: Any, cl
 
     async def forget() -> None:
         await client.patch_by_name(Event, "a", {"message": "changed"}, namespace=namespace)
-        await plane.etcd_compact()
+        await plane.compact()
 
     transport = ForgettingAfterOnePage(client.transport, forget)
     listed = await Client(transport).list(Event, namespace=namespace, page_size=2)
@@ -219,7 +219,7 @@ async def test_expired_token_of_the_callers_own_is_an_error(plane: Any, client: 
         await client.create(Event.named(name, namespace, involved_object=about, reason="Tested"))
     first = await client.list(Event, namespace=namespace, limit=1)
     await client.patch_by_name(Event, "a", {"message": "changed"}, namespace=namespace)
-    await plane.etcd_compact()
+    await plane.compact()
 
     with pytest.raises(Expired):
         await client.list(Event, namespace=namespace, limit=1, continue_token=first.continue_token)

@@ -44,7 +44,7 @@ async def test_deletions_and_creations_during_a_gap_are_noticed_when_the_server_
 
             faults.go_offline()
             await meddle(own_client, namespace, sizes)
-            await own_cluster.etcd_compact()
+            await own_cluster.compact()
             await own_cluster.restart("apiserver")
             faults.offline = False
             await converged(own_client, namespace, sizes)

@@ -185,7 +185,7 @@ class Weather:
         await self._cluster.restart("apiserver")
 
     async def _compaction(self) -> None:
-        await self._cluster.etcd_compact()
+        await self._cluster.compact()
         await self._restart()
 
 

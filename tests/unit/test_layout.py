@@ -13,12 +13,15 @@ IMPORT = re.compile(r"^\s*(?:from|import) ([a-z_]+)", re.MULTILINE)
 
 OWNERS = {
     "aiohttp": {"client/aiohttp_transport.py", "manager/servers.py"},
-    "httptools": {"client/connections.py"},
+    "httptools": {"apiserver/http.py", "apiserver/outbound.py", "client/connections.py"},
+    "sortedcontainers": {"apiserver/store.py"},
     "yaml": {"_base/yaml.py"},
-    "cryptography": {"cluster/certificates.py"},
+    "cryptography": {"apiserver/auth/tokens.py", "_base/certificates.py"},
     "uvloop": {"_base/loop.py"},
     "prometheus_client": {"_base/metrics.py"},
     "opentelemetry": {"_base/tracing.py"},
+    "jinja2": {"scaffold/templates.py"},
+    "watchfiles": {"cli/dev.py"},
     "click": "cli/",
     "rich": "cli/",
 }

@@ -1,0 +1,442 @@
+"""Two servers asked the same thing: the embedded API server and kube-apiserver must give the same answer.
+
+`Twins.send` sends one request to both and compares code, headers that matter and body, with what differs from run to
+run (uids, versions, times, addresses) put out of sight. A case is a few of these in a row, in a namespace of its own.
+
+`run_case` takes such a case as data: a sequence of `Ask`. It compares more closely: the first uid and the first version
+a server says in a case are its number one, and so on, so a write that changed nothing is told from one that did. What a
+server said can be said back to it: `keep` names values of an answer, and `${name}` in what follows stands for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+
+from kubewright._base.yaml import load
+
+__all__ = (
+    "Answer",
+    "Ask",
+    "Twin",
+    "Twins",
+    "apply",
+    "delete",
+    "differences",
+    "fresh_twins",
+    "get",
+    "json_patch",
+    "merge",
+    "open_twin",
+    "post",
+    "put",
+    "run_case",
+    "strategic",
+    "visible",
+)
+
+_HIDDEN = {
+    "uid": "<uid>",
+    "resourceVersion": "<version>",
+    "creationTimestamp": "<time>",
+    "deletionTimestamp": "<time>",
+    "time": "<time>",
+    "lastTransitionTime": "<time>",
+    "lastUpdateTime": "<time>",
+    "clusterIP": "<address>",
+    "clusterIPs": "<address>",
+    "nodePort": "<port>",
+    "healthCheckNodePort": "<port>",
+    "continue": "<token>",
+    "selfLink": "<link>",
+    "token": "<token>",
+}
+_SHOWN = 700
+_MAX_BASE = 58
+_RANDOM = re.compile(r"(?<=kube-api-access-)[a-z0-9]{5}\b|(?<=X_)[a-z0-9]{5}\b")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_VERSION = re.compile(r"(?<=record \()[0-9]+(?=\))|(?<=current: )[0-9]+")
+
+# A patch that does not fit is shown with all it made of the object, in the order of Go's maps.
+_OBJECT = re.compile(r'(?<=Invalid value: ")\{.*\}(?=": )', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered."""
+
+    code: int
+    headers: Mapping[str, str]
+    warnings: tuple[str, ...]
+    body: bytes
+
+    @property
+    def tree(self) -> Any:
+        """The body as a tree, whatever form it has."""
+        if not self.body:
+            return None
+        kind = self.headers.get("Content-Type", "")
+        if "json" in kind:
+            lines = self.body.splitlines()
+            if len(lines) > 1 and lines[0].startswith(b'{"type":'):
+                return [json.loads(line) for line in lines if line]
+            return json.loads(self.body)
+        if "yaml" in kind:
+            return load(self.body)
+        return self.body.decode()
+
+    def shown(self) -> dict[str, Any]:
+        """What is compared."""
+        content_type = self.headers.get("Content-Type", "")
+        return {"code": self.code, "type": content_type, "warnings": sorted(self.warnings), "body": visible(self.tree)}
+
+
+def visible(tree: Any, name: str = "") -> Any:
+    """A tree without what differs from run to run."""
+    if isinstance(tree, dict):
+        return {key: visible(value, key) for key, value in sorted(tree.items())}
+    if name in _HIDDEN and tree not in (None, "", "None", ["None"]):
+        return _HIDDEN[name]
+    if isinstance(tree, list):
+        return [visible(item) for item in tree]
+    if isinstance(tree, str):
+        return _VERSION.sub("<version>", _UID.sub("<uid>", tree))
+    return tree
+
+
+@dataclass(slots=True)
+class Twin:
+    """One of the two servers."""
+
+    session: aiohttp.ClientSession
+    url: str
+    names: dict[str, str] = field(default_factory=dict)
+
+    async def send(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], seconds: float
+    ) -> Answer:
+        """One request."""
+        data = None if body is None else BytesIO(body)
+        async with asyncio.timeout(seconds):
+            async with self.session.request(
+                method, self.url + path, data=data, headers=headers, allow_redirects=False
+            ) as answer:
+                said = answer.headers.getall("Warning", [])
+                return Answer(answer.status, dict(answer.headers), tuple(said), await answer.read())
+
+
+class Twins:
+    """Both servers."""
+
+    def __init__(self, real: Twin, embedded: Twin, namespace: str) -> None:
+        self.real = real
+        self.embedded = embedded
+        self.namespace = namespace
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        ignore: tuple[str, ...] = (),
+        seconds: float = 30.0,
+    ) -> Answer:
+        """Ask both, compare, and return what the embedded server said. `{ns}` in a path is the case's namespace.
+
+        `ignore` names members of the body that may differ, such as `items`.
+        """
+        path = path.replace("{ns}", self.namespace)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Accept": accept, "User-Agent": "twins/1", **(headers or {})}
+        if data is not None:
+            sent["Content-Type"] = content_type
+        real, embedded = await asyncio.gather(
+            self.real.send(method, path, data, sent, seconds), self.embedded.send(method, path, data, sent, seconds)
+        )
+        expected, found = real.shown(), embedded.shown()
+        for name in ignore:
+            for shown in (expected, found):
+                if isinstance(shown["body"], dict):
+                    shown["body"].pop(name, None)
+        assert found == expected, f"{method} {path}: the embedded server answers otherwise than kube-apiserver"
+        return embedded
+
+    async def both(self, method: str, path: str, body: Any = None) -> tuple[Answer, Answer]:
+        """Ask both and compare nothing: (real, embedded)."""
+        path = path.replace("{ns}", self.namespace)
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"User-Agent": "twins/1", "Content-Type": "application/json"}
+        real = await self.real.send(method, path, data, sent, 30.0)
+        return real, await self.embedded.send(method, path, data, sent, 30.0)
+
+
+async def fresh_twins(servers: tuple[Twin, Twin]) -> Twins:
+    """Both servers, with a new namespace of the same name on each."""
+    twins = Twins(*servers, f"twins-{uuid4().hex[:10]}")
+    await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": twins.namespace}})
+    return twins
+
+
+def open_twin(kubeconfig: Path) -> Twin:
+    """A raw HTTP client for the cluster of a kubeconfig."""
+    tree = load(kubeconfig.read_text())
+    cluster, user = tree["clusters"][0]["cluster"], tree["users"][0]["user"]
+    context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    with tempfile.NamedTemporaryFile() as file:
+        parts = [base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key")]
+        file.write(b"\n".join(parts))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return Twin(aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)), cluster["server"])
+
+
+# Cases as data
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request of a case, sent to both servers."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    keep: Mapping[str, str] = field(default_factory=dict)
+    """Names for values of the answer, by their dotted paths."""
+    ignore: tuple[str, ...] = ()
+    """Dotted paths of the answer that may differ."""
+    until: Callable[[Any], bool] | None = None
+    """Ask again until the answer's body is like this, on each server by itself."""
+    quiet: bool = False
+    """Compare nothing: only bring both to the same state."""
+
+
+def get(path: str, **options: Any) -> Ask:
+    """Read."""
+    return Ask("GET", path, **options)
+
+
+def post(path: str, body: Any, **options: Any) -> Ask:
+    """Create."""
+    return Ask("POST", path, body, **options)
+
+
+def put(path: str, body: Any, **options: Any) -> Ask:
+    """Replace."""
+    return Ask("PUT", path, body, **options)
+
+
+def delete(path: str, body: Any = None, **options: Any) -> Ask:
+    """Delete."""
+    return Ask("DELETE", path, body, **options)
+
+
+def merge(path: str, body: Any, **options: Any) -> Ask:
+    """Merge patch."""
+    return Ask("PATCH", path, body, "application/merge-patch+json", **options)
+
+
+def json_patch(path: str, *operations: Any, **options: Any) -> Ask:
+    """JSON patch."""
+    return Ask("PATCH", path, list(operations), "application/json-patch+json", **options)
+
+
+def strategic(path: str, body: Any, **options: Any) -> Ask:
+    """Strategic merge patch."""
+    return Ask("PATCH", path, body, "application/strategic-merge-patch+json", **options)
+
+
+def apply(path: str, body: Any, *, manager: str = "applier", force: bool = False, **options: Any) -> Ask:
+    """Server-side apply."""
+    sign = "&" if "?" in path else "?"
+    query = f"{sign}fieldManager={manager}" + ("&force=true" if force else "")
+    return Ask("PATCH", path + query, body, "application/apply-patch+yaml", **options)
+
+
+class _Sight:
+    """What one server says in the course of one case, with numbers for what has no fixed name."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[str, str]] = {"uid": {}, "version": {}}
+        self.kept: dict[str, str] = {}
+
+    def number(self, kind: str, value: str) -> str:
+        known = self._numbers[kind]
+        return known.setdefault(value, f"<{kind} {len(known) + 1}>")
+
+    def of(self, answer: Answer, ignore: tuple[str, ...]) -> dict[str, Any]:
+        body = self.tree(_without_bookmarks(answer.tree))
+        for path in ignore:
+            _drop(body, path.split("."))
+        return {
+            "code": answer.code,
+            "type": answer.headers.get("Content-Type", ""),
+            "retry": answer.headers.get("Retry-After", ""),
+            "warnings": sorted(answer.warnings),
+            "body": body,
+        }
+
+    def tree(self, tree: Any, name: str = "") -> Any:
+        if isinstance(tree, dict):
+            of_many = str(tree.get("kind", "")).endswith("List") or tree.get("kind") == "Table"
+            seen = {
+                self._named(key): visible(value, key) if of_many and key == "metadata" else self.tree(value, key)
+                for key, value in sorted(tree.items())
+            }
+            return _without_chance(tree, seen)
+        if isinstance(tree, list):
+            return [self.tree(item) for item in tree] if name not in _HIDDEN or not tree else visible(tree, name)
+        if isinstance(tree, str):
+            if name == "resourceVersion" and tree:
+                return self.number("version", tree)
+            if name == "uid" and tree:
+                return self.number("uid", tree)
+            if name in _HIDDEN:
+                return visible(tree, name)
+            shown = _RANDOM.sub("<random>", _OBJECT.sub("<object>", tree))
+            return _VERSION.sub("<version>", _UID.sub(lambda found: self.number("uid", found[0]), shown))
+        return visible(tree, name)
+
+    def _named(self, key: str) -> str:
+        return _UID.sub(lambda found: self.number("uid", found[0]), key) if "uid" in key else key
+
+    def fill(self, text: str) -> str:
+        for name, value in self.kept.items():
+            text = text.replace("${" + name + "}", value)
+        return text
+
+
+def _without_bookmarks(tree: Any) -> Any:
+    """When a bookmark comes is chance, but for the one that says that all there was has been sent."""
+    events = [tree] if isinstance(tree, dict) and tree.keys() == {"type", "object"} else tree
+    if not isinstance(events, list):
+        return tree
+    return [event for event in events if event.get("type") != "BOOKMARK" or "initial-events-end" in str(event)]
+
+
+def _without_chance(tree: dict[str, Any], seen: dict[str, Any]) -> dict[str, Any]:
+    """The version of a list is that of the whole server, and a generated name is chance."""
+    prefix, given = tree.get("generateName"), tree.get("name")
+    if isinstance(prefix, str) and isinstance(given, str) and prefix and given.startswith(prefix[:_MAX_BASE]):
+        seen["name"] = f"{prefix[:_MAX_BASE]}<{len(given) - len(prefix[:_MAX_BASE])} characters>"
+    if "managedFields" in tree and isinstance(tree["managedFields"], list):
+        # Entries are in the order of their times, which are whole seconds.
+        seen["managedFields"] = sorted(seen["managedFields"], key=_manager)
+    details = tree.get("details", {}) if tree.get("kind") == "Status" else {}
+    if ".example.io" in str(details.get("group", "")) or "FieldManagerConflict" in str(details):
+        _put_causes_in_order(seen)
+    if tree.get("type") == "BOOKMARK":
+        seen["object"]["metadata"]["resourceVersion"] = "<version>"
+    return seen
+
+
+def _manager(entry: dict[str, Any]) -> list[str]:
+    return [str(entry.get(name, "")) for name in ("operation", "manager", "apiVersion", "subresource", "fieldsV1")]
+
+
+def _put_causes_in_order(status: dict[str, Any]) -> None:
+    """The members of a custom object are checked, and managers asked for conflicts, in the order of a Go map."""
+    causes = status["details"].get("causes") or []
+    if len(causes) > 1:
+        causes.sort(key=json.dumps)
+        status["message"] = status["message"].partition(" is invalid: ")[0]
+
+
+def _drop(tree: Any, path: list[str]) -> None:
+    if isinstance(tree, list):
+        for item in tree:
+            _drop(item, path)
+    elif isinstance(tree, dict):
+        if len(path) == 1:
+            tree.pop(path[0], None)
+        elif path[0] in tree:
+            _drop(tree[path[0]], path[1:])
+
+
+def differences(real: Any, embedded: Any, path: str = "") -> list[str]:
+    """Where two answers part, one line each."""
+    if not path and real.get("code") != embedded.get("code"):
+        return [f"\n      real:     {_summary(real)}\n      embedded: {_summary(embedded)}"]
+    if type(real) is type(embedded) and isinstance(real, dict):
+        return [
+            line
+            for key in sorted({*real, *embedded})
+            for line in differences(real.get(key, "<none>"), embedded.get(key, "<none>"), f"{path}.{key}")
+        ]
+    if isinstance(real, list) and isinstance(embedded, list):
+        return [
+            line
+            for index, (left, right) in enumerate(zip_longest(real, embedded, fillvalue="<none>"))
+            for line in differences(left, right, f"{path}[{index}]")
+        ]
+    if type(real) is type(embedded) and real == embedded:
+        return []
+    return [f"{path}\n      real:     {json.dumps(real)[:_SHOWN]}\n      embedded: {json.dumps(embedded)[:_SHOWN]}"]
+
+
+def _summary(shown: dict[str, Any]) -> str:
+    body = shown["body"]
+    said = body.get("message", body.get("kind")) if isinstance(body, dict) else body
+    causes = body.get("details", {}).get("causes", "") if isinstance(body, dict) else ""
+    return f"{shown['code']} {json.dumps(said)[:_SHOWN]} {json.dumps(causes)[:_SHOWN] if causes else ''}"
+
+
+async def run_case(twins: Twins, asks: Iterable[Ask]) -> None:
+    """Ask both all of it; every difference is said at the end."""
+    real, embedded = _Sight(), _Sight()
+    found: list[str] = []
+    for number, ask in enumerate(asks, 1):
+        answers = await asyncio.gather(
+            _asked(twins.real, ask, real, twins.namespace), _asked(twins.embedded, ask, embedded, twins.namespace)
+        )
+        for sight, answer in zip((real, embedded), answers, strict=True):
+            sight.kept.update({name: _value(answer.tree, path) for name, path in ask.keep.items()})
+        if ask.quiet:
+            continue
+        expected, given = real.of(answers[0], ask.ignore), embedded.of(answers[1], ask.ignore)
+        found.extend(f"{number}. {ask.method} {ask.path}: {line}" for line in differences(expected, given))
+    assert not found, "the embedded server answers otherwise than kube-apiserver:\n  " + "\n  ".join(found)
+
+
+async def _asked(twin: Twin, ask: Ask, sight: _Sight, namespace: str) -> Answer:
+    def filled(text: str) -> str:
+        return sight.fill(text.replace("{ns}", namespace))
+
+    data = ask.body
+    if data is not None and not isinstance(data, bytes):
+        data = filled(data if isinstance(data, str) else json.dumps(data)).encode()
+    sent = {"Accept": ask.accept, "User-Agent": "twins/1", **ask.headers}
+    if data is not None:
+        sent.setdefault("Content-Type", ask.content_type)
+    path = filled(ask.path)
+    async with asyncio.timeout(60):
+        while True:
+            answer = await twin.send(ask.method, path, data, sent, 30.0)
+            if ask.until is None or ask.until(answer.tree):
+                return answer
+            await asyncio.sleep(0.02)
+
+
+def _value(tree: Any, path: str) -> str:
+    for step in path.split("."):
+        tree = tree[int(step)] if isinstance(tree, list) else tree[step]
+    return str(tree)

@@ -1,0 +1,37 @@
+"""Two control planes for the kubectl script: the embedded one, and the real one with the same simulated nodes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.kubectl.plane import Plane
+
+from kubewright import Config, connect
+from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.nodes.controllers import node_controllers
+from kubewright.cluster.real import RealCluster
+from kubewright.manager.manager import Manager
+from kubewright.manager.options import ManagerOptions
+
+QUIET = ManagerOptions(name="simulated-nodes", health_address="", metrics_address="")
+
+
+@pytest.fixture(scope="module")
+async def planes(
+    real_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[tuple[Plane, Plane]]:
+    """The real plane and the embedded one, both with one simulated node."""
+    homes: list[Path] = [tmp_path_factory.mktemp(name) for name in ("real", "embedded")]
+    async with (
+        RealCluster(version=real_binaries.version) as real,
+        EmbeddedCluster() as embedded,
+        connect(Config.load(kubeconfig=real.kubeconfig)) as client,
+        Manager(client, *node_controllers(client), options=QUIET),
+    ):
+        yield (
+            Plane("real", Path(real.kubectl), real.kubeconfig, homes[0]),
+            Plane("embedded", Path(real.kubectl), embedded.kubeconfig, homes[1]),
+        )

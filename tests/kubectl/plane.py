@@ -1,0 +1,58 @@
+"""A control plane that kubectl is run against."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kubectl.seen import Said
+from tests.kubectl.steps import Chapter, Step
+
+__all__ = ("Plane",)
+
+_LONGEST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """One of the two: its name, its administrator's kubeconfig, and a home of its own for kubectl's caches."""
+
+    name: str
+    kubectl: Path
+    kubeconfig: Path
+    home: Path
+
+    async def run(self, step: Step, chapter: Chapter, folder: Path) -> Said:
+        """Run a command to its end."""
+        child = await self.start(step, chapter, folder)
+        try:
+            async with asyncio.timeout(_LONGEST):
+                out, err = await child.communicate(step.stdin.encode())
+        except TimeoutError:
+            child.kill()
+            out, err = await child.communicate()
+            err += f"\nended after {_LONGEST:.0f} s".encode()
+        assert child.returncode is not None
+        return child.returncode, out.decode(), err.decode()
+
+    async def start(self, step: Step, chapter: Chapter, folder: Path) -> asyncio.subprocess.Process:
+        """Start a command."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "KUBECONFIG": str(self.kubeconfig),
+            "KUBE_EDITOR": str(folder / "editor"),
+            "TZ": "UTC",
+        }
+        return await asyncio.create_subprocess_exec(
+            self.kubectl,
+            f"--namespace={chapter.namespace}",
+            *step.arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+        )

@@ -1,0 +1,117 @@
+"""The same kubectl commands on the embedded control plane and on the real one say the same.
+
+What differs from run to run is put out of sight (`seen`). A step that reads a state which controllers are still
+working on is asked again until both say the same; every other step is run once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from pathlib import Path
+
+import pytest
+from tests.kubectl.plane import Plane
+from tests.kubectl.script import CHAPTERS
+from tests.kubectl.seen import Said, seen
+from tests.kubectl.steps import Chapter, Step
+
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kubectl")]
+
+_PATIENCE = 15.0
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+async def test_kubectl_says_the_same_on_both(chapter: Chapter, planes: tuple[Plane, Plane], tmp_path: Path) -> None:
+    folders = [_prepared(tmp_path / plane.name, chapter) for plane in planes]
+    watching: list[tuple[Step, list[tuple[asyncio.subprocess.Process, str]]]] = []
+    complaints: list[str] = []
+
+    for step in chapter.all_steps:
+        if step.watches:
+            started = await asyncio.gather(
+                *(plane.start(step, chapter, folder) for plane, folder in zip(planes, folders, strict=True))
+            )
+            # A watch begins where the list ends that came first: once that is shown, nothing is missed.
+            heads = [await _line(child) for child in started]
+            watching.append((step, list(zip(started, heads, strict=True))))
+            continue
+        complaints.extend(await _compared(step, chapter, planes, folders))
+    for step, children in watching:
+        complaints.extend(
+            _difference(step, *[seen(await _stopped(child, head, step.until)) for child, head in children])
+        )
+
+    if complaints:
+        pytest.fail("\n\n".join(["", *complaints]), pytrace=False)
+
+
+def test_the_script_is_long() -> None:
+    assert sum(len(chapter.steps) for chapter in CHAPTERS) >= 60
+
+
+def test_every_exception_is_explained() -> None:
+    explained = (Path(__file__).parents[2] / "docs" / "embedded.md").read_text()
+    exceptions = {step.exception for chapter in CHAPTERS for step in chapter.steps if step.exception}
+
+    assert exceptions
+    assert {name for name in exceptions if name not in explained} == set()
+
+
+def _prepared(folder: Path, chapter: Chapter) -> Path:
+    for name, text in chapter.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if text.startswith("#!"):
+            path.chmod(0o700)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+async def _compared(step: Step, chapter: Chapter, planes: tuple[Plane, Plane], folders: list[Path]) -> list[str]:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _PATIENCE
+    while True:
+        said = await asyncio.gather(
+            *(plane.run(step, chapter, folder) for plane, folder in zip(planes, folders, strict=True))
+        )
+        real, embedded = (seen(one, hide=step.hide, unordered=step.unordered) for one in said)
+        complaints = _difference(step, real, embedded)
+        if not complaints and (step.until not in real[1] or step.fails != bool(real[0])):
+            told = "\n".join(said[0][1:])
+            complaints = [f"$ kubectl {step.command}\nis not what was expected: exit code {real[0]}\n{told}"]
+        if not complaints or not step.settles or loop.time() > deadline:
+            return complaints
+
+
+def _difference(step: Step, real: Said, embedded: Said) -> list[str]:
+    if real == embedded or (step.exception and real[0] == embedded[0]):
+        return []
+    shown = [
+        [f"exit code {code}", *out.splitlines(), "--- complaints", *err.splitlines()]
+        for code, out, err in (real, embedded)
+    ]
+    lines = difflib.unified_diff(shown[0], shown[1], "real", "embedded", lineterm="", n=2)
+    return [f"$ kubectl {step.command}\n" + "\n".join(lines)]
+
+
+async def _stopped(child: asyncio.subprocess.Process, head: str, until: str) -> Said:
+    """What a command said that goes on, up to the line that ends its part."""
+    lines = [head]
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            while line := await _line(child):
+                lines.append(line)
+                if until in line:
+                    break
+    except TimeoutError:
+        lines.append(f"never said {until!r}")
+    child.terminate()
+    _, err = await child.communicate()
+    return 0, "".join(lines), err.decode()
+
+
+async def _line(child: asyncio.subprocess.Process) -> str:
+    assert child.stdout is not None
+    return (await child.stdout.readline()).decode()

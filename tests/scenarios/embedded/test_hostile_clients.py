@@ -1,0 +1,221 @@
+"""Clients that are slow, vanish, do not read or say nothing cost the server neither its other clients nor its memory.
+
+The API server listens without TLS here, so that a thousand clients connect in a moment, and time is what the tests say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import resource
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import final
+
+import pytest
+
+from kubewright.apiserver.answers import Reply
+from kubewright.apiserver.http import Connection, Connections
+from kubewright.apiserver.requests import Request
+from kubewright.apiserver.server import ApiServer
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+CLIENTS = 1000
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@final
+class Plain:
+    """An API server on a plain socket, and a view into its connections."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.handled = 0
+        self.changed = asyncio.Event()
+        self.connections = Connections(self._handle)
+        self.remembered: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self.port = 0
+
+    def protocol(self) -> Connection:
+        """A protocol for a socket, remembered for as long as anybody holds it."""
+        made = self.connections.protocol()
+        self.remembered.add(made)
+        return made
+
+    async def _handle(self, request: Request) -> Reply:
+        self.handled += 1
+        self.changed.set()
+        return await self.server.front.handle(request)
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Pair]:
+        """A connection; cut off at the end, in whatever state it is."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+
+    async def ask(self, data: bytes) -> bytes:
+        """The answer on a connection of its own, to the end."""
+        async with self.connection() as (reader, writer), asyncio.timeout(20):
+            writer.write(data)
+            return await reader.read()
+
+    async def healthy(self) -> bool:
+        """Whether it answers anybody else."""
+        head = HEALTH.replace(b"Host: x", b"Host: x\r\nConnection: close")
+        return (await self.ask(head)).endswith(b"\r\n\r\nok")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Let the loop turn until something holds."""
+        async with asyncio.timeout(20):
+            while not holds():  # noqa: ASYNC110 - nobody tells when a socket has noticed that its other end is gone
+                await asyncio.sleep(0)
+
+
+@pytest.fixture(scope="module")
+async def plain() -> AsyncIterator[Plain]:
+    """A server; ten files of the process for each client, at least as many as there are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 10 * CLIENTS)), hard))
+    server = ApiServer()
+    plain = Plain(server)
+    await server.start()
+    await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    listening = await asyncio.get_running_loop().create_server(plain.protocol, "127.0.0.1", 0, backlog=CLIENTS)
+    plain.port = listening.sockets[0].getsockname()[1]
+    yield plain
+    listening.close()
+    plain.connections.abort()
+    await server.stop()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def watchers(plain: Plain) -> int:
+    return sum(table.watchers for table in plain.server.store.tables())
+
+
+def post(name: str, *, length: int | None = None) -> bytes:
+    body = json.dumps({"metadata": {"name": name}}).encode()
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
+
+
+async def test_a_thousand_slow_clients_keep_nobody_waiting_and_are_sent_away(plain: Plain) -> None:
+    connections = plain.connections
+    async with AsyncExitStack() as stack:
+        pairs = [await stack.enter_async_context(plain.connection()) for _ in range(CLIENTS)]
+        for number, (_, writer) in enumerate(pairs):
+            # Some have said nothing yet, some are in the middle of a head, some in the middle of a body.
+            writer.write((b"", HEALTH[:20], post("slow", length=5000))[number % 3])
+        await plain.until(lambda: len(connections.open) == CLIENTS)
+        begun = time.monotonic()
+        assert await plain.healthy()
+        assert time.monotonic() - begun < 5
+        connections.sweep(begun)
+        assert len(connections.open) >= CLIENTS
+        for _, writer in pairs[1::3]:
+            writer.write(b"X")  # a byte now and then does not help a client that has not finished its head
+        await plain.until(lambda: len(connections.open) <= CLIENTS)
+        connections.sweep(begun + 45)
+        await plain.until(lambda: len(connections.open) <= CLIENTS // 3)
+        connections.sweep(time.monotonic() + 75)
+        await plain.until(lambda: not connections.open)
+    assert await plain.healthy()
+
+
+async def test_clients_that_vanish_during_a_watch_leave_nothing_behind(plain: Plain) -> None:
+    before = watchers(plain), len(asyncio.all_tasks())
+    watch = f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    async with AsyncExitStack() as stack:
+        for _ in range(200):
+            reader, writer = await stack.enter_async_context(plain.connection())
+            writer.write(watch)
+            assert b" 200 " in await reader.readline()
+        assert watchers(plain) == before[0] + 200
+    await plain.until(lambda: not plain.connections.open)
+    answer = await plain.ask(post("seen-by-nobody").replace(b"Host: x", b"Host: x\r\nConnection: close"))
+    assert b" 201 " in answer.splitlines()[0]
+    assert watchers(plain) == before[0]
+    assert len(asyncio.all_tasks()) <= before[1]
+
+
+async def test_a_client_that_vanishes_in_the_middle_of_a_body_has_asked_for_nothing(plain: Plain) -> None:
+    handled = plain.handled
+    for _ in range(50):
+        async with plain.connection() as (_, writer):
+            writer.write(post("half", length=5000))
+            await writer.drain()
+    await plain.until(lambda: not plain.connections.open)
+    assert plain.handled == handled
+    assert await plain.healthy()
+
+
+async def test_pipelined_requests_are_answered_in_their_order(plain: Plain) -> None:
+    paths = [f"{MAPS}/n{number}" for number in range(300)]
+    data = b"".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for path in paths)
+    last = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = (await plain.ask(data + last)).decode()
+    names = [part.partition('\\"')[0] for part in answer.split('configmaps \\"')[1:]]
+    assert names == [f"n{number}" for number in range(300)]
+    assert '"gitVersion"' in answer
+
+
+async def test_what_was_asked_before_nonsense_is_answered_before_it_is_refused(plain: Plain) -> None:
+    answer = await plain.ask(HEALTH + HEALTH + b"\x00\x01nonsense\r\n\r\n")
+    codes = [line.split()[1] for line in answer.splitlines() if b"HTTP/1.1 " in line]
+    assert codes == [b"200", b"200", b"400"]
+
+
+async def test_nonsense_during_a_watch_is_not_answered_in_the_middle_of_it(plain: Plain) -> None:
+    async with plain.connection() as (reader, writer):
+        writer.write(f"GET {MAPS}?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert b" 200 " in await reader.readline()
+        writer.write(b"\x00nonsense\r\n\r\n")
+        await plain.ask(post("during").replace(b"Host: x", b"Host: x\r\nConnection: close"))
+        async with asyncio.timeout(20):
+            rest = await reader.read()
+    assert b'"during"' in rest
+    assert b"400" not in rest.replace(b'"during"', b"").partition(b'"uid"')[0]
+    assert rest.endswith(b"0\r\n\r\n")
+
+
+async def test_a_client_that_does_not_read_is_answered_no_further(plain: Plain) -> None:
+    big = json.dumps({"metadata": {"name": "big"}, "data": {"x": "x" * 900_000}}).encode()
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(big)}\r\n\r\n".encode()
+    assert b" 201 " in (await plain.ask(head + big)).splitlines()[0]
+    handled = plain.handled
+    async with plain.connection() as (_, writer):
+        writer.write(f"GET {MAPS}/big HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 500)
+        await plain.until(lambda: plain.handled > handled)
+        for _ in range(20):
+            assert await plain.healthy()
+        assert plain.handled - handled - 20 < 50  # what fits into the buffers of two sockets, and no more
+        plain.connections.sweep(time.monotonic() + 75)
+        await plain.until(lambda: not plain.connections.open)
+
+
+async def test_a_client_of_http_1_0_watches_without_chunks(plain: Plain) -> None:
+    answer = await plain.ask(f"GET {MAPS}?watch=1&timeoutSeconds=1 HTTP/1.0\r\n\r\n".encode())
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.0 200")
+    assert b"chunked" not in head
+    assert all(json.loads(line)["type"] == "ADDED" for line in body.splitlines())
+
+
+async def test_connections_are_forgotten_once_they_are_closed(plain: Plain) -> None:
+    for data in (HEALTH, b"\x00\r\n\r\n", HEALTH[:10], post("gone", length=9000)):
+        for _ in range(100):
+            async with plain.connection() as (_, writer):
+                writer.write(data)
+                await writer.drain()
+    await plain.until(lambda: not plain.connections.open)
+    await asyncio.sleep(0)
+    gc.collect()
+    assert not plain.remembered

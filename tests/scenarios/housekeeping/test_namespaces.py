@@ -1,0 +1,90 @@
+"""Namespaces begin with what every namespace has, and end when they are empty."""
+
+from __future__ import annotations
+
+import pytest
+from tests.scenarios.conftest import Widget, fresh_namespace, present, widget
+from tests.scenarios.housekeeping.conftest import reach
+from tests.scenarios.nodes.conftest import is_ready, pod
+
+from kubewright import Client
+from kubewright.cluster.real import RealCluster
+from kubewright.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+async def test_a_namespace_goes_with_all_that_is_in_it(client: Client) -> None:
+    name = await fresh_namespace(client)
+    await present(client, ServiceAccount, name, lambda have: "default" in have)
+    await client.create(ConfigMap.named("settings", name))
+    await client.create(widget("thing", name))
+    await reach(client, await client.create(pod("web", name)), is_ready)
+
+    await client.delete(Namespace, name)
+
+    await present(client, Namespace, "", lambda have: name not in have, seconds=20)
+    assert (await client.list(Widget, namespace=name)).items == []
+
+
+async def test_what_holds_up_the_end_of_a_namespace_is_said(client: Client) -> None:
+    name = await fresh_namespace(client)
+    held = widget("held", name)
+    held.metadata.finalizers = ["example.io/hold"]
+    await client.create(held)
+
+    await client.delete(Namespace, name)
+
+    def said(have: dict[str, Namespace]) -> bool:
+        return bool(have[name].status.conditions)
+
+    found = (await present(client, Namespace, "", said))[name]
+    assert found.status.phase == "Terminating"
+    conditions = {item.type: (item.status, item.message) for item in found.status.conditions or ()}
+    assert conditions == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "All resources successfully discovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": ("False", "All legacy kube types successfully parsed"),
+        "NamespaceDeletionContentFailure": (
+            "False", "All content successfully deleted, may be waiting on finalization",
+        ),
+        "NamespaceContentRemaining": (
+            "True", "Some resources are remaining: widgets.scenarios.example.io has 1 resource instances",
+        ),
+        "NamespaceFinalizersRemaining": (
+            "True",
+            "Some content in the namespace has finalizers remaining: example.io/hold in 1 resource instances",
+        ),
+    }  # fmt: skip
+
+    await client.patch_by_name(Widget, held.key, {"metadata": {"finalizers": None}})
+
+    await present(client, Namespace, "", lambda have: name not in have, seconds=20)
+
+
+async def test_the_default_account_is_made_again(client: Client, namespace: str) -> None:
+    first = await client.get(ServiceAccount, "default", namespace=namespace)
+
+    await client.delete(first)
+
+    await present(
+        client,
+        ServiceAccount,
+        namespace,
+        lambda have: "default" in have and have["default"].metadata.uid != first.metadata.uid,
+    )
+
+
+async def test_the_certificate_of_the_server_is_in_every_namespace_and_is_restored(
+    client: Client, bare_cluster: RealCluster, namespace: str
+) -> None:
+    wanted = {"ca.crt": bare_cluster.ca_data.decode()}
+
+    def is_there(have: dict[str, ConfigMap]) -> bool:
+        return "kube-root-ca.crt" in have and have["kube-root-ca.crt"].data == wanted
+
+    await present(client, ConfigMap, namespace, is_there)
+    await client.patch_by_name(ConfigMap, "kube-root-ca.crt", {"data": {"ca.crt": "other"}}, namespace=namespace)
+    await present(client, ConfigMap, namespace, is_there)
+    await client.delete(ConfigMap, "kube-root-ca.crt", namespace=namespace)
+
+    await present(client, ConfigMap, namespace, is_there)

@@ -1,0 +1,91 @@
+"""Pods get a node that fits them, or a reason why there is none."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from tests.scenarios.conftest import present
+from tests.scenarios.nodes.conftest import NODES, is_ready, pod, reach
+
+from kubewright import Client
+from kubewright.k8s.coordination.v1 import Lease
+from kubewright.k8s.core.v1 import Event, Node, Pod
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+
+
+async def test_nodes_are_ready_have_a_lease_and_name_the_port_of_their_kubelet(client: Client) -> None:
+    nodes = await client.list(Node)
+    leases = await present(client, Lease, "kube-node-lease", lambda have: len(have) == NODES)
+
+    assert [node.metadata.name for node in nodes] == ["node-1", "node-2", "node-3"]
+    for node in nodes:
+        assert next(item for item in node.status.conditions or () if item.type == "Ready").status == "True"
+        assert node.status.daemon_endpoints is not None
+        assert node.status.daemon_endpoints.kubelet_endpoint is not None
+        assert node.status.daemon_endpoints.kubelet_endpoint.port
+        assert not node.spec.taints
+        assert node.status.node_info is not None
+        assert node.status.node_info.kubelet_version.startswith("v1.")
+        assert leases[node.metadata.name].spec.holder_identity == node.metadata.name
+
+
+async def test_a_burst_of_pods_is_spread_over_the_nodes(client: Client, namespace: str) -> None:
+    for number in range(9):
+        await client.create(pod(f"web-{number}", namespace))
+
+    pods = await present(client, Pod, namespace, lambda have: len(have) == 9 and all(map(is_ready, have.values())))
+
+    # Pods of earlier tests may still be there, so the nine alone need not be even.
+    assert len({item.spec.node_name for item in pods.values()}) == NODES
+    assert len({item.status.pod_ip for item in pods.values()}) == 9
+
+
+async def test_a_pod_that_fits_nowhere_waits_with_a_reason_until_a_node_fits(client: Client, namespace: str) -> None:
+    label = f"disk-{uuid4().hex[:8]}"
+    created = await client.create(pod("picky", namespace, nodeSelector={label: "ssd"}))
+
+    waiting = await reach(client, created, lambda item: bool(item.status.conditions))
+    assert waiting.status.phase == "Pending"
+    (condition,) = waiting.status.conditions or []
+    assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
+    assert condition.message == (
+        "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. "
+        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    )
+    events = await present(client, Event, namespace, bool)
+    (event,) = events.values()
+    assert (event.reason, event.message) == ("FailedScheduling", condition.message)
+
+    await client.patch_by_name(Node, "node-2", {"metadata": {"labels": {label: "ssd"}}})
+
+    running = await reach(client, created, is_ready)
+    assert running.spec.node_name == "node-2"
+
+
+async def test_a_pod_that_is_too_big_fits_when_another_leaves(client: Client, namespace: str) -> None:
+    label = f"pool-{uuid4().hex[:8]}"
+    await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "a"}}})
+    greedy = {"resources": {"requests": {"cpu": "20"}}}
+    first = await client.create(pod("first", namespace, nodeSelector={label: "a"}, container=greedy))
+    await reach(client, first, is_ready)
+
+    second = await client.create(pod("second", namespace, nodeSelector={label: "a"}, container=greedy))
+    waiting = await reach(client, second, lambda item: bool(item.status.conditions))
+    assert "1 Insufficient cpu" in ((waiting.status.conditions or [])[0].message or "")
+    await client.delete(Pod, "first", namespace=namespace)
+
+    await reach(client, second, is_ready)
+
+
+async def test_a_scheduling_gate_and_another_scheduler_keep_a_pod_where_it_is(client: Client, namespace: str) -> None:
+    gated = await client.create(pod("gated", namespace, schedulingGates=[{"name": "example.io/wait"}]))
+    other = await client.create(pod("other", namespace, schedulerName="another"))
+    last = await client.create(pod("last", namespace))
+
+    await reach(client, last, is_ready)  # made after them, and served in order
+    assert not (await client.get(Pod, other.key)).spec.node_name
+    await client.patch_by_name(Pod, gated.key, {"spec": {"schedulingGates": None}})
+
+    await reach(client, gated, is_ready)
