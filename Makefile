@@ -23,7 +23,7 @@ $(VENV)/.bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	@touch $@
 
-demo: $(STAMP) ## A short tour on a real control plane; ends by itself
+demo: $(STAMP) ## A short tour on the embedded control plane; ends by itself
 	$(BIN)/python demo.py
 
 test: lint unit ## Everything CI checks

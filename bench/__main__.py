@@ -1,6 +1,6 @@
 """Run the benchmarks, print their tables, and write `bench/results.json` and `docs/benchmarks.md`.
 
-    python -m bench [decode] [get] [operators] [cache]
+    python -m bench [decode] [get] [operators] [cache] [planes] [webhooks]
 
 Without names, all of them. What a run leaves out keeps the figures of the last run that had it.
 """
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import cache, decode, get, operators
+from bench import cache, decode, get, operators, planes, webhooks
 from bench.report import Budget, Table, write_page
 
 ROOT = Path(__file__).parent
@@ -34,6 +34,10 @@ def measure(name: str, *, rounds: int) -> Figures:
         return operators.measure(rounds=rounds)
     if name == "cache":
         return cache.measure(rounds=rounds)
+    if name == "planes":
+        return planes.measure(rounds=rounds)
+    if name == "webhooks":
+        return webhooks.measure(rounds=rounds)
     raise SystemExit(f"no benchmark named {name}; there are: {', '.join(TABLES)}")
 
 
@@ -57,6 +61,8 @@ TABLES: Mapping[str, Table] = {
     ),
     "operators": operators.TABLE,
     "cache": cache.TABLE,
+    "planes": planes.TABLE,
+    "webhooks": webhooks.TABLE,
 }
 
 
