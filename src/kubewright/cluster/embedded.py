@@ -69,6 +69,7 @@ class EmbeddedCluster:
         folder: Path | None = None,
         data: Path | None = None,
         port: int = 0,
+        http_port: int | None = None,
         nodes: int = 1,
         pods: bool = True,
         controllers: bool = True,
@@ -79,11 +80,13 @@ class EmbeddedCluster:
 
         `data` is a folder whose contents survive: objects, CAs and the service-account key. `nodes` is how many nodes
         are simulated; without `pods` there are none, and pods stay as they are made; without `controllers` there is
-        only the API server. `audit_log` gets one JSON line per request.
+        only the API server. `audit_log` gets one JSON line per request. With `http_port` (0 for any) it listens without
+        TLS as well: who comes that way shows a token, or is anonymous.
         """
         self._asked_folder = folder
         self._data = None if data is None else data.absolute()
         self._port = port
+        self._http_port = http_port
         self._nodes = nodes
         self._pods = pods and nodes > 0
         self._controllers = controllers
@@ -158,6 +161,13 @@ class EmbeddedCluster:
         return f"https://127.0.0.1:{self._bound}"
 
     @property
+    def http_url(self) -> str:
+        """The address without TLS, if one was asked for."""
+        if self._http_port is None:
+            raise ClusterError("The embedded cluster listens with TLS only; give http_port to have both.")
+        return f"http://127.0.0.1:{self._http_bound}"
+
+    @property
     def ca_data(self) -> bytes:
         """The CA certificate that clients are to trust, PEM."""
         return self._pki.ca
@@ -180,6 +190,8 @@ class EmbeddedCluster:
             raise ClusterError(f"The embedded cluster runs no {component}; its only component is the apiserver.")
         await self.server.stop()
         await self.server.start(port=self._bound, tls=self._tls())
+        if self._http_port is not None:
+            await self.server.start(port=self._http_bound)
 
     # Inside
 
@@ -226,6 +238,9 @@ class EmbeddedCluster:
         self.server.extensions.aggregation.certificate = front_proxy
         self._bound = await self.server.start(port=self._port, tls=self._tls())
         self._stack.push_async_callback(self.server.stop)
+        if self._http_port is not None:
+            self._http_bound = await self.server.start(port=self._http_port)
+            self.server.discovery.address = f"127.0.0.1:{self._bound}"
         identities.start(port=self._bound)
         self._stack.push_async_callback(identities.stop)
 
