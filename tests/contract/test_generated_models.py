@@ -56,7 +56,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         del sys.modules[name]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def installed(client: Client) -> None:
     """The CRDs the classes were made from."""
     trees = [tree for file in sorted(MANIFESTS.iterdir()) for tree in yaml.load_all(file.read_text())]

@@ -191,7 +191,7 @@ async def until(action: Callable[[], Awaitable[Any]], holds: Callable[[Any], boo
             await asyncio.sleep(0.05)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kubectl_on(plane: Plane, real_binaries: Binaries) -> Run:
     """kubectl, talking to the control plane under test."""
 
@@ -210,7 +210,7 @@ def kubectl_on(plane: Plane, real_binaries: Binaries) -> Run:
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def lamps(client: Client) -> AsyncIterator[str]:
     """Lamps in two versions, whose webhooks and conversion are served; gives their URL."""
     declarations = (default_lamp, validate_lamp, up, down)

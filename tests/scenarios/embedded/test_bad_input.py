@@ -21,7 +21,7 @@ YAML = "application/yaml"
 LIMIT = 3 * 1024 * 1024
 
 
-@pytest.fixture(scope="session", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 def wire(request: pytest.FixtureRequest) -> Wire:
     """A way to the server under test."""
     name = "bare_cluster" if request.param == "embedded" else "real_cluster"
