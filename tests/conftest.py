@@ -56,6 +56,7 @@ async def embedded_cluster() -> AsyncIterator[EmbeddedCluster]:
     It lives on the loop of the tests, and some of those look at every task and thread there is.
     """
     async with EmbeddedCluster() as cluster:
+        await cluster.settled()
         yield cluster
 
 

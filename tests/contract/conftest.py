@@ -19,7 +19,7 @@ from kubewright.cluster.binaries import Binaries
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.real import RealCluster
-from kubewright.k8s.core.v1 import Namespace
+from kubewright.k8s.core.v1 import Namespace, ServiceAccount
 
 PLANES = ["embedded", pytest.param("real", marks=pytest.mark.real)]
 Plane = EmbeddedCluster | RealCluster
@@ -93,6 +93,9 @@ async def namespace(client: Client) -> AsyncIterator[str]:
     """A fresh namespace; its deletion is asked for, not awaited."""
     name = f"case-{uuid4().hex[:10]}"
     await client.create(Namespace.named(name))
+    # Its service account comes a moment later, and pods need it.
+    async with client.watch(ServiceAccount, namespace=name, initial_events=True) as events:
+        await anext(events)
     yield name
     await client.delete(Namespace, name)
 

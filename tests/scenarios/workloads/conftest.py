@@ -193,7 +193,7 @@ def selector(app: str = "web") -> LabelSelector:
     return LabelSelector(match_labels={"app": app})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def our_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A control plane without workload controllers."""
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OFF)])}
@@ -201,7 +201,7 @@ async def our_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def controllers(our_cluster: RealCluster) -> AsyncIterator[FaultyTransport]:
     """Our controllers at work; what comes back is the network between them and the server."""
     options = ManagerOptions(name="kube-controller-manager", health_address="0", metrics_address="0")
@@ -212,14 +212,14 @@ async def controllers(our_cluster: RealCluster) -> AsyncIterator[FaultyTransport
         yield faults
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def our_client(our_cluster: RealCluster, controllers: FaultyTransport) -> AsyncIterator[Client]:
     """An administrator's client of the control plane on which our controllers run."""
     async with connect(Config.load(kubeconfig=our_cluster.kubeconfig)) as client:
         yield client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def their_client(real_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane with Kubernetes' own controllers."""
     async with connect(Config.load(kubeconfig=real_cluster.kubeconfig)) as client:
