@@ -75,6 +75,8 @@ class ApiServer:
         self.clock: Clock = clock or SystemClock()
         self.metrics = Metrics()
         self.services = ServiceAllocator()
+        # What a data folder brought back is taken: no two Services may have one address.
+        self.services.rebuild(decode_json(entry.value) for entry in self.store.table("/services").entries())
         self.catalog = Catalog(self.services)
         lookup = Lookup(self.store, self.catalog)
         self.admission = Admission([NamespaceLifecycle(self.store), Plugins(lookup), *judges])

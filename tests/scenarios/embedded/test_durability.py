@@ -20,8 +20,8 @@ from kubewright.client.default_transport import default_transport
 from kubewright.client.watch import Bookmark
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
-from kubewright.errors import ClusterError, Expired, NotFound, TransportError
-from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.errors import ClusterError, Expired, Invalid, NotFound, TransportError
+from kubewright.k8s.core.v1 import ConfigMap, Service, ServicePort, ServiceSpec
 
 WRITES = 10_000
 WRITERS = 24
@@ -299,3 +299,17 @@ async def first_event(client: Client, version: str) -> str:
             assert not isinstance(event, Bookmark)
             return event.object.metadata.resource_version
     raise AssertionError("the watch ended without an event")
+
+
+async def test_addresses_of_services_stay_taken_over_a_restart(tmp_path: Path) -> None:
+    ports = [ServicePort(port=80)]
+    async with EmbeddedCluster(data=tmp_path, controllers=False) as cluster:
+        web = await cluster.client.create(Service.named("web", "default", spec=ServiceSpec(ports=ports)))
+        assert web.spec is not None
+
+    async with EmbeddedCluster(data=tmp_path, controllers=False) as cluster:
+        rival = Service.named("rival", "default", spec=ServiceSpec(ports=ports, cluster_ip=web.spec.cluster_ip))
+        with pytest.raises(Invalid, match="already allocated"):
+            await cluster.client.create(rival)
+        await cluster.client.delete(Service, "web", namespace="default")
+        assert await cluster.client.create(rival)
