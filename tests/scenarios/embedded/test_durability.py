@@ -312,4 +312,6 @@ async def test_addresses_of_services_stay_taken_over_a_restart(tmp_path: Path) -
         with pytest.raises(Invalid, match="already allocated"):
             await cluster.client.create(rival)
         await cluster.client.delete(Service, "web", namespace="default")
-        assert await cluster.client.create(rival)
+        made = await cluster.client.create(rival)
+        assert made.spec is not None
+        assert made.spec.cluster_ip == web.spec.cluster_ip

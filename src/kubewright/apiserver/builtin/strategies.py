@@ -31,17 +31,14 @@ __all__ = (
     "deletes_gracefully",
     "grace_period",
     "is_namespaced",
-    "only_owned_fields",
     "prepare_for_create",
     "prepare_for_update",
-    "reset_fields",
 )
 
 FieldPath = tuple[str, ...]
 """The names on the way to a field; `*` is any item of a list."""
 
 _SPEC: Final = (("spec",),)
-_STATUS: Final = (("status",),)
 _METADATA_AND_SPEC: Final = (("metadata",), ("spec",))
 
 
@@ -189,21 +186,6 @@ _STRATEGIES: Final[Mapping[tuple[str, str], _Strategy]] = {
     ("storage.k8s.io", "VolumeAttributesClass"): _cluster(),
 }
 
-# Endpoints that own a little rather than all but a little.
-_OWNED: Final[Mapping[tuple[str, str], tuple[FieldPath, ...]]] = {
-    ("Pod", "ephemeralcontainers"): (("spec", "ephemeralContainers"),),
-    ("Pod", "resize"): tuple(
-        ("spec", containers, "*", part)
-        for containers in ("containers", "initContainers")
-        for part in ("resources", "resizePolicy")
-    ),
-}
-_CERTIFICATE_RESETS: Final[Mapping[str, tuple[FieldPath, ...]]] = {
-    "": (("spec",), ("status",)),
-    "status": (("spec",), ("status", "conditions")),
-    "approval": (("spec",), ("status", "certificate")),
-}
-
 
 def prepare_for_create(
     gvk: GroupVersionKind, obj: Tree, *, now: str = "", user: Mapping[str, Any] | None = None
@@ -327,18 +309,3 @@ def grace_period(gvk: GroupVersionKind, obj: Tree, *, asked: int | None = None) 
     if not spec.get("nodeName") or status.get("phase") in ("Failed", "Succeeded"):
         return 0
     return 1 if period < 0 else period
-
-
-def reset_fields(gvk: GroupVersionKind, subresource: str = "") -> tuple[FieldPath, ...]:
-    """The fields this endpoint puts back, so that whoever writes there does not come to own them."""
-    strategy = _STRATEGIES.get((gvk.group, gvk.kind), _PLAIN)
-    if strategy.create is others.create_certificate_request:
-        return _CERTIFICATE_RESETS.get(subresource, ())
-    if not strategy.has_status or (gvk.kind, subresource) in _OWNED:
-        return ()
-    return strategy.status_resets if subresource == "status" else _STATUS
-
-
-def only_owned_fields(gvk: GroupVersionKind, subresource: str) -> tuple[FieldPath, ...] | None:
-    """The only fields a writer of this endpoint may come to own; None where `reset_fields` says it."""
-    return _OWNED.get((gvk.kind, subresource))

@@ -23,10 +23,8 @@ from kubewright.apiserver.builtin.strategies import (
     deletes_gracefully,
     grace_period,
     is_namespaced,
-    only_owned_fields,
     prepare_for_create,
     prepare_for_update,
-    reset_fields,
 )
 from kubewright.k8s import documents
 
@@ -120,16 +118,6 @@ def test_only_pods_on_nodes_have_time_left(spec: Tree, phase: str, asked: int | 
     assert grace_period(DEPLOYMENT, {}, asked=asked) == 0
     assert deletes_gracefully(POD)
     assert not deletes_gracefully(DEPLOYMENT)
-
-
-def test_endpoints_do_not_own_what_they_put_back() -> None:
-    assert reset_fields(DEPLOYMENT) == (("status",),)
-    assert reset_fields(DEPLOYMENT, "status") == (("spec",), ("metadata", "labels"))
-    assert reset_fields(GroupVersionKind("", "v1", "ConfigMap")) == ()
-    assert reset_fields(REQUEST) == (("spec",), ("status",))
-    assert reset_fields(REQUEST, "approval") == (("spec",), ("status", "certificate"))
-    assert only_owned_fields(POD, "ephemeralcontainers") == (("spec", "ephemeralContainers"),)
-    assert only_owned_fields(POD, "status") is None
 
 
 def test_jobs_leave_their_pods_behind_unless_told_otherwise() -> None:

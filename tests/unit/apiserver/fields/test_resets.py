@@ -36,6 +36,24 @@ def test_resizing_owns_resources_and_what_leads_there() -> None:
     assert kept == {"f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:resources": {".": {}, "f:limits": {}}}}}}
 
 
+def test_certificate_requests_give_each_endpoint_its_own_part() -> None:
+    request = GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest")
+    status: FieldSet = {"f:certificate": {}, "f:conditions": {}}
+    fields: FieldSet = {"f:spec": {"f:usages": {}}, "f:status": status, "f:metadata": {"f:labels": {}}}
+
+    assert set(ownable(fields, reset_of_kind(request), spoken=True)) == {"f:metadata"}
+    approved = ownable(fields, reset_of_kind(request, "approval"), spoken=True)
+    assert approved == {"f:status": {"f:conditions": {}}, "f:metadata": {"f:labels": {}}}
+
+
+def test_ephemeral_containers_are_all_their_endpoint_owns() -> None:
+    added: FieldSet = {"f:ephemeralContainers": {".": {}, 'k:{"name":"a"}': {}}}
+    fields: FieldSet = {"f:spec": {**added, "f:nodeName": {}}, "f:metadata": {}}
+
+    kept = ownable(fields, reset_of_kind(POD, "ephemeralcontainers"), spoken=True)
+    assert kept == {"f:spec": added}
+
+
 def test_the_main_endpoint_of_a_custom_kind_speaks_for_its_own_version_only() -> None:
     reset = reset_of_custom_kind(has_status=True)
     assert isinstance(reset, OwnVersion)
