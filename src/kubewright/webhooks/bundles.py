@@ -9,28 +9,23 @@ what a laptop has pointed at itself, is left alone. Where the operator writes th
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import contextlib
 from random import Random
 from typing import Any, Final, final
 
-from kubewright._base.backoff import Backoff
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger
-from kubewright._base.tasks import Tasks, within
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.client import Client
-from kubewright.errors import KubewrightError
 from kubewright.webhooks.targets import CRD, Targets
 from kubewright.webhooks.trust import LOCAL_LABEL, BundleSource
+from kubewright.webhooks.upkeep import REST, Upkeep
 
 __all__ = ("INJECT_LABEL", "Bundles", "injection")
 
 INJECT_LABEL: Final = "kubewright.io/inject-webhook-ca"
 """On objects whose bundle an operator keeps right; the value is the operator's name."""
 _CERT_MANAGER: Final = "cert-manager.io/inject-"
-_REST: Final = 3600.0
 
 
 def injection(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
@@ -72,14 +67,18 @@ class Bundles:
         rng: Random | None = None,
     ) -> None:
         self._client = client
-        self._source = source
         self._targets = targets
-        self._clock = clock or SystemClock()
-        self._backoff = Backoff(clock=self._clock, rng=rng or Random(), initial=0.2)
-        self._bundle: bytes | None = None
-        self._ready = asyncio.Event()
-        self._problem = ""
         self._log = Logger("kubewright.webhooks")
+        self._upkeep = Upkeep(
+            self.name,
+            source,
+            targets,
+            self._inject,
+            complaint="the webhook authorities could not be written; trying again",
+            log=self._log,
+            clock=clock or SystemClock(),
+            rng=rng,
+        )
         source.require(self.trusted)
 
     def trusted(self, bundle: bytes) -> bool:
@@ -89,54 +88,20 @@ class Bundles:
     @property
     def problem(self) -> str:
         """What keeps a bundle from being written, in a sentence; empty if nothing does."""
-        return self._problem or self._targets.problem
+        return self._upkeep.problem
 
     async def wait_ready(self) -> None:
         """Returns when every target has been right once."""
-        await self._ready.wait()
+        await self._upkeep.wait_ready()
 
     async def run(self) -> None:
         """Keep the targets right until cancelled."""
-        tasks = Tasks(self.name)
-        tasks.start(self._targets.run(), name="watch")
-        tasks.start(self._follow(), name="source")
-        tasks.start(self._keep(), name="injection")
-        try:
-            await tasks.wait_failure()
-        finally:
-            await tasks.stop()
+        await self._upkeep.run()
 
-    async def _follow(self) -> None:
-        async for bundle in self._source.bundles():
-            self._bundle = bundle
-            self._targets.changed.set()
-
-    async def _keep(self) -> None:
-        await self._targets.wait_for_sync()
-        while True:
-            self._targets.changed.clear()
-            delay = _REST
-            if self._bundle is not None:
-                try:
-                    await self._inject(self._bundle)
-                except KubewrightError as error:
-                    delay = self._failed(error)
-                else:
-                    self._problem = ""
-                    self._backoff.reset()
-                    self._ready.set()
-            with contextlib.suppress(TimeoutError):
-                await within(self._targets.changed.wait(), delay, clock=self._clock)
-
-    async def _inject(self, bundle: bytes) -> None:
+    async def _inject(self, bundle: bytes) -> float:
         for obj in self._targets.objects():
             if patch := injection(obj, bundle):
                 written = await self._client.patch_by_name(type(obj), obj.key, patch, form="json")
                 self._targets.wrote(written)
                 self._log.info("the webhook authorities were written", kind=obj.kind, target=obj.metadata.name)
-
-    def _failed(self, error: KubewrightError) -> float:
-        if str(error) != self._problem:
-            self._log.warning("the webhook authorities could not be written; trying again", error=error)
-        self._problem = str(error)
-        return self._backoff.next_delay()
+        return REST

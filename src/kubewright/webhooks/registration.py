@@ -13,22 +13,19 @@ steps back, and insists only if the mark stays for minutes, because then the oth
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, final
 
-from kubewright._base.backoff import Backoff
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger
-from kubewright._base.tasks import Tasks, within
 from kubewright.api.codec import encode_tree
 from kubewright.api.dynamic import DynamicObject
 from kubewright.api.metadata import ObjectMeta
 from kubewright.client.client import Client
-from kubewright.errors import ConfigError, KubewrightError, NotFound
+from kubewright.errors import ConfigError, NotFound
 from kubewright.webhooks.bundles import injection
 from kubewright.webhooks.manifests import (
     ServiceReference,
@@ -39,6 +36,7 @@ from kubewright.webhooks.manifests import (
 )
 from kubewright.webhooks.targets import CRD, KINDS, Targets
 from kubewright.webhooks.trust import LOCAL_LABEL, BundleSource
+from kubewright.webhooks.upkeep import REST, Upkeep
 
 __all__ = ("DECLARED_BY", "REGISTERED_LABEL", "Registration")
 
@@ -47,7 +45,6 @@ REGISTERED_LABEL: Final = "kubewright.io/webhooks-of"
 DECLARED_BY: Final = "kubewright.io/declared-by"
 """The mark: a digest of the declarations an object was written from."""
 _STEPPED_BACK: Final = 300.0
-_REST: Final = 3600.0
 
 
 @final
@@ -80,7 +77,6 @@ class Registration:
         """
         self._client = client
         self._declarations = tuple(declarations)
-        self._source = source
         self._operator = operator
         self._service = service
         self._url = url
@@ -90,7 +86,6 @@ class Registration:
         self._prefix = prefix or operator
         self._crds = converted_crds(self._declarations) if conversion else ()
         self._clock = clock or SystemClock()
-        self._backoff = Backoff(clock=self._clock, rng=rng or Random(), initial=0.2)
         names = {type_: configuration_name(type_, self._prefix) for type_ in KINDS}
         self._targets = Targets(
             client, mutating=[names["mutating"]], validating=[names["validating"]], crds=self._crds
@@ -98,37 +93,37 @@ class Registration:
         self._mark = hashlib.sha256(encode_tree([self._trees(b""), list(self._crds)])).hexdigest()[:16]
         if not self._trees(b"") and not self._crds:
             raise ConfigError(f"{operator} declares no webhook, so there is nothing to register; leave it out")
-        self._bundle: bytes | None = None
         self._written: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._yielded: dict[tuple[str, str], float] = {}
-        self._ready = asyncio.Event()
-        self._problem = ""
         self._log = Logger("kubewright.webhooks", operator=operator)
+        self._upkeep = Upkeep(
+            self.name,
+            source,
+            self._targets,
+            self._apply_all,
+            complaint="the webhooks could not be registered; trying again",
+            log=self._log,
+            clock=self._clock,
+            rng=rng,
+        )
         source.require(self.trusted)
 
     def trusted(self, bundle: bytes) -> bool:
         """Whether everything that is registered trusts this bundle."""
-        return self._bundle is not None and not any(injection(obj, bundle) for obj in self._targets.objects())
+        return self._upkeep.bundle is not None and not any(injection(obj, bundle) for obj in self._targets.objects())
 
     @property
     def problem(self) -> str:
         """What keeps the webhooks from being registered, in a sentence; empty if nothing does."""
-        return self._problem or self._targets.problem
+        return self._upkeep.problem
 
     async def wait_ready(self) -> None:
         """Returns when everything has been registered once."""
-        await self._ready.wait()
+        await self._upkeep.wait_ready()
 
     async def run(self) -> None:
         """Keep everything applied until cancelled."""
-        tasks = Tasks(self.name)
-        tasks.start(self._targets.run(), name="watch")
-        tasks.start(self._follow(), name="source")
-        tasks.start(self._keep(), name="apply")
-        try:
-            await tasks.wait_failure()
-        finally:
-            await tasks.stop()
+        await self._upkeep.run()
 
     async def remove(self) -> None:
         """Delete both webhook configurations. CRDs keep their conversion: their stored objects may need it."""
@@ -150,31 +145,7 @@ class Registration:
             url=self._url,
         )
 
-    async def _follow(self) -> None:
-        async for bundle in self._source.bundles():
-            self._bundle = bundle
-            self._targets.changed.set()
-
-    async def _keep(self) -> None:
-        await self._targets.wait_for_sync()
-        while True:
-            self._targets.changed.clear()
-            delay = _REST
-            if self._bundle is not None:
-                try:
-                    await self._apply_all(self._bundle)
-                except KubewrightError as error:
-                    delay = self._failed(error)
-                else:
-                    self._problem = ""
-                    self._backoff.reset()
-                    self._ready.set()
-            if self._yielded:
-                delay = min(delay, _STEPPED_BACK)
-            with contextlib.suppress(TimeoutError):
-                await within(self._targets.changed.wait(), delay, clock=self._clock)
-
-    async def _apply_all(self, bundle: bytes) -> None:
+    async def _apply_all(self, bundle: bytes) -> float:
         for wanted in self._wanted(bundle):
             live = self._targets.find(type(wanted), wanted.metadata.name)
             if live is not None and self._is_of_others(live):
@@ -189,6 +160,7 @@ class Registration:
             self._written[key] = (answer.metadata.resource_version, bundle)
             if live is None or live.metadata.resource_version != answer.metadata.resource_version:
                 self._log.info("the webhooks were registered", kind=wanted.kind, target=wanted.metadata.name)
+        return _STEPPED_BACK if self._yielded else REST
 
     def _wanted(self, bundle: bytes) -> list[DynamicObject]:
         marks = {**self._annotations, DECLARED_BY: self._mark}
@@ -218,12 +190,6 @@ class Registration:
             return False
         now = self._clock.monotonic()
         return now - self._yielded.setdefault(key, now) < _STEPPED_BACK
-
-    def _failed(self, error: KubewrightError) -> float:
-        if str(error) != self._problem:
-            self._log.warning("the webhooks could not be registered; trying again", error=error)
-        self._problem = str(error)
-        return self._backoff.next_delay()
 
 
 def _key(obj: DynamicObject) -> tuple[str, str]:
