@@ -209,7 +209,9 @@ class Recorder:
         except AlreadyExists:
             if series.tries == 1:
                 raise
-            # An earlier try whose answer was lost: nobody else makes this name.
+            # An earlier try whose answer was lost: nobody else makes this name. What it counted is not known.
+            if count > 1:
+                await self._client.patch_by_name(Event, self._key(series), {"series": self._series(series)})
         series.created = True
         series.seen_on_server = count
 

@@ -227,6 +227,18 @@ async def test_a_lost_answer_does_not_make_a_second_event() -> None:
         assert recorder.dropped == 0
 
 
+async def test_what_happened_again_while_an_answer_was_lost_is_counted() -> None:
+    server, clock = EventServer(), VirtualClock()
+    server.lose_answers = 1
+    async with recording(server, clock) as recorder:
+        recorder.record(POD, "Seen", "x")
+        await clock.settle()
+        recorder.record(POD, "Seen", "x")
+        recorder.record(POD, "Seen", "x")
+
+    assert server.only["series"]["count"] == 3
+
+
 @pytest.mark.parametrize("failure", [403, 404, 422, LeadershipLost("another leads")])
 async def test_a_refusal_is_logged_once_and_not_repeated(failure: Exception | int) -> None:
     server, clock = EventServer(), VirtualClock()
