@@ -54,7 +54,7 @@ async def twins(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[Twins]:
     await twins.both("DELETE", f"/api/v1/namespaces/{name}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def quiet_servers(real_binaries: Binaries) -> AsyncIterator[tuple[Twin, Twin]]:
     """Raw clients of two servers on which nothing happens that no case asked for: there are no controllers."""
     # The one controller that is left makes the account that the real cluster waits for before it calls itself ready.

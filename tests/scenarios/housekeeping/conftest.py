@@ -37,14 +37,14 @@ OURS = (
 )
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OURS)])}
     async with RealCluster(version=real_binaries.version, controller_manager_flags=flags) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane that is kept tidy by the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:

@@ -10,15 +10,13 @@ import pytest
 from tests.conftest import Kubectl
 from tests.scenarios.conftest import fresh_namespace, present
 
-from kubewright import Client, Config, connect
+from kubewright import Client
 from kubewright.api.codec import from_tree
 from kubewright.api.resource import KubeObject
 from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.nodes.controllers import node_controllers
 from kubewright.cluster.nodes.timing import Timing
 from kubewright.cluster.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
-from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 
 K = TypeVar("K", bound=KubeObject)
@@ -27,19 +25,17 @@ QUIET = ManagerOptions(name="simulated-nodes", health_address="0", metrics_addre
 NODES = 3
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 async def nodes_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
-    async with RealCluster(version=real_binaries.version) as cluster:
+    timing = Timing(restart_backoff=0.3)
+    async with RealCluster(version=real_binaries.version, nodes=NODES, timing=timing) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="package")
-async def client(nodes_cluster: RealCluster) -> AsyncIterator[Client]:
+@pytest.fixture(scope="module")
+def client(nodes_cluster: RealCluster) -> Client:
     """An administrator's client of a control plane whose pods run."""
-    async with connect(Config.load(kubeconfig=nodes_cluster.kubeconfig)) as client:
-        parts = node_controllers(client, count=NODES, timing=Timing(restart_backoff=0.3))
-        async with Manager(client, *parts, options=QUIET):
-            yield client
+    return nodes_cluster.client
 
 
 @pytest.fixture

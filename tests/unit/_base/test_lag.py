@@ -42,14 +42,16 @@ async def test_the_lag_is_measured_on_the_loop() -> None:
         lags.append(lag)
         measured.set()
 
+    threads = set(threading.enumerate())
     monitor = LoopMonitor(limit=60, interval=0.001, on_lag=note)
     running = asyncio.create_task(monitor.run())
     await measured.wait()
+    assert set(threading.enumerate()) - threads
 
     await cancel_and_wait(running)
     assert all(lag >= 0 for lag in lags)
     assert monitor.lag == lags[-1]
-    assert not any(thread.name == "kubewright loop watcher" for thread in threading.enumerate())
+    assert not set(threading.enumerate()) - threads
 
 
 def test_a_report_names_the_place(caplog: pytest.LogCaptureFixture) -> None:
