@@ -66,6 +66,8 @@ class Cluster:
         apiserver_flags: Mapping[str, str] | None = None,
         controller_manager_flags: Mapping[str, str] | None = None,
         runtime_config: Mapping[str, str] | None = None,
+        nodes: int = 0,
+        timing: Timing | None = None,
         start_timeout: float = 60.0,
         progress: Progress | None = None,
     ) -> RealCluster:
@@ -80,6 +82,8 @@ class Cluster:
             apiserver_flags=apiserver_flags,
             controller_manager_flags=controller_manager_flags,
             runtime_config=runtime_config,
+            nodes=nodes,
+            timing=timing,
             start_timeout=start_timeout,
             progress=progress,
         )

@@ -11,10 +11,7 @@ without one all is gone at the end. The parts are in `apiserver`, `workloads`, `
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import tempfile
-import urllib.parse
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -28,13 +25,10 @@ from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.journal import SqliteJournal
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.store import Store
-from kubewright.client import kubeconfig
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.connect import connect
-from kubewright.cluster.certificates import KeyPair
-from kubewright.cluster.locks import FileLock
-from kubewright.cluster.pki import Pki
+from kubewright.cluster.home import Home
 from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -45,8 +39,6 @@ __all__ = ("VERSION", "EmbeddedCluster")
 VERSION = "1.35.4"
 """The Kubernetes whose kinds and behaviour the embedded server has."""
 
-_NAME = "kubewright"
-_ADMIN_GROUP = "system:masters"
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
@@ -55,10 +47,6 @@ class EmbeddedCluster:
     """A whole cluster in this process; an async context manager."""
 
     version = VERSION
-    folder: Path
-    """The kubeconfig and certificates; removed at the end unless it was given."""
-    kubeconfig: Path
-    """The kubeconfig of `admin`, who may do everything."""
     server: ApiServer
     client: Client
     """The administrator's client."""
@@ -83,8 +71,7 @@ class EmbeddedCluster:
         only the API server. `audit_log` gets one JSON line per request. With `http_port` (0 for any) it listens without
         TLS as well: who comes that way shows a token, or is anonymous.
         """
-        self._asked_folder = folder
-        self._data = None if data is None else data.absolute()
+        self._home = Home(folder=folder, data=data)
         self._port = port
         self._http_port = http_port
         self._nodes = nodes
@@ -92,9 +79,7 @@ class EmbeddedCluster:
         self._controllers = controllers
         self._audit_log = audit_log
         self._timing = timing
-        self._lock: FileLock | None = None
         self._journal: SqliteJournal | None = None
-        self._disposable: Path | None = None
         self._stack = AsyncExitStack()
         self._starting: asyncio.Task[None] | None = None
 
@@ -116,10 +101,10 @@ class EmbeddedCluster:
         in any cluster; `settled` waits for them.
         """
         try:
-            self._prepare_folders()
-            self._pki = await asyncio.to_thread(Pki.prepare, kept=self._kept / "pki", fresh=self.folder / "pki")
+            self._home.enter()
+            self._pki = await asyncio.to_thread(self._home.prepare_pki)
             await self._start_server(self._open_store())
-            self._write_admin()
+            self._home.write_admin(self._pki, server=self.url)
             self.client = await self._stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
             if self._controllers:
                 await self._prepare_namespaces()
@@ -143,10 +128,7 @@ class EmbeddedCluster:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
-        if self._disposable is not None:
-            await asyncio.to_thread(shutil.rmtree, self._disposable, ignore_errors=True)
-        if self._lock is not None:
-            self._lock.release()
+        await self._home.leave()
 
     async def wait(self) -> None:
         """Wait for ever; raises what keeps the controllers from starting."""
@@ -154,6 +136,16 @@ class EmbeddedCluster:
         await asyncio.Event().wait()
 
     # Who talks to it
+
+    @property
+    def folder(self) -> Path:
+        """The kubeconfig and certificates; removed at the end unless it was given."""
+        return self._home.folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of `admin`, who may do everything."""
+        return self._home.kubeconfig
 
     @property
     def url(self) -> str:
@@ -174,8 +166,7 @@ class EmbeddedCluster:
 
     async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
         """The path of a new kubeconfig for another user, known to the server by a client certificate."""
-        pair = self._pki.authority.client(name, groups=groups)
-        return self._write_kubeconfig(f"users/{urllib.parse.quote(name, safe='')}", name, pair)
+        return self._home.write_user(self._pki, name, tuple(groups), server=self.url)
 
     # Faults
 
@@ -195,31 +186,10 @@ class EmbeddedCluster:
 
     # Inside
 
-    @property
-    def _kept(self) -> Path:
-        return self._data if self._data is not None else self.folder
-
-    def _prepare_folders(self) -> None:
-        if self._asked_folder is None:
-            self._disposable = Path(tempfile.mkdtemp(prefix="kubewright-"))
-        self.folder = (self._asked_folder or self._disposable or Path()).absolute()
-        self.kubeconfig = self.folder / "kubeconfig"
-        try:
-            for folder in (self.folder, self._kept):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise ClusterError(f"The folder of the cluster cannot be made ({error}); choose another.") from error
-        lock = FileLock(self._kept / ".lock")
-        if not lock.take():
-            raise ClusterError(
-                f"The folder {self._kept} is in use by another cluster; stop that one or choose another."
-            )
-        self._lock = lock
-
     def _open_store(self) -> Store:
         store = Store()
-        if self._data is not None:
-            self._journal = SqliteJournal(self._data / "store")
+        if self._home.data is not None:
+            self._journal = SqliteJournal(self._home.data / "store")
             self._journal.restore(store)
             store.journal = self._journal
         return store
@@ -251,22 +221,6 @@ class EmbeddedCluster:
         # A certificate is one way to say who you are; a token is another.
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
-
-    def _write_admin(self) -> None:
-        self._write_kubeconfig("kubeconfig", "admin", self._pki.authority.client("admin", groups=(_ADMIN_GROUP,)))
-
-    def _write_kubeconfig(self, file: str, user: str, pair: KeyPair) -> Path:
-        path = self.folder / file
-        tree = kubeconfig.kubeconfig_tree(
-            name=_NAME if user == "admin" else f"{user}@{_NAME}",
-            server=self.url,
-            ca_data=self._pki.ca,
-            user=user,
-            client_certificate=pair.certificate,
-            client_key=pair.key,
-        )
-        kubeconfig.write(path, tree)
-        return path
 
     async def _prepare_namespaces(self) -> None:
         for namespace in _NAMESPACES:

@@ -4,9 +4,9 @@
         ...  # cluster.kubeconfig is the path of an admin's kubeconfig
 
 Ready means: the API server says so, and the `default` namespace has its `default` ServiceAccount, which the
-controller manager makes. There is no kubelet and no scheduler: pods stay Pending. The processes cannot
-outlive this one (`processes`). Components can be killed, paused and restarted, for tests of what a program
-does then.
+controller manager makes. There is no kubelet and no scheduler, and pods stay Pending, unless `nodes` are asked
+for: these are simulated, as in the embedded cluster. The processes cannot outlive this one (`processes`).
+Components can be killed, paused and restarted, for tests of what a program does then.
 
 `keeper` runs one for the command line; tests and programs use it directly, or through
 `kubewright.cluster.Cluster`.
@@ -20,18 +20,19 @@ import json
 import shutil
 import signal
 import ssl
-import tempfile
-import urllib.parse
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, final, get_args
+from typing import TYPE_CHECKING, Literal, Self, final, get_args
 
 from kubewright._base.files import write_private
-from kubewright.client import kubeconfig
+from kubewright.client.client import Client
+from kubewright.client.config import Config
+from kubewright.client.connect import connect
 from kubewright.cluster import binaries, flags
 from kubewright.cluster.certificates import KeyPair
-from kubewright.cluster.locks import FileLock
+from kubewright.cluster.home import Home
 from kubewright.cluster.pki import Pki
 from kubewright.cluster.ports import free_ports
 from kubewright.cluster.probe import Probe
@@ -39,14 +40,15 @@ from kubewright.cluster.processes import Guardian, Process
 from kubewright.cluster.progress import Progress
 from kubewright.errors import ClusterError
 
+if TYPE_CHECKING:
+    from kubewright.cluster.nodes.timing import Timing
+
 __all__ = ("Component", "RealCluster")
 
 Component = Literal["etcd", "apiserver", "controller-manager"]
 
-_NAME = "kubewright"
 _ATTEMPTS = 3
 _POLL = 0.03
-_ADMIN_GROUP = "system:masters"
 _CONTROLLER_MANAGER = "system:kube-controller-manager"
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
@@ -59,10 +61,8 @@ class RealCluster:
     """The Kubernetes version, without a leading v."""
     kubectl: Path
     """A kubectl of the same version."""
-    folder: Path
-    """Kubeconfigs, certificates and logs; removed at the end unless it was given."""
-    kubeconfig: Path
-    """The kubeconfig of `admin`, who may do everything."""
+    client: Client
+    """The administrator's client."""
     processes: dict[Component, Process]
     """The running components, in the order they start."""
 
@@ -76,6 +76,8 @@ class RealCluster:
         apiserver_flags: Mapping[str, str] | None = None,
         controller_manager_flags: Mapping[str, str] | None = None,
         runtime_config: Mapping[str, str] | None = None,
+        nodes: int = 0,
+        timing: Timing | None = None,
         start_timeout: float = 60.0,
         progress: Progress | None = None,
     ) -> None:
@@ -84,20 +86,20 @@ class RealCluster:
         `version` as for `binaries.find`. `data` is a folder whose contents survive: etcd's data, the CAs
         and the service-account key; without it all is thrown away. `audit_log` gets one JSON line per
         request. Flags are without dashes: yours replace ours of the same name, and an empty value drops
-        one.
+        one. `nodes` is how many nodes are simulated, in this process; `timing` is how long things take on them.
         """
         self._asked_version = version
-        self._asked_folder = folder
-        self._data = None if data is None else data.absolute()
+        self._home = Home(folder=folder, data=data)
         self._audit_log = audit_log
         self._apiserver_flags = dict(apiserver_flags or {})
         self._controller_manager_flags = dict(controller_manager_flags or {})
         self._runtime_config = dict(runtime_config or {})
+        self._nodes = nodes
+        self._timing = timing
         self._start_timeout = start_timeout
         self._progress = progress
-        self._lock: FileLock | None = None
         self._guardian: Guardian | None = None
-        self._disposable: Path | None = None
+        self._nodes_at_work = AsyncExitStack()
         self._compacted = 0
         self.processes = {}
 
@@ -124,11 +126,12 @@ class RealCluster:
         self.version, self.kubectl = found.version, found.kubectl
         try:
             self._prepare_folders()
-            pki = await asyncio.to_thread(Pki.prepare, kept=self._kept / "pki", fresh=self.folder / "pki")
+            pki = await asyncio.to_thread(self._home.prepare_pki)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     async with asyncio.timeout(self._start_timeout):
                         await self._start_components(found, pki)
+                        await self._start_nodes()
                     return
                 except TimeoutError:
                     raise self._too_slow() from None
@@ -143,14 +146,12 @@ class RealCluster:
 
     async def stop(self) -> None:
         """Stop all components and remove what is temporary; stopping twice is fine."""
+        await self._nodes_at_work.aclose()
         await self._stop_components()
-        if self._disposable is not None:
-            await asyncio.to_thread(shutil.rmtree, self._disposable, ignore_errors=True)
+        await self._home.leave()
         if self._guardian is not None:
             self._guardian.close()
             self._guardian = None
-        if self._lock is not None:
-            self._lock.release()
 
     async def wait(self) -> None:
         """Wait until a component ends that nobody here asked to, and raise the ClusterError that says why."""
@@ -167,6 +168,16 @@ class RealCluster:
     # Who talks to it
 
     @property
+    def folder(self) -> Path:
+        """Kubeconfigs, certificates and logs; removed at the end unless it was given."""
+        return self._home.folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of `admin`, who may do everything."""
+        return self._home.kubeconfig
+
+    @property
     def url(self) -> str:
         """The address of the API server."""
         return f"https://127.0.0.1:{self._ports.apiserver}"
@@ -181,8 +192,7 @@ class RealCluster:
 
         RBAC decides what that user may do: nothing much, until a binding says otherwise.
         """
-        pair = self._pki.authority.client(name, groups=groups)
-        return self._write_kubeconfig(f"users/{urllib.parse.quote(name, safe='')}", name, pair)
+        return self._home.write_user(self._pki, name, tuple(groups), server=self.url)
 
     # Faults
 
@@ -227,32 +237,15 @@ class RealCluster:
 
     # Inside
 
-    @property
-    def _kept(self) -> Path:
-        return self._data if self._data is not None else self.folder
-
     def _prepare_folders(self) -> None:
-        if self._asked_folder is None:
-            self._disposable = Path(tempfile.mkdtemp(prefix="kubewright-"))
-        self.folder = (self._asked_folder or self._disposable or Path()).absolute()
-        self.kubeconfig = self.folder / "kubeconfig"
-        try:
-            for folder in (self.folder / "logs", self._kept):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise ClusterError(f"The folder of the cluster cannot be made ({error}); choose another.") from error
-        lock = FileLock(self._kept / ".lock")
-        if not lock.take():
-            raise ClusterError(
-                f"The folder {self._kept} is in use by another cluster; stop that one or choose another."
-            )
-        self._lock = lock
-        if self._asked_folder is not None and self._data is None:
+        home = self._home
+        home.enter(logs=True)
+        if home.given and home.data is None:
             # Only the data: whoever gave the folder wants the logs. A cluster that was killed may have left
             # some.
-            self._disposable = self.folder / "etcd"
-            shutil.rmtree(self._disposable, ignore_errors=True)
-        self._guardian = Guardian(remove=self._disposable)
+            home.disposable = home.folder / "etcd"
+            shutil.rmtree(home.disposable, ignore_errors=True)
+        self._guardian = Guardian(remove=home.disposable)
 
     async def _start_components(self, found: binaries.Binaries, pki: Pki) -> None:
         self._pki = pki
@@ -267,9 +260,20 @@ class RealCluster:
             await self._until(checks[component])
         await self._until(self._default_account_exists)
 
+    async def _start_nodes(self) -> None:
+        self.client = await self._nodes_at_work.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
+        if not self._nodes:
+            return
+        from kubewright.cluster.nodes.controllers import node_controllers  # a manager, for those who want nodes
+        from kubewright.manager.manager import Manager
+        from kubewright.manager.options import ManagerOptions
+
+        parts = node_controllers(self.client, count=self._nodes, timing=self._timing)
+        options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0")
+        await self._nodes_at_work.enter_async_context(Manager(self.client, *parts, options=options))
+
     def _make_probes(self) -> dict[Component, Probe]:
-        admin = self._pki.authority.client("admin", groups=(_ADMIN_GROUP,))
-        self._write_kubeconfig("kubeconfig", "admin", admin)
+        admin = self._home.write_admin(self._pki, server=self.url)
         tls = _tls(self._pki.ca, admin, self.folder / "pki" / "admin.pem")
         return {
             "etcd": Probe(self._ports.etcd),
@@ -280,8 +284,11 @@ class RealCluster:
     def _make_processes(self, found: binaries.Binaries) -> dict[Component, Process]:
         pki, ports = self._pki, self._ports
         manager = self._pki.authority.client(_CONTROLLER_MANAGER)
-        manager_kubeconfig = self._write_kubeconfig("controller-manager", _CONTROLLER_MANAGER, manager)
-        etcd = flags.etcd_command(found.etcd, ports=ports, data=self._kept / "etcd", durable=self._data is not None)
+        manager_kubeconfig = self._home.write_kubeconfig(
+            "controller-manager", _CONTROLLER_MANAGER, manager, ca=pki.ca, server=self.url
+        )
+        durable = self._home.data is not None
+        etcd = flags.etcd_command(found.etcd, ports=ports, data=self._home.kept / "etcd", durable=durable)
         apiserver = flags.apiserver_command(
             found.kube_apiserver,
             ports=ports,
@@ -311,19 +318,6 @@ class RealCluster:
         policy = self.folder / "audit-policy.yaml"
         policy.write_text(flags.AUDIT_POLICY, encoding="utf-8")
         return policy, self._audit_log.absolute()
-
-    def _write_kubeconfig(self, file: str, user: str, pair: KeyPair) -> Path:
-        path = self.folder / file
-        tree = kubeconfig.kubeconfig_tree(
-            name=_NAME if user == "admin" else f"{user}@{_NAME}",
-            server=self.url,
-            ca_data=self._pki.ca,
-            user=user,
-            client_certificate=pair.certificate,
-            client_key=pair.key,
-        )
-        kubeconfig.write(path, tree)
-        return path
 
     def _ready_checks(self) -> dict[Component, Callable[[], Awaitable[bool]]]:
         async def etcd() -> bool:
