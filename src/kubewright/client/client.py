@@ -50,7 +50,7 @@ from kubewright.client.routes import (
 from kubewright.client.scales import Scales
 from kubewright.client.transport import HttpRequest, HttpResponse, Transport
 from kubewright.client.watch import Bookmark, Malformed, Watch, WatchEvent
-from kubewright.errors import BadRequest, ConfigError, Expired, Forbidden, Invalid
+from kubewright.errors import BadRequest, ConfigError, Expired, Forbidden, Invalid, NotFound
 
 __all__ = ("Client",)
 
@@ -131,6 +131,13 @@ class Client:
         path = await self._path(definition, name, namespace, subresource)
         response = await self.request("GET", path, query=query, accept=accept_header(definition), timeout=timeout)
         return read(kind, response.body)
+
+    async def find(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
+        """As `get`, with None where there is no such object."""
+        try:
+            return await self.get(kind, name, namespace=namespace)
+        except NotFound:
+            return None
 
     async def list(
         self,

@@ -6,11 +6,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kubewright.testing.clock import VirtualClock
+    from kubewright.testing.faults import FaultyTransport, status
     from kubewright.testing.round_trips import assert_round_trip
+    from kubewright.testing.operators import RunningOperator, running
+    from kubewright.testing.waiting import gone, until
 
-__all__ = ("assert_round_trip",)
+__all__ = (
+    "FaultyTransport",
+    "RunningOperator",
+    "VirtualClock",
+    "assert_round_trip",
+    "gone",
+    "running",
+    "status",
+    "until",
+)
 
-_LATER = {"assert_round_trip": "kubewright.testing.round_trips"}
+_LATER = {
+    "FaultyTransport": "kubewright.testing.faults",
+    "RunningOperator": "kubewright.testing.operators",
+    "VirtualClock": "kubewright.testing.clock",
+    "assert_round_trip": "kubewright.testing.round_trips",
+    "gone": "kubewright.testing.waiting",
+    "running": "kubewright.testing.operators",
+    "status": "kubewright.testing.faults",
+    "until": "kubewright.testing.waiting",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@
     faults.offline = True                        # as if the cable were pulled
     faults.answer = lambda request: status(429, retry_after=1) if request.method == "GET" else None
     faults.cut_streams()                         # every open watch breaks now
+    faults.hold_streams()                        # events are late, until faults.release_streams()
 
 It wraps a real transport, so everything that is not made to fail goes to a real server. For tests of operators and of
 this framework; nothing in here sleeps or draws random numbers.
@@ -15,7 +16,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import final
+from typing import Literal, final
 
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ConnectFailed, TransportError
@@ -51,7 +52,19 @@ class FaultyTransport:
         """Asked before each request; what it returns is the answer, None lets the request pass."""
         self.requests: list[HttpRequest] = []
         """Everything that was let through, oldest first."""
+        self.refused: list[str] = []
+        """What the server denied for want of a right, in its own words, each once."""
         self._streams: set[asyncio.Event] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    def hold_streams(self) -> None:
+        """Let nothing more of any stream arrive, as if its events were under way for long."""
+        self._flowing.clear()
+
+    def release_streams(self) -> None:
+        """Let arrive what was held back."""
+        self._flowing.set()
 
     def cut_streams(self) -> int:
         """Break every open stream now; how many there were."""
@@ -69,7 +82,10 @@ class FaultyTransport:
         if answer is not None:
             return answer
         self.requests.append(request)
-        return await self._transport.send(request)
+        response = await self._transport.send(request)
+        if response.status == 403:
+            self._note_refusal(response.body)
+        return response
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
@@ -82,7 +98,7 @@ class FaultyTransport:
         async with self._transport.stream(request) as stream:
             self._streams.add(cut)
             try:
-                yield _Cuttable(stream, cut)
+                yield _Cuttable(stream, cut, self._flowing, self._note_refusal)
             finally:
                 self._streams.discard(cut)
 
@@ -93,6 +109,12 @@ class FaultyTransport:
         if self.offline:
             raise ConnectFailed(f"{request}: the network is down (injected)")
         return self.answer(request) if self.answer is not None else None
+
+    def _note_refusal(self, body: bytes) -> None:
+        """Quotas, webhooks and namespaces that are leaving say 403 too, but not that a user cannot do something."""
+        message = json.loads(body).get("message", "") if body.startswith(b"{") else ""
+        if 'User "' in message and '" cannot ' in message and message not in self.refused:
+            self.refused.append(message)
 
 
 @final
@@ -113,11 +135,15 @@ class _Answered:
 
 @final
 class _Cuttable:
-    """A stream that breaks when its event is set."""
+    """A stream that breaks when `cut` is set, and waits while `flowing` is not."""
 
-    def __init__(self, stream: HttpStream, cut: asyncio.Event) -> None:
+    def __init__(
+        self, stream: HttpStream, cut: asyncio.Event, flowing: asyncio.Event, note_refusal: Callable[[bytes], None]
+    ) -> None:
         self._stream = stream
         self._cut = cut
+        self._flowing = flowing
+        self._note_refusal = note_refusal
         self.status: int = stream.status
         self.headers: Mapping[str, str] = stream.headers
 
@@ -137,11 +163,27 @@ class _Cuttable:
                 if self._cut.is_set():
                     raise TransportError("the connection was cut (injected)")
                 try:
-                    yield arriving.result()
+                    chunk = arriving.result()
                 except StopAsyncIteration:
                     return
+                await self._held(cut)
+                yield chunk
         finally:
             cut.cancel()
 
     async def read(self) -> bytes:
-        return await self._stream.read()
+        body = await self._stream.read()
+        if self.status == 403:
+            self._note_refusal(body)
+        return body
+
+    async def _held(self, cut: asyncio.Task[Literal[True]]) -> None:
+        if self._flowing.is_set():
+            return
+        flowing = asyncio.ensure_future(self._flowing.wait())
+        try:
+            await asyncio.wait({flowing, cut}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            flowing.cancel()
+        if self._cut.is_set():
+            raise TransportError("the connection was cut (injected)")

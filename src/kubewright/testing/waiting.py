@@ -1,0 +1,105 @@
+"""until() and gone(): wait for what is to happen, by watching, and say what was seen if it does not.
+
+    web = await until(client, Web, ObjectKey("shop", "web"), lambda web: web.status.ready == 3)
+    await gone(client, Deployment, ObjectKey("shop", "web"))
+
+No polling and no sleeping, so a test takes exactly as long as what it waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from kubewright._base import yaml
+from kubewright.api.codec import to_tree
+from kubewright.api.names import ObjectKey
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.client.client import Client
+from kubewright.client.watch import WatchEvent
+from kubewright.errors import Expired
+
+__all__ = ("gone", "until")
+
+K = TypeVar("K", bound=KubeObject)
+
+
+async def until(
+    client: Client,
+    kind: type[K],
+    name: str | ObjectKey,
+    holds: Callable[[K], object] = lambda _: True,
+    *,
+    namespace: str | None = None,
+    timeout: float = 30.0,
+) -> K:
+    """The object, as soon as it exists and `holds` says yes to it.
+
+    After `timeout` seconds an AssertionError shows the object as it was last seen.
+    """
+    last: list[K] = []
+
+    def met(event: WatchEvent[K]) -> bool:
+        last[:] = [event.object] if event.type != "DELETED" else []
+        return bool(last and holds(event.object))
+
+    key = _key(client, kind, name, namespace)
+    try:
+        return await _first(client, kind, key, met, timeout)
+    except TimeoutError:
+        seen = f"last seen as\n{yaml.dump(to_tree(last[0]))}" if last else "and it does not exist"
+        raise AssertionError(f"{kind.__name__} {key} is not as expected after {timeout:g} s; {seen}") from None
+
+
+async def gone(
+    client: Client,
+    kind: type[K],
+    name: str | ObjectKey,
+    *,
+    namespace: str | None = None,
+    uid: str = "",
+    timeout: float = 30.0,
+) -> None:
+    """Returns as soon as there is no such object, or, with a `uid`, as soon as that very one is gone."""
+    key = _key(client, kind, name, namespace)
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                present = await client.find(kind, key)
+                if present is None or (uid and present.metadata.uid != uid):
+                    return
+                async with client.watch(
+                    kind,
+                    namespace=key.namespace or None,
+                    fields={"metadata.name": key.name},
+                    resource_version=present.metadata.resource_version,
+                ) as events:
+                    async for event in events:
+                        if event.type == "DELETED":
+                            break
+    except TimeoutError:
+        raise AssertionError(f"{kind.__name__} {key} is still there after {timeout:g} s") from None
+
+
+async def _first(
+    client: Client, kind: type[K], key: ObjectKey, met: Callable[[WatchEvent[K]], bool], timeout: float
+) -> K:
+    fields = {"metadata.name": key.name}
+    async with asyncio.timeout(timeout):
+        while True:
+            try:
+                async with client.watch(
+                    kind, namespace=key.namespace or None, fields=fields, initial_events=True
+                ) as events:
+                    async for event in events:
+                        if met(event):
+                            return event.object
+            except Expired:
+                continue  # the server forgot where this watch was: the next one begins with what is there
+
+
+def _key(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
+    if isinstance(name, ObjectKey):
+        return name
+    return ObjectKey((namespace or client.namespace) if definition_of(kind).namespaced else "", name)

@@ -1,0 +1,100 @@
+"""`kubewright.testing`: an operator under its own roles, waits that watch, and faults on its wire."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import Kubectl
+from tests.contract.conftest import Plane
+from tests.contract.parcels import Parcel, ParcelSpec
+
+from kubewright import Client, ObjectKey
+from kubewright.errors import Invalid
+from kubewright.generate.operator import Operator, load_operator
+from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing import gone, running, until
+
+
+@pytest.fixture(scope="module")
+def operator() -> Operator:
+    found = load_operator("tests.contract.parcels")
+    return Operator(
+        name="parcels",
+        package=found.package,
+        namespace="parcels-system",
+        kinds=found.kinds,
+        controllers=found.controllers,
+        webhooks=found.webhooks,
+        modules=found.modules,
+    )
+
+
+async def test_an_operator_works_with_the_rights_of_its_roles_alone(
+    plane: Plane, namespace: str, operator: Operator, kubectl: Kubectl
+) -> None:
+    async with running(operator, on=plane) as at_work:
+        await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))
+
+        parcel = await until(at_work.client, Parcel, ObjectKey(namespace, "book"), lambda seen: seen.status.delivered)
+
+        assert parcel.status.observed_generation == 1
+        assert (await at_work.client.get(ConfigMap, "book", namespace=namespace)).data == {"address": "here"}
+        assert at_work.refused == []
+        who = f"--as=system:serviceaccount:parcels-system:{at_work.operator.name}-controller-manager"
+        assert (await kubectl("auth", "can-i", "patch", "configmaps", "-A", who)).strip() == "yes"
+
+
+async def test_what_an_operator_may_not_do_fails_the_test_and_is_named(
+    plane: Plane, namespace: str, operator: Operator
+) -> None:
+    with pytest.raises(AssertionError, match=r"cannot get resource \"secrets\".*Declare it with `rbac"):  # noqa: PT012
+        async with running(operator, on=plane) as at_work:
+            spec = ParcelSpec(address="here", curious=True)
+            await at_work.client.create(Parcel.named("book", namespace, spec=spec))
+            await until(at_work.client, Parcel, ObjectKey(namespace, "book"), lambda seen: seen.status.delivered)
+            assert len(at_work.refused) == 1
+            await at_work.client.delete(Parcel, "book", namespace=namespace)  # the next test's operator would see it
+
+
+async def test_webhooks_are_asked_while_the_operator_runs_and_unless_they_are_off(
+    plane: Plane, namespace: str, operator: Operator
+) -> None:
+    bad = ParcelSpec(address="two\nlines")
+    async with running(operator, on=plane) as at_work:
+        with pytest.raises(Invalid, match="must be one line"):
+            await at_work.client.create(Parcel.named("refused", namespace, spec=bad))
+    async with running(operator, on=plane, webhooks=False) as at_work:
+        await at_work.client.create(Parcel.named("taken", namespace, spec=bad))
+
+
+async def test_events_that_are_held_back_arrive_when_they_are_released(
+    plane: Plane, namespace: str, operator: Operator
+) -> None:
+    async with running(operator, on=plane, webhooks=False) as at_work:
+        at_work.faults.hold_streams()
+        await at_work.client.create(Parcel.named("late", namespace))
+        with pytest.raises(AssertionError, match="does not exist"):
+            await until(at_work.client, ConfigMap, ObjectKey(namespace, "late"), timeout=0.2)
+
+        at_work.faults.release_streams()
+
+        await until(at_work.client, ConfigMap, ObjectKey(namespace, "late"))
+
+
+async def test_a_wait_in_vain_shows_the_object_as_it_was_last_seen(client: Client, namespace: str) -> None:
+    await client.create(ConfigMap.named("seen", namespace, data={"colour": "green"}))
+
+    with pytest.raises(AssertionError, match=r"not as expected after 0.2 s; last seen as\n(.|\n)*colour: green"):
+        await until(client, ConfigMap, ObjectKey(namespace, "seen"), lambda seen: seen.data is None, timeout=0.2)
+    with pytest.raises(AssertionError, match=r"is still there after 0.2 s"):
+        await gone(client, ConfigMap, ObjectKey(namespace, "seen"), timeout=0.2)
+
+
+async def test_a_successor_of_the_same_name_is_another_object(client: Client, namespace: str) -> None:
+    first = await client.create(ConfigMap.named("again", namespace))
+    await client.delete(first)
+    await client.create(ConfigMap.named("again", namespace))
+
+    await gone(client, ConfigMap, ObjectKey(namespace, "again"), uid=first.metadata.uid)
+
+    assert await client.find(ConfigMap, "again", namespace=namespace) is not None
+    assert await client.find(ConfigMap, "never", namespace=namespace) is None
