@@ -127,7 +127,8 @@ async def test_token_is_requested_through_a_subresource(client: Client, namespac
 
 
 async def test_logs_of_a_pod_without_a_node_are_empty(client: Client, namespace: str) -> None:
-    await client.create(Pod.named("p", namespace, spec=PodSpec(containers=[Container(name="c", image="i:1")])))
+    spec = PodSpec(containers=[Container(name="c", image="i:1")], scheduler_name="nobody")
+    await client.create(Pod.named("p", namespace, spec=spec))
 
     assert await client.pods.read_logs("p", namespace=namespace) == ""
 
