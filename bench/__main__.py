@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import compileall
 import json
 import platform
 import sys
@@ -71,6 +72,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*TABLES, []], help="which benchmarks; all if none is named")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured; the median counts")
     options = parser.parse_args()
+    # As pip does when it installs a package; the peers were installed by it. Else each start would compile everything.
+    compileall.compile_dir(ROOT.parent / "src", quiet=1)
     results: dict[str, Figures] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in options.names or TABLES:
         print(f"{TABLES[name].title} ...", flush=True)
