@@ -286,6 +286,14 @@ async def test_missed_start_is_made_up_for_and_noted(plane: Plane) -> None:
     assert ("Normal", "SuccessfulCreate", f"Created job {reference.name}") in said
 
 
+async def test_a_schedule_that_never_comes_is_told(plane: Plane) -> None:
+    spec = CronJobSpec(schedule="59 23 31 2 *", job_template=JobTemplateSpec(spec=job_spec(completions=1)))
+    await plane.client.create(CronJob.named("never", spec=spec), namespace=plane.namespace)
+
+    sentence = "invalid schedule: 59 23 31 2 * : time difference between two schedules is less than 1 second"
+    assert await plane.events("never", 1) == [("Warning", "InvalidSchedule", sentence)]
+
+
 async def test_forbid_leaves_the_one_that_runs(plane: Plane) -> None:
     last = await due(plane, running=True, concurrency_policy="Forbid")
 

@@ -116,6 +116,10 @@ class Round:
             sentence = f'unparseable schedule: "{spec.schedule}" : {error}'
             self._ctx.event("UnparseableSchedule", sentence, type="Warning")
             return None
+        if schedule.next(self._now) is None:  # such as the 31st of February
+            why = "time difference between two schedules is less than 1 second"
+            self._ctx.event("InvalidSchedule", f"invalid schedule: {spec.schedule} : {why}", type="Warning")
+            return None
         due = due_at(self._owner, schedule, self._now, with_deadline=True)
         if due.missed == "many":
             sentence = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
