@@ -17,6 +17,7 @@ from kubewright.cluster.housekeeping.disruption import DisruptionController
 from kubewright.cluster.housekeeping.garbage import GarbageCollector
 from kubewright.cluster.housekeeping.lost_pods import LostPods
 from kubewright.cluster.housekeeping.namespaces import NamespaceController
+from kubewright.cluster.housekeeping.protection import claim_protection, volume_protection
 from kubewright.cluster.housekeeping.registration import node_registration
 from kubewright.cluster.housekeeping.services import service_controllers
 from kubewright.controllers.declaration import Declaration
@@ -32,7 +33,7 @@ def housekeeping_controllers(
     quarantine: float = 40.0,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
-    """Garbage collection, namespaces, service accounts, endpoints, disruption budgets, nodes that come and lost pods.
+    """Garbage, namespaces, service accounts, endpoints, disruption budgets, new nodes, lost pods and used volumes.
 
     `root_certificate` is the CA, PEM, that is published in every namespace, if given. `quarantine` seconds a node may
     be missing before its pods are removed.
@@ -45,6 +46,8 @@ def housekeeping_controllers(
         DisruptionController(clock=clock).declaration(),
         node_registration(),
         LostPods(quarantine=quarantine, clock=clock).declaration(),
+        claim_protection(),
+        volume_protection(),
     ]
     if root_certificate is not None:
         parts.append(root_certificates(root_certificate))

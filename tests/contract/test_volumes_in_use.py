@@ -1,0 +1,75 @@
+"""Claims and volumes are not deleted while they are in use."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from kubewright import Client, ObjectKey, Quantity
+from kubewright.k8s.core.v1 import (
+    Container,
+    HostPathVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimVolumeSource,
+    PersistentVolumeSpec,
+    Pod,
+    PodSpec,
+    Volume,
+    VolumeResourceRequirements,
+)
+from kubewright.testing import gone
+
+SIZE = {"storage": Quantity("1Gi")}
+
+
+def claim(namespace: str) -> PersistentVolumeClaim:
+    resources = VolumeResourceRequirements(requests=SIZE)
+    spec = PersistentVolumeClaimSpec(access_modes=["ReadWriteOnce"], resources=resources, storage_class_name="")
+    return PersistentVolumeClaim.named("data", namespace, spec=spec)
+
+
+async def test_a_claim_that_nobody_uses_is_deleted(client: Client, namespace: str) -> None:
+    made = await client.create(claim(namespace))
+    assert made.metadata.finalizers == ["kubernetes.io/pvc-protection"]
+
+    await client.delete(made)
+
+    await gone(client, PersistentVolumeClaim, made.key)
+
+
+async def test_a_claim_that_a_pod_uses_is_deleted_after_the_pod(client: Client, namespace: str) -> None:
+    made = await client.create(claim(namespace))
+    source = PersistentVolumeClaimVolumeSource(claim_name="data")
+    spec = PodSpec(
+        containers=[Container(name="c", image="i:1")],
+        volumes=[Volume(name="data", persistent_volume_claim=source)],
+        node_name="nowhere",  # a node without a kubelet: the pod stays as it is
+    )
+    pod = await client.create(Pod.named("user", namespace, spec=spec))
+
+    await client.delete(made)
+    other = await client.create(PersistentVolumeClaim.named("unused", namespace, spec=claim(namespace).spec))
+    await client.delete(other)
+    await gone(client, PersistentVolumeClaim, other.key)  # had the first been let go, it would be gone before
+    left = await client.get(PersistentVolumeClaim, made.key)
+    assert left.metadata.deletion_timestamp is not None
+
+    await client.delete(pod, grace_period=0)
+    await gone(client, PersistentVolumeClaim, made.key)
+
+
+async def test_a_volume_that_is_not_bound_is_deleted(client: Client) -> None:
+    spec = PersistentVolumeSpec(
+        capacity=SIZE,
+        access_modes=["ReadWriteOnce"],
+        host_path=HostPathVolumeSource(path="/data"),
+        storage_class_name="kept-by-hand",
+    )
+    made = await client.create(PersistentVolume.named(f"volume-{uuid4().hex[:8]}", spec=spec))
+    assert made.metadata.finalizers == ["kubernetes.io/pv-protection"]
+
+    await client.delete(made)
+
+    await gone(client, PersistentVolume, ObjectKey("", made.metadata.name))
+    assert await client.find(PersistentVolume, made.metadata.name) is None
