@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
@@ -18,9 +16,6 @@ from kubewright.client.watch import Bookmark
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
 from kubewright.k8s.core.v1 import Namespace
-
-# The operators of the benchmarks are tried here, too, and are no part of what is installed.
-sys.path.append(str(Path(__file__).parents[2]))
 
 K = TypeVar("K", bound=KubeObject)
 
