@@ -31,6 +31,7 @@ from kubewright.api.times import Duration, MicroTime
 
 if TYPE_CHECKING:
     from kubewright._base.loop import run
+    from kubewright.cache.reader import CacheReader
     from kubewright.cache.scope import Scope
     from kubewright.client.client import Client
     from kubewright.client.config import Config
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
     from kubewright.cluster import Cluster
     from kubewright.controllers.context import Context
     from kubewright.controllers.declaration import Owned, Watch, controller
-    from kubewright.controllers.mapping import for_each
+    from kubewright.controllers.mapping import by_index, for_each
     from kubewright.controllers.permissions import rbac
     from kubewright.controllers.reconcile import Result
     from kubewright.errors import RetryAfter, Terminal
+    from kubewright.generate.operator import load_operator
     from kubewright.manager.manager import Manager
     from kubewright.manager.options import ManagerOptions
     from kubewright.webhooks.conversion import convert
@@ -56,6 +58,7 @@ __all__ = (
     "UNSET",
     "AdmissionRequest",
     "Bookmark",
+    "CacheReader",
     "Client",
     "Cluster",
     "Column",
@@ -98,6 +101,7 @@ __all__ = (
     "Watch",
     "WatchEvent",
     "__version__",
+    "by_index",
     "connect",
     "controller",
     "controller_of",
@@ -109,6 +113,7 @@ __all__ = (
     "field",
     "find_condition",
     "for_each",
+    "load_operator",
     "metadata_of",
     "mutate",
     "rbac",
@@ -122,6 +127,7 @@ __all__ = (
 _LATER = {
     "AdmissionRequest": "kubewright.webhooks.requests",
     "Bookmark": "kubewright.client.watch",
+    "CacheReader": "kubewright.cache.reader",
     "Client": "kubewright.client.client",
     "Cluster": "kubewright.cluster",
     "Config": "kubewright.client.config",
@@ -138,12 +144,14 @@ _LATER = {
     "Warnings": "kubewright.webhooks.field_errors",
     "Watch": "kubewright.controllers.declaration",
     "WatchEvent": "kubewright.client.watch",
+    "by_index": "kubewright.controllers.mapping",
     "connect": "kubewright.client.connect",
     "controller": "kubewright.controllers.declaration",
     "convert": "kubewright.webhooks.conversion",
     "default": "kubewright.webhooks.declarations",
     "deny": "kubewright.webhooks.verdicts",
     "for_each": "kubewright.controllers.mapping",
+    "load_operator": "kubewright.generate.operator",
     "mutate": "kubewright.webhooks.declarations",
     "rbac": "kubewright.controllers.permissions",
     "run": "kubewright._base.loop",

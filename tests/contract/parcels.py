@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright import Context, FieldErrors, Resource, Spec, Status, controller, validate
-from kubewright.errors import Forbidden
+from kubewright.errors import Forbidden, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 
 
@@ -27,6 +27,8 @@ _READ = "get"
 
 @controller(Parcel, owns=[ConfigMap])
 async def deliver(parcel: Parcel, ctx: Context) -> None:
+    if parcel.spec.address == "nowhere":
+        raise Terminal("there is no such place")
     await ctx.apply(ConfigMap.named(parcel.metadata.name, data={"address": parcel.spec.address}))
     parcel.status.delivered = True
     if parcel.spec.curious:

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from kubewright import Client, ObjectKey, find_condition
+from kubewright import Client, ObjectKey, ObjectMeta, copy_of, find_condition
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
 from kubewright.controllers.controller import Controller, Run
 from kubewright.controllers.declaration import Declaration, controller
-from kubewright.controllers.mapping import for_each
+from kubewright.controllers.mapping import by_index, for_each
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
-from kubewright.errors import Terminal
-from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.errors import RetryAfter, Terminal
+from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.testing.faults import FaultyTransport
 
 pytestmark = pytest.mark.timeout(60)
@@ -246,6 +246,60 @@ async def test_finalizer_is_there_before_the_first_run_and_gone_after_the_clean_
     assert cleaned == ["w", "w"]
 
 
+async def test_what_a_clean_up_says_about_its_failure_is_in_the_status(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    may_go = asyncio.Event()
+
+    class Keeper:
+        async def reconcile(self, obj: Any, ctx: Context) -> None:
+            ctx.condition("Ready", True)
+
+        async def finalize(self, obj: Any, ctx: Context) -> None:
+            if not may_go.is_set():
+                ctx.condition("Ready", False, reason="StillInUse")
+                raise RetryAfter(0.05)
+
+    def in_use(seen: Any) -> bool:
+        ready = find_condition(seen.status.conditions, "Ready")
+        return ready is not None and ready.reason == "StillInUse"
+
+    async with running(client, namespace, controller(widget, name="keeper")(Keeper)):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        await client.delete(created)
+        await until(client, widget, created.key, in_use)
+        may_go.set()
+        await gone(client, widget, created.key)
+
+
+async def test_objects_are_woken_through_an_index(client: Client, namespace: str, widget: Any) -> None:
+    sizes: dict[str, str] = {}
+
+    def config_names(obj: Any) -> list[str]:
+        return [obj.metadata.annotations["config"]] if "config" in obj.metadata.annotations else []
+
+    @controller(widget, indexes={"config": config_names}, watches=[(ConfigMap, by_index("config"))])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        found = await ctx.client.list(widget, namespace=namespace, index=("config", "limits"))
+        sizes[obj.metadata.name] = str(len(found))
+        ctx.condition("Ready", True)
+
+    async with running(client, namespace, reconcile) as (engine,):
+        for name, config in (("a", "limits"), ("b", "limits"), ("c", "others")):
+            obj = widget.named(name, namespace)
+            obj.metadata.annotations["config"] = config
+            await client.create(obj)
+            await until(client, widget, obj.key, settled)
+        before = len(engine.runs)
+        await client.create(ConfigMap.named("limits", namespace))
+        runs = await engine.reach(lambda ended: len(ended) >= before + 2)
+
+    assert sorted(run.key.name for run in runs[before:]) == ["a", "b"]
+    assert {run.causes for run in runs[before:]} == {(f"ConfigMap {namespace}/limits added",)}
+    assert sizes["b"] == "2"
+
+
 async def test_one_failing_object_does_not_hold_up_the_others(client: Client, namespace: str, widget: Any) -> None:
     @controller(widget)
     async def reconcile(obj: Any, ctx: Context) -> None:
@@ -284,6 +338,53 @@ async def test_terminal_error_is_not_tried_again_until_something_changes(
 
     assert attempts == [1, 5]
     assert [run.result for run in engine.runs] == ["terminal", "success"]
+
+
+async def test_a_child_that_is_no_longer_wanted_is_removed_unless_it_is_a_strangers(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    removed: list[bool] = []
+
+    @controller(widget, owns=[ConfigMap])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        if obj.spec.size == 1:
+            await ctx.apply(ConfigMap.named("ours"))
+        else:
+            removed.extend([await ctx.remove(ConfigMap, name) for name in ("ours", "theirs", "nobodys")])
+        ctx.condition("Ready", True)
+
+    await client.create(ConfigMap.named("theirs", namespace))
+    async with running(client, namespace, reconcile):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        await client.patch_by_name(widget, created.key, {"spec": {"size": 2}})
+        await until(client, widget, created.key, lambda obj: settled(obj) and obj.metadata.generation == 2)
+
+    assert removed[:3] == [True, False, False]
+    names = [item.metadata.name for item in await client.list(ConfigMap, namespace=namespace)]
+    assert [name for name in names if name != "kube-root-ca.crt"] == ["theirs"]
+
+
+async def test_the_end_of_another_namespace_is_no_reason_to_stop(client: Client, namespace: str, widget: Any) -> None:
+    ending = await client.create(Namespace(metadata=ObjectMeta(generate_name="ending-")))
+    guard = ConfigMap(
+        metadata=ObjectMeta(name="guard", namespace=ending.metadata.name, finalizers=["example.io/guard"])
+    )
+    await client.create(guard)
+    await client.delete(Namespace, ending.metadata.name)
+    home = ending.metadata.name
+    elsewhere = ConfigMap.named("x", home)
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        await ctx.client.create(copy_of(elsewhere))
+
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("w", namespace))
+        ended = await engine.reach(lambda ended: len(ended) == 2)
+    await client.patch_by_name(ConfigMap, ObjectKey(home, "guard"), {"metadata": {"finalizers": None}})
+
+    assert {run.result for run in ended} == {"requeue"}
 
 
 async def test_planned_requeue_and_time_limit(client: Client, namespace: str, widget: Any) -> None:

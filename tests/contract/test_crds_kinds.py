@@ -1,5 +1,6 @@
 """What a class statement says about its kind, on the real API server: versions, columns, scale, status, rules."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -170,3 +171,30 @@ async def test_built_in_types_inside_a_spec_keep_what_is_written(installed: Kube
     answer = await installed("create", "-o", "json", "-f", "-", stdin=json.dumps(document))
 
     assert json.loads(answer)["spec"] == spec
+
+
+class Lever(Resource[GadgetSpec, GadgetStatus], group=GROUP, version="v1"):
+    """A kind whose stored version changes."""
+
+
+class NewLever(Resource[GadgetSpec, GadgetStatus], group=GROUP, version="v2", kind="Lever", storage=False):
+    """The same, later."""
+
+
+async def test_an_update_without_a_change_moves_an_object_to_the_version_that_is_stored_now(
+    client: Client, namespace: str
+) -> None:
+    crd = crd_for(Lever, NewLever)
+    await install_crds(client, crd)
+    made = await client.create(Lever.named("a", namespace))
+    assert (await client.update(made)).metadata.resource_version == made.metadata.resource_version
+
+    for version in crd["spec"]["versions"]:
+        version["storage"] = version["name"] == "v2"
+    await install_crds(client, crd)
+
+    async with asyncio.timeout(30):  # a real server serves the old definition for a moment longer
+        while (moved := await client.update(made)).metadata.resource_version == made.metadata.resource_version:
+            pass
+    assert moved.metadata.generation == made.metadata.generation
+    assert (await client.update(moved)).metadata.resource_version == moved.metadata.resource_version

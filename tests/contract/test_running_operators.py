@@ -11,6 +11,7 @@ from kubewright import Client, ObjectKey
 from kubewright.errors import Invalid
 from kubewright.generate.operator import Operator, load_operator
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.k8s.events.v1 import Event
 from kubewright.testing import gone, running, until
 
 
@@ -78,6 +79,20 @@ async def test_events_that_are_held_back_arrive_when_they_are_released(
         at_work.faults.release_streams()
 
         await until(at_work.client, ConfigMap, ObjectKey(namespace, "late"))
+
+
+async def test_an_object_that_cannot_be_helped_is_told_so_in_an_event(
+    plane: Plane, namespace: str, operator: Operator
+) -> None:
+    async with running(operator, on=plane, webhooks=False) as at_work:
+        await at_work.client.create(Parcel.named("lost", namespace, spec=ParcelSpec(address="nowhere")))
+
+        async with at_work.client.watch(Event, namespace=namespace, initial_events=True) as events:
+            event = (await anext(events)).object
+
+    assert (event.type, event.reason, event.note) == ("Warning", "Terminal", "there is no such place")
+    assert event.regarding is not None
+    assert event.regarding.name == "lost"
 
 
 async def test_a_wait_in_vain_shows_the_object_as_it_was_last_seen(client: Client, namespace: str) -> None:

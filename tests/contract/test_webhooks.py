@@ -252,7 +252,7 @@ async def test_every_wrong_field_is_a_cause_of_one_refusal(client: Client, names
     assert (error.code, error.reason) == (422, "Invalid")
     assert [(cause.field, cause.reason, cause.message) for cause in error.causes] == [
         ("spec.watts", "FieldValueInvalid", "Invalid value: 400: must be at most 100"),
-        ("spec.colour", "FieldValueNotSupported", 'Unsupported value: "black": supported values: "red", "white"'),
+        ("spec.colour", "FieldValueNotSupported", 'Unsupported value: "black": supported values: "white", "red"'),
     ]
     assert 'admission webhook "validate.v1.lamp.webhooks.example.io" denied the request: ' in error.message
     assert 'Lamp.webhooks.example.io "a" is invalid: [spec.watts: ' in error.message
@@ -318,7 +318,7 @@ async def test_kubectl_shows_causes_and_warnings(namespace: str, lamps: str, kub
     assert code == 1
     assert 'The Lamp "a" is invalid' in refused
     assert "* spec.watts: Invalid value: 400: must be at most 100" in refused
-    assert '* spec.colour: Unsupported value: "black": supported values: "red", "white"' in refused
+    assert '* spec.colour: Unsupported value: "black": supported values: "white", "red"' in refused
 
     code, created = await kubectl_on("create", "-f", "-", stdin=lamp(80, "white"))
     assert code == 0

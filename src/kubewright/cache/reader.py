@@ -82,6 +82,10 @@ class CacheReader:
             keys = [key for key in keys if labels_wanted.matches(store.labels(key))]
         return ObjectList(_objects(store, sorted(keys), limit), ListMeta(resource_version=informer.resource_version))
 
+    def keys(self, kind: type[KubeObject], *, index: tuple[str, str]) -> tuple[ObjectKey, ...]:
+        """Which objects an index has under a value, without decoding any of them."""
+        return tuple(sorted(_index_keys(self._informer_of(kind).store, *index)))
+
 
 def _objects(store: Store[K], keys: Iterable[ObjectKey], limit: int | None) -> list[K]:
     found: list[K] = []

@@ -56,22 +56,31 @@ class Applied:
     """What this process has applied, and which version it led to."""
 
     def __init__(self) -> None:
-        self._memory: OrderedDict[tuple[type[KubeObject], ObjectKey], tuple[int, str, str]] = OrderedDict()
+        self._memory: OrderedDict[tuple[type[KubeObject], ObjectKey], tuple[int, str, str, int]] = OrderedDict()
 
     def is_noop(self, wanted: KubeObject, present: KubeObject | None) -> bool:
         """Whether applying `wanted` now would change nothing, given the cached object."""
         known = self._memory.get((type(wanted), wanted.key))
         if known is None or present is None:
             return False
-        document, uid, version = known
-        if present.metadata.uid != uid or document != _hash(wanted):
+        document, uid, version, generation = known
+        now = present.metadata
+        if now.uid != uid or document != _hash(wanted):
             return False
-        return present.metadata.resource_version == version or stands_in(to_tree(wanted), to_tree(present))
+        if now.resource_version == version:
+            return True
+        wanted_tree, present_tree = to_tree(wanted), to_tree(present)
+        if generation and now.generation == generation:
+            # What the server made of it still stands, also what it spells otherwise (`1` for `1000m`) or leaves out (a
+            # zero). Only metadata changes without a new generation.
+            return stands_in(wanted_tree["metadata"], present_tree["metadata"])
+        return stands_in(wanted_tree, present_tree)
 
     def remember(self, wanted: KubeObject, result: KubeObject) -> None:
         """After a successful apply."""
         key = (type(wanted), wanted.key)
-        self._memory[key] = (_hash(wanted), result.metadata.uid, result.metadata.resource_version)
+        made = result.metadata
+        self._memory[key] = (_hash(wanted), made.uid, made.resource_version, made.generation)
         self._memory.move_to_end(key)
         if len(self._memory) > _REMEMBERED:
             self._memory.popitem(last=False)

@@ -147,6 +147,18 @@ class Context:
         self._applied.forget(type(child), child.key)
         self.writes.append(f"delete {child.kind} {child.key}")
 
+    async def remove(self, kind: type[KubeObject], name: str, *, namespace: str | None = None) -> bool:
+        """Delete the child of that name, if there is one and the object manages it; whether there was.
+
+        For what `apply` made and is no longer wanted. One of the same name that is somebody else's is left alone.
+        """
+        home = namespace or self._object.metadata.namespace
+        present = await self.client.find(kind, name, namespace=home if definition_of(kind).namespaced else None)
+        if present is None or claim_on(present, self._object) is not Claim.OURS:
+            return False
+        await self.delete(present)
+        return True
+
     # --- telling ---
 
     def condition(
@@ -181,10 +193,15 @@ class Context:
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002 - the word Kubernetes uses
         action: str = "Reconcile",
         related: KubeObject | None = None,
+        about: KubeObject | None = None,
     ) -> None:
-        """Record an event on the object. Never waits and never fails; repetitions are counted, floods are cut."""
+        """Record an event on the object. Never waits and never fails; repetitions are counted, floods are cut.
+
+        `about` is another object to record it on, such as a pod that was changed for this one; `related` is one more
+        that takes part.
+        """
         if self._recorder is not None:
-            self._recorder.record(self._object, reason, message, type=type, action=action, related=related)
+            self._recorder.record(about or self._object, reason, message, type=type, action=action, related=related)
 
     def wait(self, coroutine: Coroutine[Any, Any, T] | Awaitable[T]) -> T:
         """For plain (not async) reconcilers, which run in a thread: await something and return its result.

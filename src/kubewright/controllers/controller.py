@@ -27,7 +27,7 @@ from kubewright.client.client import Client
 from kubewright.controllers.applies import Applied
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.loops import LoopDetector
-from kubewright.controllers.mapping import to_owner, to_self
+from kubewright.controllers.mapping import ByIndex, to_owner, to_self
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.recorder import Recorder
 from kubewright.controllers.sources import KindSource, Source
@@ -235,11 +235,12 @@ def _kind_sources(
 ) -> Iterable[Source]:
     source = partial(KindSource, cache, written=written, on_gone=forget)
     kind: type[KubeObject] = declaration.kind
-    yield source(kind, to_self, declaration.when)
+    yield source(kind, to_self, declaration.when, indexes=declaration.indexes)
     for owned in declaration.owns:
         yield source(owned.kind, to_owner(kind, controller_only=owned.controller_only), owned.when)
     for watch in declaration.watches:
-        yield source(watch.kind, watch.mapper, watch.when)
+        mapper = watch.mapper.over(cache, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
+        yield source(watch.kind, mapper, watch.when)
 
 
 def _limiter(rate_limit: tuple[float, int] | None, clock: Clock) -> Any:

@@ -16,7 +16,7 @@ it like any other. A manager turns the declaration into a running `Controller`; 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
 
 import msgspec
@@ -24,7 +24,7 @@ import msgspec
 from kubewright.api.names import ObjectKey, dns1123_label_errors
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
-from kubewright.controllers.mapping import Mapper
+from kubewright.controllers.mapping import ByIndex, Mapper
 from kubewright.controllers.predicates import Predicate, any_version, worth_a_look
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Source
@@ -53,7 +53,7 @@ class Watch(msgspec.Struct, frozen=True):
     """Another kind whose changes matter, and which objects they concern."""
 
     kind: type[KubeObject]
-    mapper: Callable[[Change[Any]], Iterable[ObjectKey]]
+    mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex
     when: Predicate = any_version
 
 
@@ -78,6 +78,7 @@ class Declaration(Generic[K]):
         rate_limit: tuple[float, int] | None,
         sources: tuple[Source, ...],
         deleting: bool,
+        indexes: Mapping[str, Callable[[K], Iterable[str]]],
     ) -> None:
         self.kind = kind
         self.name = name
@@ -91,10 +92,17 @@ class Declaration(Generic[K]):
         self.rate_limit = rate_limit
         self.sources = sources
         self.deleting = deleting
+        self.indexes = dict(indexes)
         self.reconcile: Reconcile
         self.finalize: Finalize | None = None
         self.setup: SetUp | None = None
         self._bind(target)
+        for watch in watches:
+            if isinstance(watch.mapper, ByIndex) and watch.mapper.index not in self.indexes:
+                raise ConfigError(
+                    f"controller {name}: {watch.kind.__name__} is mapped by the index {watch.mapper.index!r}, which "
+                    "there is not; add it to indexes"
+                )
         if deleting and self.finalize is not None:
             raise ConfigError(f"controller {name}: with deleting=True reconcile sees to deletion; leave finalize out")
         group = definition_of(kind).gvk.group or "kubewright.io"
@@ -136,7 +144,7 @@ def controller(
     *,
     name: str | None = None,
     owns: Sequence[type[KubeObject] | Owned] = (),
-    watches: Sequence[tuple[type[KubeObject], Mapper] | Watch] = (),
+    watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex] | Watch] = (),
     when: Predicate = worth_a_look,
     concurrency: int = 1,
     timeout: float | None = None,
@@ -146,6 +154,7 @@ def controller(
     rate_limit: tuple[float, int] | None = None,
     sources: Sequence[Source] = (),
     deleting: bool = False,
+    indexes: Mapping[str, Callable[[K], Iterable[str]]] | None = None,
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
@@ -154,7 +163,8 @@ def controller(
     twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits all runs together.
     `field_manager` names the owner of applied fields, by default the controller's name. `sources` are others that
     wake it: a `Channel`, a `Timer`. An object that is being deleted is reconciled only with `deleting=True`, for who
-    ends its life, such as a kubelet, and holds it by other means than a finalizer.
+    ends its life, such as a kubelet, and holds it by other means than a finalizer. `indexes` are ways to find objects
+    of the kind in the cache: `by_index` wakes through one, `ctx.client.list(..., index=(name, value))` asks it.
     """
     definition = definition_of(kind)
     chosen = name or definition.kind.lower()
@@ -179,6 +189,7 @@ def controller(
             rate_limit=rate_limit,
             sources=tuple(sources),
             deleting=deleting,
+            indexes=indexes or {},
         )
 
     return declare

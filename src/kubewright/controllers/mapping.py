@@ -1,21 +1,24 @@
 """From a changed object to the objects whose reconcilers should look: itself, its owner, or what a function says.
 
 A mapper sees the whole change, old and new: an object that moves from one owner to another concerns both. Pure; called
-by `sources`.
+by `sources`. `by_index` needs the cache and is given it by `controller`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
+
+import msgspec
 
 from kubewright.api.kinds import GroupVersion
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.cache import Cache
 from kubewright.cache.changes import Change
 
-__all__ = ("Mapper", "for_each", "to_owner", "to_self")
+__all__ = ("ByIndex", "Mapper", "by_index", "for_each", "to_owner", "to_self")
 
 K = TypeVar("K", bound=KubeObject)
 Mapper = Callable[[Change[Any]], Iterable[ObjectKey]]
@@ -54,3 +57,39 @@ def for_each(function: Callable[[Any], Iterable[ObjectKey]]) -> Mapper:
         return {key for state in (change.old, change.new) if state is not None for key in function(state)}
 
     return mapper
+
+
+@final
+class ByIndex(msgspec.Struct, frozen=True):
+    """A mapper that asks an index of the controller's own kind; see `by_index`."""
+
+    index: str
+    values: Callable[[Any], Iterable[str]]
+    everywhere: bool = False
+
+    def over(self, cache: Cache, kind: type[KubeObject]) -> Mapper:
+        """The mapper, with the cache that holds the index."""
+        at_home = definition_of(kind).namespaced and not self.everywhere
+
+        def users(obj: KubeObject) -> Iterable[ObjectKey]:
+            home = obj.metadata.namespace if at_home else ""
+            for value in self.values(obj):
+                keys = cache.reader.keys(kind, index=(self.index, value))
+                yield from (key for key in keys if not home or key.namespace == home)
+
+        return for_each(users)
+
+
+def _name(obj: KubeObject) -> Iterable[str]:
+    return (obj.metadata.name,)
+
+
+def by_index(index: str, values: Callable[[Any], Iterable[str]] = _name, *, everywhere: bool = False) -> ByIndex:
+    """A mapper to the objects that an index of the controller knows under the changed object's name.
+
+        @controller(Web, indexes={"config": config_names}, watches=[(ConfigMap, by_index("config"))])
+
+    `values` says under what else to look. Objects in namespaces are looked for in the namespace of what changed, or
+    `everywhere`: then the values must tell namespaces apart, as `str(config.key)` does.
+    """
+    return ByIndex(index, values, everywhere)

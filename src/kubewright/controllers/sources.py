@@ -8,7 +8,7 @@ thousand objects are read in does not wait for them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from random import Random
 from typing import Any, Protocol, final
@@ -57,8 +57,13 @@ class KindSource:
         *,
         written: Written,
         on_gone: Callable[[type[KubeObject], ObjectKey], None],
+        indexes: Mapping[str, Callable[[Any], Iterable[str]]] | None = None,
     ) -> None:
-        """`on_gone` is told of every deletion, whether or not it wakes anybody: what was known of it can go, too."""
+        """`on_gone` is told of every deletion, whether or not it wakes anybody: what was known of it can go, too.
+
+        `indexes` of the kind are there before its first change is handed over.
+        """
+        self._indexes = dict(indexes or {})
         self._written = written
         self._on_gone = on_gone
         self._cache = cache
@@ -84,6 +89,8 @@ class KindSource:
                     add()
 
         with self._cache.use(self._kind) as informer:
+            for name, function in self._indexes.items():
+                informer.add_index(name, function)
             subscription = informer.subscribe(enqueue)
             try:
                 await subscription.wait_for_sync()

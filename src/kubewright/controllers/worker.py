@@ -212,14 +212,25 @@ class Worker:
         finalizer = self._declaration.finalizer
         if self._declaration.finalize is None or not has_finalizer(obj, finalizer):
             return
-        await self._call(self._declaration.finalize, obj, ctx)
+        before = encode(obj.status) if self._has_status else b""
+        try:
+            await self._call(self._declaration.finalize, obj, ctx)
+        except Exception:
+            # Why an object does not go away is what people look for in its status.
+            await self._write_status(obj, ctx, client, before, observed=False)
+            raise
         await remove_finalizer(client, obj, finalizer)
 
     async def _call(self, function: Any, obj: Any, ctx: Context) -> Any:
-        if inspect.iscoroutinefunction(function):
-            return await function(obj, ctx)
-        answer = await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, obj, ctx))
-        return await answer if isinstance(answer, Awaitable) else answer
+        try:
+            if inspect.iscoroutinefunction(function):
+                return await function(obj, ctx)
+            answer = await asyncio.get_running_loop().run_in_executor(self._threads, partial(function, obj, ctx))
+            return await answer if isinstance(answer, Awaitable) else answer
+        except (NotOwned, Terminal) as error:
+            # Somebody has to do something, and whoever can looks at the object rather than at our log.
+            ctx.event(type(error).__name__, str(error), type="Warning")
+            raise
 
     def _slowed(self, obj: Any, ctx: Context, requeue_after: float | None) -> float | None:
         for finding in ctx.findings:
@@ -249,9 +260,12 @@ class Worker:
                 # Somebody else wrote first. The next run sees what they wrote; nobody needs to be told.
                 log.debug("conflict, running again", error=str(error))
                 return Outcome(result="requeue", retry=True, priority=item.priority)
-            case Forbidden() if any(cause.reason == "NamespaceTerminating" for cause in error.causes):
-                log.debug("the namespace is being deleted", error=str(error))
-                return Outcome(result="success")
+            case Forbidden() if leaving := _leaving_namespaces(error):
+                log.debug("a namespace is being deleted", error=str(error))
+                if leaving <= {item.key.namespace or item.key.name}:  # the object goes with it, or is it
+                    return Outcome(result="success")
+                # Another one's end: there may be work left to do elsewhere.
+                return Outcome(result="requeue", retry=True, priority=item.priority)
             case _:
                 unexpected = not isinstance(error, KubewrightError)
                 if unexpected:
@@ -259,3 +273,9 @@ class Worker:
                 else:  # the server's own sentence says it all: a quota, a webhook, a missing kind
                     log.error("the run failed; trying again with back-off", error=str(error))
                 return Outcome(result="error", retry=True, priority=item.priority, error=error, unexpected=unexpected)
+
+
+def _leaving_namespaces(error: Forbidden) -> set[str]:
+    """The namespaces that nothing could be made in because they are being deleted."""
+    words = [cause.message.split() for cause in error.causes if cause.reason == "NamespaceTerminating"]
+    return {word[1] for word in words if len(word) > 1}  # namespace shop is being terminated

@@ -34,12 +34,13 @@ METHODS: Final = {
     "patch_by_name": ("patch",),
     "update": ("update",),
     "delete": ("delete",),
+    "remove": (*_READ, "delete"),
     "delete_collection": ("deletecollection",),
 }
 """Methods of a client or context, and the verbs they need."""
 
 # Mappings and sets have methods of these names too: only what is awaited or called on a client counts.
-_AMBIGUOUS: Final = frozenset(("find", "get", "list", "update", "watch", "create", "apply"))
+_AMBIGUOUS: Final = frozenset(("find", "get", "list", "update", "watch", "create", "apply", "remove"))
 
 
 @final

@@ -79,6 +79,31 @@ def test_drift_of_an_applied_field_is_repaired() -> None:
     assert not memory.is_noop(wanted, result)
 
 
+def test_what_the_server_spells_otherwise_stands_until_the_generation_changes() -> None:
+    memory, wanted, result = applied_once()
+    result.data, result.metadata.generation = {"k": "as the server spells it"}, 3
+    memory.remember(wanted, result)
+    result.metadata.resource_version = "9"
+
+    assert memory.is_noop(wanted, result)
+    result.metadata.generation = 4
+    assert not memory.is_noop(wanted, result)
+
+
+def test_metadata_is_repaired_although_the_generation_stays() -> None:
+    memory, wanted, result = applied_once()
+    wanted.metadata.labels["ours"] = "x"
+    result.metadata.labels["ours"] = "x"
+    result.metadata.generation = 3
+    memory.remember(wanted, result)
+    result.metadata.resource_version = "9"
+    assert memory.is_noop(wanted, result)
+
+    result.metadata.labels["ours"] = "changed"
+
+    assert not memory.is_noop(wanted, result)
+
+
 def test_another_document_a_new_incarnation_and_a_missing_child_are_applied() -> None:
     memory, wanted, result = applied_once()
     other = ConfigMap.named("c", "shop", data={"k": "w"})

@@ -7,7 +7,7 @@ import pytest
 from kubewright import KubeObject, ObjectKey
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
-from kubewright.controllers.mapping import to_self
+from kubewright.controllers.mapping import by_index, to_self
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap, Secret
@@ -92,3 +92,10 @@ def test_who_reconciles_what_is_being_deleted_has_no_finalizer() -> None:
     assert controller(Thing, deleting=True)(lambda thing, ctx: None).deleting
     with pytest.raises(ConfigError, match="leave finalize out"):
         controller(Thing, deleting=True)(Both)
+
+
+def test_a_mapping_by_an_index_that_nobody_declared_is_refused() -> None:
+    with pytest.raises(ConfigError, match="Secret is mapped by the index 'config', which there is not"):
+
+        @controller(Thing, watches=[(Secret, by_index("config"))])
+        async def reconcile(thing: Thing, ctx: Context) -> None: ...
