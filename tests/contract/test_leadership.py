@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from kubewright import Client, Config, connect
+from kubewright._base.http_server import Question
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.cluster.real import RealCluster
@@ -27,7 +28,6 @@ from kubewright.manager.fence import Fenced
 from kubewright.manager.leadership import Leadership, LeaseTimes
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.servers import Question
 
 SHORT = LeaseTimes(duration=2, renew_deadline=1, retry_period=0.2)
 WAIT = 30.0

@@ -18,6 +18,7 @@ from cryptography import x509
 from tests.contract.conftest import Plane
 
 from kubewright import Client, Config, FieldErrors, KubeObject, Resource, Spec, Status, convert, default, validate
+from kubewright._base.http_server import Connection
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.default_transport import default_transport
 from kubewright.cluster.install import install_crds
@@ -26,7 +27,6 @@ from kubewright.generate.crds import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 from kubewright.testing.clock import VirtualClock
 from kubewright.webhooks.bundles import INJECT_LABEL, Bundles
-from kubewright.webhooks.http import Connection
 from kubewright.webhooks.laptop import Laptop, reachable_address
 from kubewright.webhooks.local_certificates import LocalCertificates
 from kubewright.webhooks.manifests import ServiceReference, conversion_stanza, webhook_configurations

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright import Model, Resource, Spec, Status, mutate
+from kubewright._base.http_server import Question
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.service import Question, Webhooks
+from kubewright.webhooks.service import Webhooks
 
 
 class Part(Model):
@@ -81,7 +82,10 @@ def _mutated(declaration: Any, sent: dict[str, Any]) -> Any:
     async def ask() -> Any:
         webhooks = Webhooks([declaration])
         question = Question(
-            path=declaration.path, headers={"content-type": "application/json"}, body=json.dumps(review).encode()
+            method="POST",
+            path=declaration.path,
+            headers={"content-type": "application/json"},
+            body=json.dumps(review).encode(),
         )
         return json.loads((await webhooks.answer(question)).body)["response"]
 

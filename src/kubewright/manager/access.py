@@ -14,12 +14,12 @@ from typing import Final, final
 import msgspec
 
 from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.http_server import Answer, Question
 from kubewright._base.logs import Logger
 from kubewright.client.client import Client
 from kubewright.errors import KubewrightError
 from kubewright.k8s.authentication.v1 import TokenReview, TokenReviewSpec, UserInfo
 from kubewright.k8s.authorization.v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
-from kubewright.manager.servers import Answer, Question
 
 __all__ = ("Access",)
 

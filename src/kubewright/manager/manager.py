@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast, final
@@ -46,6 +47,7 @@ from kubewright.manager.signals import stop_on_signal
 from kubewright.manager.telemetry import Telemetry
 from kubewright.webhooks.conversion import ConversionDeclaration
 from kubewright.webhooks.declarations import AdmissionDeclaration
+from kubewright.webhooks.files import FileCertificates
 from kubewright.webhooks.service import WebhookDeclaration
 from kubewright.webhooks.sources import CertificateSource
 
@@ -154,6 +156,7 @@ class Manager:
                 raise ConfigError(f"{runnable.name}: webhooks are added before the manager starts; it is {self._state}")
             if self.options.webhooks:
                 self._declared.append(runnable)
+                self._kinds.extend(("home", kind) for kind in getattr(runnable, "reads", ()))
             return
         if isinstance(runnable, Declaration):
             runnable = self._controller(runnable, self._clusters[cluster])
@@ -272,10 +275,11 @@ class Manager:
         self._add_webhooks()
         for server in self._servers:
             server.open()
-        await self._runnables.start(Group.SERVERS)
-        await self._runnables.start(Group.WEBHOOKS)
+        # Made before the webhooks are asked: those that read from the cache wait for it, so they have to know it.
         for cluster, kind in dict.fromkeys(self._kinds):
             self._clusters[cluster].cache.informer(kind)
+        await self._runnables.start(Group.SERVERS)
+        await self._runnables.start(Group.WEBHOOKS)
         await self._sync()
         await self._runnables.start(Group.OTHERS)
         if self.leadership is None:
@@ -376,6 +380,7 @@ class Manager:
             self._declared,
             options=self.options,
             client=self.home.open_client,
+            cache=self.home.cache if isinstance(self.home.cache, Cache) else None,
             config=self._config,
             certificates=self._certificates,
             observer=self.telemetry.webhooks(),
@@ -431,9 +436,32 @@ class Manager:
         ):
             address = parse_address(text, what=f"{name} address")
             if address is not None:
-                server = Server(name, address, handler)
+                source = self._metrics_certificates() if name == "metrics" else None
+                server = Server(name, address, handler, certificates=source)
                 self._servers.append(server)
                 self._runnables.add(server)
+
+    def _metrics_certificates(self) -> CertificateSource | None:
+        """What metrics are served with; None for plain HTTP."""
+        chosen = self.options.metrics_certificates
+        if not chosen:
+            return None
+        if chosen == "self":
+            from kubewright.webhooks.local_certificates import LocalCertificates  # only those who have TLS pay for it
+
+            return LocalCertificates(_own_hosts(self.options), name=self.options.name, clock=self._clock)
+        if not Path(chosen, "tls.crt").is_file():
+            raise ConfigError(
+                f"the metrics certificates {chosen!r} are no folder with a tls.crt; mount one, or write self"
+            )
+        return FileCertificates(chosen, clock=self._clock)
+
+
+def _own_hosts(options: ManagerOptions) -> tuple[str, ...]:
+    """This machine as it calls itself, and the Service that a scaffolded project has for metrics."""
+    service = f"{options.name}-controller-manager-metrics-service"
+    inside = (f"{service}.{options.namespace}.svc",) if options.namespace else ()
+    return ("localhost", "127.0.0.1", *inside)
 
 
 def _as_runnable(given: Runnable | Callable[[], Awaitable[None]]) -> Runnable:

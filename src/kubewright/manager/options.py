@@ -3,7 +3,8 @@
 In order of weight: an argument in the program, the environment, the file, the default. The file is YAML; it is named by
 `file=` or by KUBEWRIGHT_CONFIG. Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`,
 and `0` switches its server off. What the options of webhooks mean is told in `manager.webhooks`. A name that does not
-exist is refused, with the one that was probably meant.
+exist is refused, with the one that was probably meant. Metrics are served over TLS with the certificate in a folder
+(`tls.crt` and `tls.key`, read again when they change), or with `self` one that is made for this process.
 
 | argument | environment | file | default | what |
 | --- | --- | --- | --- | --- |
@@ -17,6 +18,7 @@ exist is refused, with the one that was probably meant.
 | release_lease | KUBEWRIGHT_RELEASE_LEASE | releaseLease | true | give the lease back on stop |
 | health_address | KUBEWRIGHT_HEALTH_ADDRESS | healthAddress | :8081 | /healthz and /readyz |
 | metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | /metrics |
+| metrics_certificates | KUBEWRIGHT_METRICS_CERTIFICATES | metricsCertificates | | TLS: a folder, or self |
 | metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for those whom the cluster lets |
 | debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | /debug, on loopback only |
 | webhooks | KUBEWRIGHT_WEBHOOKS | webhooks | true | serve them; ENABLE_WEBHOOKS=false is understood too |
@@ -69,6 +71,7 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     release_lease: bool = True
     health_address: str = ":8081"
     metrics_address: str = ":8080"
+    metrics_certificates: str = ""
     metrics_access: bool = False
     debug_address: str = "0"
     webhooks: bool = True

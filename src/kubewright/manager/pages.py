@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from kubewright._base.http_server import Answer, Question
 from kubewright._base.log_formats import plain
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.manager.access import Access
 from kubewright.manager.health import Checks
-from kubewright.manager.servers import Answer, Handler, Question, is_loopback
+from kubewright.manager.servers import Handler, is_loopback
 
 __all__ = ("Provider", "debug_page", "health_pages", "metrics_page")
 
@@ -37,7 +38,7 @@ def health_pages(*groups: Checks) -> Handler:
         checks = by_title.get(title)
         if checks is None:
             return Answer.text(f"there is {', '.join(f'/{title}' for title in by_title)} here\n", status=404)
-        status, text = await checks.answer(rest, question.query)
+        status, text = await checks.answer(rest, question.parameters)
         return Answer.text(text, status=status)
 
     return answer

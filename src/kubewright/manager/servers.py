@@ -1,60 +1,33 @@
 """Small HTTP servers for probes, metrics and debugging.
 
 A `Server` is a runnable around one function from `Question` to `Answer`; what is served is decided by who makes it:
-`health`, `metrics_pages`, `debug_pages`. The only module of the manager that knows aiohttp, and it imports it when a
-server starts. Webhooks have a server of their own.
+`health_pages`, `metrics_page`, `debug_page` in `pages`. HTTP itself is in `_base.http_server`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import socket
-import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, final
+from collections.abc import Awaitable, Callable
+from typing import Final, final
 
 import msgspec
 
+from kubewright._base.http_server import Answer, Connections, Question, listening_socket
 from kubewright._base.logs import Logger
 from kubewright.errors import ConfigError
 from kubewright.manager.runnables import Group
+from kubewright.webhooks.serving_context import ServingContext
+from kubewright.webhooks.sources import CertificateSource
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
-__all__ = ("Answer", "Handler", "Question", "Server", "is_loopback", "parse_address")
+__all__ = ("Handler", "Server", "is_loopback", "parse_address")
 
 _log = Logger("kubewright.servers")
 
-_KEEP_ALIVE: Final = 90.0
-_SHUT_DOWN: Final = 5.0
-
-
-@final
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked."""
-
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str] = {}
-    """Names in lower case."""
-
-
-@final
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is said."""
-
-    status: int = 200
-    body: bytes = b""
-    content_type: str = "text/plain; charset=utf-8"
-    headers: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def text(cls, text: str, *, status: int = 200) -> Answer:
-        return cls(status=status, body=text.encode())
+_BODY_LIMIT: Final = 64 * 1024
+"""Nobody has anything to send here; what is sent is read and ignored."""
+_NO_GUESSING: Final = ("X-Content-Type-Options", "nosniff")
 
 
 Handler = Callable[[Question], Awaitable[Answer]]
@@ -90,12 +63,13 @@ class Server:
     group = Group.SERVERS
 
     def __init__(
-        self, name: str, address: tuple[str, int], handler: Handler, *, tls: ssl.SSLContext | None = None
+        self, name: str, address: tuple[str, int], handler: Handler, *, certificates: CertificateSource | None = None
     ) -> None:
+        """With `certificates` it speaks TLS, and takes each new certificate as it comes."""
         self.name = name
         self._host, self._port = address
         self._handler = handler
-        self._tls = tls
+        self._certificates = certificates
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
 
@@ -107,7 +81,8 @@ class Server:
     def open(self) -> None:
         """Take the port now, so that one that is in use is noticed before anything else starts."""
         if self._socket is None:
-            self._socket = self._listen()
+            otherwise = "choose another address, or switch the server off with 0"
+            self._socket = listening_socket(self._host, self._port, server=self.name, otherwise=otherwise)
 
     def close(self) -> None:
         """Give the port back."""
@@ -120,51 +95,30 @@ class Server:
 
     async def run(self) -> None:
         """Answer until cancelled."""
-        from aiohttp import web
-
         self.open()
         assert self._socket is not None  # just opened
-        server = web.Server(self._answer, access_log=None, keepalive_timeout=_KEEP_ALIVE)
-        runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=_SHUT_DOWN)
-        await runner.setup()
+        connections = Connections(self._answer, limit=lambda _: _BODY_LIMIT)
         try:
-            await web.SockSite(runner, self._socket, ssl_context=self._tls).start()
-            self._ready.set()
-            _log.info("listening", server=self.name, port=self.port)
-            await asyncio.Event().wait()
+            if self._certificates is None:
+                await connections.serve(self._socket, on_ready=self._listening)
+                return
+            context = ServingContext(self._certificates, server=self.name)
+            await context.start()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(context.follow(), name=f"{self.name}: certificates")
+                group.create_task(connections.serve(self._socket, tls=context.ssl, on_ready=self._listening))
         finally:
             self._ready.clear()
-            await runner.cleanup()
             self.close()
 
-    def _listen(self) -> socket.socket:
-        everywhere = self._host in ("", "::", "0.0.0.0")  # noqa: S104 - asked for: the kubelet probes from outside
-        try:
-            if everywhere and socket.has_dualstack_ipv6():
-                return socket.create_server(("", self._port), family=socket.AF_INET6, dualstack_ipv6=True)
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            return socket.create_server((self._host, self._port), family=family)
-        except OSError as error:
-            reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
-            raise ConfigError(
-                f"the {self.name} server cannot listen on {self._host}:{self._port}: {reason}; "
-                "stop the other program, choose another address, or switch the server off with 0"
-            ) from None
+    def _listening(self) -> None:
+        self._ready.set()
+        _log.info("listening", server=self.name, port=self.port, tls=self._certificates is not None)
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web
-
-        question = Question(
-            method=request.method,
-            path=request.path,
-            query=tuple(request.query.items()),
-            headers={name.lower(): value for name, value in request.headers.items()},
-        )
+    async def _answer(self, question: Question) -> Answer:
         try:
             answer = await self._handler(question)
         except Exception as error:
             _log.error("an answer could not be given", server=self.name, path=question.path, error=error)
             answer = Answer.text("this page failed; the log says why\n", status=500)
-        headers = {"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff", **dict(answer.headers)}
-        body = b"" if request.method == "HEAD" else answer.body
-        return web.Response(status=answer.status, body=body, headers=headers)
+        return msgspec.structs.replace(answer, headers=(*answer.headers, _NO_GUESSING))

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.tasks import Tasks, cancel_and_wait
+from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.errors import ConfigError
@@ -35,7 +35,8 @@ from kubewright.webhooks.sources import CertificateSource
 
 __all__ = ("ServedWebhooks", "served_webhooks")
 
-_GO_FOLDER: Final = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
+# As written, wherever temporary files go here: a pod whose root cannot be written to has no place for those at all.
+_GO_FOLDER: Final = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - only read, and filled by a mount
 
 
 class _Announcement(Protocol):
@@ -118,14 +119,18 @@ def served_webhooks(
     *,
     options: ManagerOptions,
     client: Client,
+    cache: Cache | None,
     config: Config | None,
     certificates: CertificateSource | None,
     observer: WebhookObserver,
     clock: Clock,
 ) -> ServedWebhooks:
-    """The webhooks, with a certificate and an announcement as the options say. Takes the port."""
+    """The webhooks, with a certificate and an announcement as the options say. Takes the port.
+
+    `cache` is for handlers that read from it, and follows the kinds that they read.
+    """
     declared = list(declarations)
-    webhooks = Webhooks(declared, client=client, observer=observer)
+    webhooks = Webhooks(declared, client=client, cache=cache, observer=observer)
     server = WebhookServer(webhooks, certificates, host=options.webhook_host, port=options.webhook_port, clock=clock)
     if certificates is not None:
         return ServedWebhooks(server)

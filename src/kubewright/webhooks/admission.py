@@ -11,6 +11,7 @@ calls it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, final
@@ -22,8 +23,9 @@ from kubewright.api.codec import decode, decode_tree, encode
 from kubewright.api.diff import overlay
 from kubewright.api.patches import json_equal, make_json_patch
 from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
-from kubewright.errors import ApiError, DecodeError, KubewrightError
+from kubewright.errors import ApiError, ConfigError, DecodeError, KubewrightError
 from kubewright.webhooks.arguments import Given
 from kubewright.webhooks.calling import Calls, TooLate
 from kubewright.webhooks.declarations import AdmissionDeclaration
@@ -68,14 +70,18 @@ class Admission:
         *,
         calls: Calls,
         client: Client | None = None,
+        cache: Cache | None = None,
         on_failure: Callable[[], None] | None = None,
     ) -> None:
+        if declaration.reads and cache is None:
+            raise ConfigError(f"{declaration.name} reads from a cache, and there is none; serve it with a manager")
         self.declaration = declaration
         self._kind: type[KubeObject] = declaration.kind
         self._definition = definition_of(declaration.kind)
         self._calls = calls
         self._client = client
         self._dry_client = dry_run_client(client) if client is not None else None
+        self._cache = cache
         self._on_failure = on_failure
 
     async def answer(self, request: AdmissionRequest, *, seconds: float) -> Verdict:  # hot
@@ -91,9 +97,12 @@ class Admission:
         try:
             given = self._given(request)
         except DecodeError as error:
+            if declaration.verb == "default":
+                return Verdict()  # the server asks the schema next, which tells field by field what is wrong
             return Verdict(allowed=False, status=refused(f"the object cannot be read: {error}", code=400))
         before = encode(given.new) if mutating and given.new is not None else b""
         try:
+            seconds = await self._synced(seconds)
             function = partial(declaration.arguments.call, declaration.handler, given)
             answer = await self._calls.call(function, seconds=seconds)
             if given.errors:
@@ -108,7 +117,25 @@ class Admission:
         client = None
         if "client" in self.declaration.arguments.names:
             client = self._dry_client if request.dry_run else self._client
-        return Given(obj=old if new is None else new, new=new, old=old, request=request, client=client)
+        cached = None if self._cache is None else self._cache.reader
+        return Given(obj=old if new is None else new, new=new, old=old, request=request, client=client, cached=cached)
+
+    async def _synced(self, seconds: float) -> float:  # hot
+        """Wait until the kinds that the handler reads are in memory, all of them; how much of the time is left."""
+        cache, waited_for = self._cache, self.declaration.reads
+        if cache is None or all(map(cache.watches, waited_for)):
+            return seconds
+        loop = asyncio.get_running_loop()
+        asked = loop.time()
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await cache.wait_for_sync(*waited_for)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            missing = [kind.__name__ for kind in waited_for if not cache.watches(kind)]
+            raise TooLate(f"not in sync yet: {', '.join(missing)}") from None
+        return max(0.0, seconds - (loop.time() - asked))
 
     def _object(self, raw: msgspec.Raw, request: AdmissionRequest) -> KubeObject | None:
         if bytes(raw) == b"null":
@@ -147,8 +174,9 @@ class Admission:
             # Raised by the handler itself, not by a request that it made.
             return Verdict(allowed=False, status=refused_by(error), warnings=tuple(given.warnings), audit=_audit(given))
         if isinstance(error, TooLate):
-            message, code = f"the webhook {name} gave no answer within {seconds:.1f} s", 504
-            _log.error("a handler took too long", webhook=name, seconds=seconds, uid=request.uid)
+            why = f" ({error})" if str(error) else ""
+            message, code = f"the webhook {name} gave no answer within {seconds:.1f} s{why}", 504
+            _log.error("a handler took too long", webhook=name, seconds=seconds, uid=request.uid, why=str(error))
         else:
             message, code = f"the webhook {name} failed; the log of its operator says why", 500
             _log.exception("a handler failed", webhook=name, error=error, uid=request.uid)

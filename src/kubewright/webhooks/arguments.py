@@ -12,6 +12,7 @@
 | `warnings` | `Warnings` to add to |
 | `audit` | a dict whose entries go to the audit log |
 | `client` | a client of the cluster; in a dry-run its writes are dry-runs too |
+| `cached` | a `CacheReader` for the kinds that the declaration `reads`; the handler is called once they are in sync |
 
 A parameter with a default of its own and another name is left alone. What cannot be given is refused when the handler
 is declared, not when the first request comes.
@@ -23,6 +24,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from kubewright.cache.reader import CacheReader
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError
 from kubewright.webhooks.field_errors import FieldErrors, Warnings
@@ -30,7 +32,7 @@ from kubewright.webhooks.requests import AdmissionRequest
 
 __all__ = ("Arguments", "Given")
 
-_NAMES: Final = ("obj", "new", "old", "request", "errors", "warnings", "audit", "client")
+_NAMES: Final = ("obj", "new", "old", "request", "errors", "warnings", "audit", "client", "cached")
 
 
 @final
@@ -47,12 +49,14 @@ class Given:
         old: Any = None,
         request: AdmissionRequest | None = None,
         client: Client | None = None,
+        cached: CacheReader | None = None,
     ) -> None:
         self.obj = obj
         self.new = new
         self.old = old
         self.request = request
         self.client = client
+        self.cached = cached
         self.errors = FieldErrors()
         self.warnings = Warnings()
         self.audit: dict[str, str] = {}

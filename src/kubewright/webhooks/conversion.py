@@ -24,6 +24,7 @@ from kubewright.api.codec import copy_of, decode, encode, encode_tree, to_tree
 from kubewright.api.kinds import GroupVersion
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.errors import ConfigError, DecodeError
+from kubewright.webhooks.partial_objects import completed
 
 __all__ = ("ConversionDeclaration", "ConversionFailed", "Converters", "convert", "converters_from", "group_kind_of")
 
@@ -143,14 +144,14 @@ class Converters:
         if version == wanted:
             return tree
         way = self.way(version, wanted)
-        try:
-            start = decode(way[0].old, encode_tree(tree))
-        except DecodeError as error:
-            raise ConversionFailed(f"{_subject(tree)}: {error}") from None
+        start = _read(way[0].old, tree)
         end = start
         for step in way:
             end = _one_step(step, end)
         result = to_tree(end)
+        for part in ("spec", "status"):
+            if part in start.__struct_fields__ and part not in tree:  # what is not there is not made up on the way
+                result.pop(part, None)
         result["metadata"] = _kept(tree.get("metadata") or {}, start, end)
         return result
 
@@ -166,6 +167,16 @@ class Converters:
                     ways[further] = (*ways[place], step)
                     waiting.append(further)
         raise ConversionFailed(f"there is no way from {start} to {end}; declare @convert between two of their versions")
+
+
+def _read(kind: type[Old], tree: dict[str, Any]) -> Old:
+    try:
+        return decode(kind, encode_tree(tree))
+    except DecodeError as error:
+        try:
+            return decode(kind, encode_tree(completed(kind, tree)))
+        except DecodeError:
+            raise ConversionFailed(f"{_subject(tree)}: {error}") from None
 
 
 def _one_step(step: ConversionDeclaration[Any, Any], obj: KubeObject) -> KubeObject:

@@ -12,6 +12,9 @@
     @mutate(Pod, on="create", namespace_selector={"inject": "yes"}, failure_policy="Ignore")
     async def inject(pod: Pod, request: AdmissionRequest, client: Client) -> None: ...
 
+    @mutate(Pod, reads=[Team])
+    async def label(pod: Pod, cached: CacheReader) -> None: ...        # has every Team, in memory
+
 A decorator only records. The function stays callable as it was written, so that a unit test, and a reconciler that runs
 without webhooks, calls it like any other; `validate_cache.check(cache)` hands it fresh errors and returns them. Which
 parameters a handler may have is in `arguments`, conversion in `conversion`. Generators and `registration` make
@@ -78,6 +81,7 @@ class AdmissionDeclaration(Generic[P, R]):
         match_conditions: Mapping[str, str] | None = None,
         reinvocation_policy: Reinvocation = "Never",
         resources: Sequence[str] | None = None,
+        reads: Sequence[type[KubeObject]] = (),
         ratchet: bool = True,
     ) -> None:
         self.kind = kind
@@ -101,6 +105,8 @@ class AdmissionDeclaration(Generic[P, R]):
         self.reinvocation_policy: Reinvocation = reinvocation_policy
         self.resources = None if resources is None else tuple(resources)
         """Such as `pods/ephemeralcontainers`; None for the kind's own resource alone."""
+        self.reads = tuple(reads)
+        """Kinds that are kept in memory for the handler."""
         self.ratchet = ratchet
         self.arguments = Arguments(handler, what=self._what)
         self.is_async = inspect.iscoroutinefunction(handler)
@@ -121,9 +127,9 @@ class AdmissionDeclaration(Generic[P, R]):
         """
         if self.verb != "validate" or self.is_async:
             raise ConfigError(f"{self._what} is no plain validator, so it cannot be checked with; call it yourself")
-        if "client" in self.arguments.names or "request" in self.arguments.names:
+        if self.arguments.names & {"cached", "client", "request"}:
             raise ConfigError(
-                f"{self._what} asks for a request or a client, which only a webhook has; call it yourself"
+                f"{self._what} asks for a request, a client or a cache, which only a webhook has; call it yourself"
             )
         given = Given(obj=obj, new=obj, old=old)
         self.arguments.call(self.handler, given)
@@ -152,6 +158,16 @@ class AdmissionDeclaration(Generic[P, R]):
             raise ConfigError(f"{self._what}: the path {self.path!r} cannot be served; write one like /validate-cache")
         if "errors" in self.arguments.names and self.verb == "default":
             raise ConfigError(f"{self._what}: a defaulter refuses nothing; move what asks for errors to a validator")
+        if ("cached" in self.arguments.names) != bool(self.reads):
+            raise ConfigError(
+                f"{self._what}: a handler that asks for what is cached says which kinds it reads, and vice versa; "
+                "write reads=[...] and a parameter `cached`, or neither"
+            )
+        if self.reads and not self.is_async:
+            raise ConfigError(
+                f"{self._what}: it reads what the event loop writes, so it has to run there and not in a thread; "
+                "make it async"
+            )
         if not self.operations:
             raise ConfigError(f"{self._what}: `on` names no operation; choose from create, update, delete, connect")
 
@@ -174,6 +190,7 @@ def default(
     match_conditions: Mapping[str, str] | None = None,
     reinvocation_policy: Reinvocation = "Never",
     resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
     """Fill in what the schema's own defaults cannot; the options are those of `mutate`."""
     return _declaring(kind, "default", on, locals())
@@ -194,13 +211,15 @@ def mutate(
     match_conditions: Mapping[str, str] | None = None,
     reinvocation_policy: Reinvocation = "Never",
     resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
     """Change objects of a kind on their way in, often one that is not the operator's own.
 
     `name` tells several webhooks for one kind apart: a word, or a whole domain name. `failure_policy="Ignore"` lets the
     request through when the webhook cannot be asked, or fails. Selectors are `{"label": "value"}`, or whole
     label selectors; `match_conditions` are CEL expressions by name. `resources` names others than the kind's own,
-    such as `("pods/ephemeralcontainers",)`.
+    such as `("pods/ephemeralcontainers",)`. `reads` are kinds that the operator is to watch for the handler, which
+    finds them in its parameter `cached`.
     """
     return _declaring(kind, "mutate", on, locals())
 
@@ -219,6 +238,7 @@ def validate(
     object_selector: Selector | None = None,
     match_conditions: Mapping[str, str] | None = None,
     resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
     ratchet: bool = True,
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
     """Say what is wrong with an object before it is stored; the options are those of `mutate`.

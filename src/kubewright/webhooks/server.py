@@ -8,23 +8,16 @@ way be answered. The manager runs it before the caches, since listing a kind of 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import os
 import socket
-import ssl
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, final
 
 from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.http_server import Connections, listening_socket
 from kubewright._base.logs import Logger
 from kubewright._base.tasks import Tasks
-from kubewright.client.credentials import secret_folder
 from kubewright.errors import ConfigError
-from kubewright.webhooks.http import Connections
 from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.serving_context import ServingContext
 from kubewright.webhooks.sources import CertificateSource, RunningSource
 
 __all__ = ("BODY_LIMIT", "CONVERSION_LIMIT", "WebhookServer")
@@ -35,10 +28,6 @@ BODY_LIMIT: Final = 7 * 1024 * 1024
 """Of an AdmissionReview: two objects of the largest size the API server takes, and what goes around them."""
 CONVERSION_LIMIT: Final = 128 * 1024 * 1024
 """Of a ConversionReview: the API server sends all the objects of a list at once."""
-
-_CHECK_SECONDS: Final = 5.0
-_FINISH_SECONDS: Final = 5.0
-_HANDSHAKE_SECONDS: Final = 10.0
 
 
 @final
@@ -66,6 +55,7 @@ class WebhookServer:
         self._connections = Connections(webhooks.answer, limit=_limit_of)
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
+        self._context: ServingContext | None = None
         self._problem = ""
 
     @property
@@ -78,7 +68,8 @@ class WebhookServer:
         """Why it is not ready; None if it is."""
         if self._ready.is_set():
             return None
-        return self._problem or f"there is no certificate yet; waiting for {self.certificates}"
+        unfit = self._context.problem if self._context is not None else ""
+        return self._problem or unfit or f"there is no certificate yet; waiting for {self.certificates}"
 
     async def wait_ready(self) -> None:
         """Returns once it has a certificate and listens."""
@@ -87,7 +78,8 @@ class WebhookServer:
     def open(self) -> None:
         """Take the port now, so that one that is in use is noticed before anything else starts."""
         if self._socket is None:
-            self._socket = self._bound()
+            otherwise = "choose another port, or switch webhooks off"
+            self._socket = listening_socket(self._host, self._port, server="webhook", otherwise=otherwise)
 
     def close(self) -> None:
         """Give the port back."""
@@ -112,67 +104,16 @@ class WebhookServer:
             self.close()
 
     async def _serve(self) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        while not await self._load(context):
-            await self.certificates.changed()
+        self._context = context = ServingContext(self.certificates, server=self.name)
+        await context.start()
         assert self._socket is not None  # opened by `run`
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            self._connections.connection,
-            sock=self._socket,
-            ssl=context,
-            backlog=1024,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(context.follow(), name="webhooks: certificates")
+            group.create_task(self._connections.serve(self._socket, tls=context.ssl, on_ready=self._listening))
+
+    def _listening(self) -> None:
         self._ready.set()
         _log.info("listening", server=self.name, port=self.port, paths=self.webhooks.paths)
-        renewing = asyncio.create_task(self._renew(context), name="webhooks: certificates")
-        try:
-            while not renewing.done():
-                await asyncio.wait({renewing}, timeout=_CHECK_SECONDS)
-                self._connections.check()
-            renewing.result()
-        finally:
-            renewing.cancel()
-            server.close()
-            await self._connections.finish(_FINISH_SECONDS)
-
-    async def _renew(self, context: ssl.SSLContext) -> None:
-        while True:
-            await self.certificates.changed()
-            if await self._load(context):
-                _log.info("the certificate was renewed", server=self.name)
-
-    async def _load(self, context: ssl.SSLContext) -> bool:
-        """Use what the source has now, if it fits together."""
-        certificate, key = await self.certificates.current()
-        try:
-            with _file(certificate) as shown, _file(key) as secret:
-                # Tried on another context first: this one is in use, and a misfit would leave it with half a pair.
-                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(shown, secret, password="")
-                context.load_cert_chain(shown, secret, password="")
-        except ssl.SSLError as error:
-            fault = "the key does not belong to it" if error.reason == "KEY_VALUES_MISMATCH" else "it is no PEM pair"
-            self._problem = f"the certificate from {self.certificates} cannot be used: {fault}"
-            _log.warning("a certificate cannot be used", source=str(self.certificates), fault=fault)
-            return False
-        return True
-
-    def _bound(self) -> socket.socket:
-        everywhere = self._host in ("", "::", "0.0.0.0")  # noqa: S104 - asked for: the API server calls from outside
-        try:
-            if everywhere and socket.has_dualstack_ipv6():
-                return socket.create_server(("", self._port), family=socket.AF_INET6, dualstack_ipv6=True)
-            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
-            return socket.create_server((self._host, self._port), family=family)
-        except OSError as error:
-            reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
-            raise ConfigError(
-                f"the webhook server cannot listen on {self._host}:{self._port}: {reason}; "
-                "stop the other program, choose another port, or switch webhooks off"
-            ) from None
 
 
 class _NoCertificates:
@@ -187,15 +128,3 @@ class _NoCertificates:
 
 def _limit_of(path: str) -> int:
     return CONVERSION_LIMIT if path == "/convert" else BODY_LIMIT
-
-
-@contextlib.contextmanager
-def _file(content: bytes) -> Iterator[str]:
-    """A file that only this user can read, in memory where there is a place for it: OpenSSL reads nothing else."""
-    handle, name = tempfile.mkstemp(prefix="kubewright-", dir=secret_folder())
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        yield name
-    finally:
-        Path(name).unlink()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, Protocol, final
 
 import msgspec
 
+from kubewright._base.http_server import Answer, Question
 from kubewright.api.times import Duration
+from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.webhooks.admission import Admission, HandlerFailed
@@ -26,38 +28,15 @@ from kubewright.webhooks.requests import AdmissionReview
 from kubewright.webhooks.threads import Threads
 from kubewright.webhooks.verdicts import Verdict, refused, review_bytes
 
-__all__ = ("Answer", "Question", "WebhookDeclaration", "WebhookObserver", "Webhooks")
+__all__ = ("WebhookDeclaration", "WebhookObserver", "Webhooks")
 
 WebhookDeclaration = AdmissionDeclaration[Any, Any] | ConversionDeclaration[Any, Any]
 
 CONCURRENCY: Final = 128
 
 _JSON: Final = "application/json"
-_TEXT: Final = "text/plain; charset=utf-8"
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
 _DECODER: Final = msgspec.json.Decoder(AdmissionReview)
-
-
-@final
-class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One HTTP request."""
-
-    method: str = "POST"
-    path: str
-    query: str = ""
-    """As it stands after the question mark."""
-    headers: Mapping[str, str] = {}
-    """Names in lower case."""
-    body: bytes = b""
-
-
-@final
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """What is sent back."""
-
-    code: int
-    body: bytes
-    content_type: str = _JSON
 
 
 class WebhookObserver(Protocol):
@@ -83,10 +62,12 @@ class Webhooks:
         declarations: Iterable[WebhookDeclaration] = (),
         *,
         client: Client | None = None,
+        cache: Cache | None = None,
         concurrency: int = CONCURRENCY,
         observer: WebhookObserver | None = None,
     ) -> None:
         self._client = client
+        self._cache = cache
         self._observer = observer
         self._threads = Threads()
         self._free = asyncio.Semaphore(concurrency)
@@ -110,7 +91,7 @@ class Webhooks:
             )
         calls = Calls(declaration.name, is_async=declaration.is_async, threads=self._threads)
         self._admissions[path] = Admission(
-            declaration, calls=calls, client=self._client, on_failure=lambda: self._panic(path)
+            declaration, calls=calls, client=self._client, cache=self._cache, on_failure=lambda: self._panic(path)
         )
         self.declarations.append(declaration)
 
@@ -139,7 +120,7 @@ class Webhooks:
         code = 500
         try:
             answer = await (self._convert(question) if admission is None else self._admit(admission, question))
-            code = answer.code
+            code = answer.status
             return answer
         finally:
             if self._observer is not None:
@@ -161,7 +142,7 @@ class Webhooks:
                     await self._free.acquire()
             except TimeoutError:
                 verdict = Verdict(allowed=False, status=refused("the webhook has too much to do; try again", code=429))
-                return Answer(200, review_bytes(verdict, uid=request.uid, api_version=review.api_version))
+                return _json(review_bytes(verdict, uid=request.uid, api_version=review.api_version))
         else:
             await self._free.acquire()
         try:
@@ -170,11 +151,11 @@ class Webhooks:
             return _no(error.code, str(error))
         finally:
             self._free.release()
-        return Answer(200, review_bytes(verdict, uid=request.uid, api_version=review.api_version))
+        return _json(review_bytes(verdict, uid=request.uid, api_version=review.api_version))
 
     async def _convert(self, question: Question) -> Answer:
         try:
-            return Answer(200, await self._conversions.answer(question.body))
+            return _json(await self._conversions.answer(question.body))
         except DecodeError as error:
             return _no(400, str(error))
 
@@ -184,7 +165,7 @@ class Webhooks:
 
 
 def _no(code: int, message: str) -> Answer:
-    return Answer(code, f"{message}\n".encode(), _TEXT)
+    return Answer.text(f"{message}\n", status=code)
 
 
 def _limit(query: str, declared: float) -> float:
@@ -200,3 +181,7 @@ def _limit(query: str, declared: float) -> float:
             if asked > 0:
                 seconds = asked
     return seconds - min(0.5, seconds * 0.1)
+
+
+def _json(body: bytes) -> Answer:
+    return Answer(body=body, content_type=_JSON)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kubewright._base.certificates import facts_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
@@ -449,6 +451,24 @@ async def test_the_servers_answer_from_the_start_and_tell_what_is_missing() -> N
     assert any("web" in name for name in debug["runnables"])
     shop.stop()
     await running
+
+
+async def test_metrics_are_served_over_tls_with_a_certificate_of_its_own_or_of_a_folder(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    async with manager(
+        Server(), clock, namespace="home", metrics_address="127.0.0.1:0", metrics_certificates="self"
+    ) as shop:
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", shop.port("metrics"), ssl=trusting)
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        await writer.wait_closed()
+
+    hosts = facts_of(ssl.DER_cert_to_PEM_cert(shown).encode()).hosts
+    assert {"localhost", "shop-controller-manager-metrics-service.home.svc"} <= hosts
+    with pytest.raises(ConfigError, match=r"no folder with a tls.crt; mount one, or write self"):
+        manager(Server(), clock, metrics_address="127.0.0.1:0", metrics_certificates=str(tmp_path))
 
 
 async def test_a_taken_port_fails_the_start_with_one_sentence_and_leaves_nothing_behind() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubewright._base.certificates import Authority, KeyPair, facts_of
+from kubewright._base.http_server import Answer, Question
 from kubewright._base.metrics import Metrics
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
@@ -18,8 +22,9 @@ from kubewright.errors import ConfigError, TransportError
 from kubewright.manager.access import Access
 from kubewright.manager.health import Checks
 from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Answer, Handler, Question, Server, is_loopback, parse_address
+from kubewright.manager.servers import Handler, Server, is_loopback, parse_address
 from kubewright.testing.clock import VirtualClock
+from kubewright.webhooks.files import FileCertificates
 
 
 @asynccontextmanager
@@ -80,6 +85,43 @@ async def test_the_debug_page_shows_its_parts_as_json_and_only_to_this_machine()
         assert (await ask(server, "/debug", host="evil.example.com"))[0] == 403
         assert (await ask(server, "/debug/other"))[0] == 404
         assert (await ask(server, "/debug", method="DELETE"))[0] == 405
+
+
+async def test_a_server_with_certificates_speaks_tls_and_takes_new_ones_as_they_come(tmp_path: Path) -> None:
+    authority = Authority.create("servers")
+    clock = VirtualClock()
+    await put(tmp_path, authority.server("first", hosts=("127.0.0.1",)))
+    server = Server(
+        "test", ("127.0.0.1", 0), metrics_page(Metrics()), certificates=FileCertificates(tmp_path, clock=clock)
+    )
+    task = asyncio.create_task(server.run())
+    await server.wait_ready()
+    try:
+        first = await certificate_of(server)
+        await put(tmp_path, authority.server("second", hosts=("127.0.0.1",)))
+        await clock.advance(2)
+        second = await certificate_of(server)
+    finally:
+        await cancel_and_wait(task)
+
+    assert first != second
+    assert (facts_of(second).hosts, facts_of(first).hosts) == (frozenset({"127.0.0.1"}),) * 2
+
+
+async def put(folder: Path, pair: KeyPair) -> None:
+    for name, content in (("tls.crt", pair.certificate), ("tls.key", pair.key)):
+        await asyncio.to_thread((folder / name).write_bytes, content)
+
+
+async def certificate_of(server: Server) -> bytes:
+    """What it shows to those who connect, PEM."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    return ssl.DER_cert_to_PEM_cert(shown).encode()
 
 
 async def test_a_page_that_fails_is_500_without_the_details() -> None:

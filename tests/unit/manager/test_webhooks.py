@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kubewright import Client, Manager, ManagerOptions, Resource, Spec, Status, validate
+from kubewright import CacheReader, Client, Manager, ManagerOptions, Resource, Spec, Status, validate
 from kubewright._base.certificates import Authority
 from kubewright.client.transport import HttpRequest
 from kubewright.errors import ConfigError, KubewrightError
+from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager import webhooks as module
 from kubewright.manager.webhooks import ServedWebhooks
 from kubewright.webhooks.server import WebhookServer
@@ -76,6 +81,16 @@ async def test_a_manager_is_not_ready_without_a_certificate() -> None:
     await manager.__aexit__(None, None, None)
 
 
+def test_a_pod_that_cannot_write_anywhere_has_no_place_for_temporary_files_and_needs_none() -> None:
+    script = (
+        "import tempfile; tempfile._candidate_tempdir_list = lambda: []\n"
+        "import kubewright.manager.webhooks, kubewright.webhooks.server, kubewright.webhooks.secret_certificates\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
 async def test_webhooks_that_are_off_are_not_served() -> None:
     async with Manager(Client(Silent()), check, options=quiet(webhooks=False)) as manager:
         with pytest.raises(ConfigError, match="the webhooks server is off"):
@@ -114,6 +129,38 @@ async def test_a_webhook_that_comes_too_late_is_refused(tmp_path: Path) -> None:
     async with Manager(Client(Silent()), check, options=options) as manager:
         with pytest.raises(ConfigError, match="webhooks are added before the manager starts; it is running"):
             manager.add(check)
+
+
+class Unlisted(Silent):
+    """A transport to a server that takes its time to list anything."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    @asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Any]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        yield
+
+
+async def test_a_manager_is_not_ready_until_what_its_webhooks_read_is_in_sync(tmp_path: Path) -> None:
+    @validate(Web, reads=[ConfigMap])
+    async def check_limits(web: Web, cached: CacheReader) -> None: ...
+
+    server = Unlisted()
+    options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
+    manager = Manager(Client(server), check_limits, options=options)
+    starting = asyncio.create_task(manager.__aenter__())
+    await server.asked.wait()
+
+    report = await manager._readyz.report(only="caches")
+
+    assert not report.healthy
+    assert "not in sync yet: ConfigMap" in str(report.verdicts[0])
+    manager.stop()
+    await starting
+    await manager.__aexit__(None, None, None)
 
 
 class Told:

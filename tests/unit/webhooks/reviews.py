@@ -6,9 +6,10 @@ import base64
 import json
 from typing import Any
 
+from kubewright._base.http_server import Answer, Question
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.service import Answer, Question, Webhooks
+from kubewright.webhooks.service import Webhooks
 
 __all__ = ("admit", "patched", "question", "response", "review")
 
@@ -45,11 +46,11 @@ def review(
 
 def question(path: str, body: Any, *, content_type: str = "application/json", query: str = "") -> Question:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Question(path=path, query=query, headers={"content-type": content_type}, body=data)
+    return Question(method="POST", path=path, query=query, headers={"content-type": content_type}, body=data)
 
 
 def response(answer: Answer) -> dict[str, Any]:
-    assert answer.code == 200, answer.body
+    assert answer.status == 200, answer.body
     tree: dict[str, Any] = json.loads(answer.body)["response"]
     return tree
 

@@ -235,7 +235,7 @@ async def test_a_handler_that_raises_is_answered_for(
     if policy == "Fail":
         assert response(answer)["status"]["code"] == 500
     else:
-        assert answer.code == 500
+        assert answer.status == 500
     assert b"123" not in answer.body
     assert "the password is 123" in caplog.text
     assert observer.panics == [check.path]
@@ -271,7 +271,7 @@ async def test_an_async_handler_that_hangs_is_cancelled(serving: Callable[..., W
 
     answer = await serving(check).answer(question(check.path, review(GVK, web()), query="timeout=50ms"))
 
-    assert answer.code == 504
+    assert answer.status == 504
     assert cancelled.is_set()
 
 
@@ -321,7 +321,7 @@ async def test_what_is_no_review_is_refused(
     webhooks = serving(check)
     answer = await webhooks.answer(question(check.path, body, content_type=content_type))
 
-    assert answer.code == code
+    assert answer.status == code
     assert (await admit(webhooks, check.path, review(GVK, web())))["allowed"]
 
 
@@ -331,10 +331,10 @@ async def test_an_unknown_path_and_method_are_refused(serving: Callable[..., Web
 
     webhooks = serving(check)
 
-    assert (await webhooks.answer(question("/nowhere", b"{}"))).code == 404
-    assert (await webhooks.answer(question("/convert", b"{}"))).code == 404
+    assert (await webhooks.answer(question("/nowhere", b"{}"))).status == 404
+    assert (await webhooks.answer(question("/convert", b"{}"))).status == 404
     asked = question(check.path, b"{}")
-    assert (await webhooks.answer(type(asked)(method="GET", path=check.path))).code == 405
+    assert (await webhooks.answer(type(asked)(method="GET", path=check.path))).status == 405
 
 
 async def test_another_kind_is_refused(serving: Callable[..., Webhooks]) -> None:
@@ -355,6 +355,16 @@ async def test_an_object_of_the_wrong_shape_is_refused_with_the_field(serving: C
 
     assert answered["status"]["code"] == 400
     assert "spec.size" in answered["status"]["message"]
+
+
+async def test_a_defaulter_leaves_an_object_of_the_wrong_shape_to_the_schema(serving: Callable[..., Webhooks]) -> None:
+    @default(Web)
+    def fill(obj: Web) -> None: ...
+
+    answered = await admit(serving(fill), fill.path, review(GVK, web(size="many")))
+
+    assert answered["allowed"]
+    assert "patch" not in answered
 
 
 async def test_the_answer_has_the_version_of_the_question(serving: Callable[..., Webhooks]) -> None:

@@ -164,7 +164,7 @@ async def test_what_cannot_be_converted_is_said(tree: dict[str, Any], sentence: 
 async def test_what_is_no_review_is_refused(body: bytes) -> None:
     webhooks = Webhooks(ALL)
 
-    assert (await webhooks.answer(question("/convert", body))).code == 400
+    assert (await webhooks.answer(question("/convert", body))).status == 400
     webhooks.close()
 
 

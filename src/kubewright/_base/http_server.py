@@ -1,25 +1,32 @@
-"""HTTP/1.1 as far as an API server speaks it to webhooks: bytes in, questions out, answers back.
+"""A small HTTP/1.1 server: bytes in, questions out, answers back.
 
-One `Connection` per socket, on asyncio's protocols: a request is one POST with a body of known or chunked length, the
-next one comes on the same connection. Strict, since its peer is a well-behaved client: what is not plainly a request
-ends the connection. A third of the price of a general web server. TLS, ports and life are in `server`.
+For the servers of an operator: webhooks, probes, metrics, debugging. A request is read whole, answered whole, and the
+next one comes on the same connection. Strict, since the peers are well-behaved clients: what is not plainly a request
+ends the connection. A third of the price of a general web server, and nothing to install. What is asked and answered
+is the business of who makes a `Connections`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import socket
+import ssl
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final, cast, final
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 from kubewright._base.logs import Logger
-from kubewright.webhooks.service import Answer, Question
+from kubewright.errors import ConfigError
 
-__all__ = ("Connection", "Connections")
+__all__ = ("Answer", "Connection", "Connections", "Question", "listening_socket")
 
-_log = Logger("kubewright.webhooks")
+_log = Logger("kubewright.servers")
 
 _MAX_HEAD: Final = 64 * 1024
 _DRAINED: Final = 4
@@ -27,6 +34,58 @@ _DRAINED: Final = 4
 _TOO_LARGE: Final = b"the body is above the limit\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_CHECK_SECONDS: Final = 5.0
+_FINISH_SECONDS: Final = 5.0
+_HANDSHAKE_SECONDS: Final = 10.0
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+@final
+class Question(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One HTTP request."""
+
+    method: str = "GET"
+    path: str
+    query: str = ""
+    """As it stands after the question mark."""
+    headers: Mapping[str, str] = {}
+    """Names in lower case."""
+    body: bytes = b""
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """The query, taken apart."""
+        return parse_qsl(self.query, keep_blank_values=True)
+
+
+@final
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """What is sent back."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = _TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def text(cls, text: str, *, status: int = 200) -> Answer:
+        """Words for a person."""
+        return cls(status, text.encode())
+
+
+def listening_socket(host: str, port: int, *, server: str, otherwise: str) -> socket.socket:
+    """A socket that listens; on every address if no host is named. `otherwise` is what else could be done."""
+    everywhere = host in ("", "::", "0.0.0.0")  # noqa: S104 - asked for: probes and the API server call from outside
+    try:
+        if everywhere and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+        raise ConfigError(
+            f"the {server} server cannot listen on {host}:{port}: {reason}; stop the other program, {otherwise}"
+        ) from None
 
 
 class BadRequest(Exception):
@@ -69,6 +128,26 @@ class Connections:
         if not self.open:
             self._empty.set()
 
+    async def serve(
+        self, sock: socket.socket, *, tls: ssl.SSLContext | None = None, on_ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """Answer what comes on a socket until cancelled, and then what is under way."""
+        server = await asyncio.get_running_loop().create_server(
+            self.connection,
+            sock=sock,
+            ssl=tls,
+            backlog=1024,
+            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls is not None else None,
+        )
+        on_ready()
+        try:
+            while True:
+                await asyncio.sleep(_CHECK_SECONDS)
+                self.check()
+        finally:
+            server.close()
+            await self.finish(_FINISH_SECONDS)
+
     def check(self) -> None:
         """End those whose peer has been silent for too long; to be called every few seconds."""
         now = time.monotonic()
@@ -102,7 +181,8 @@ class _Head:
         if version not in ("HTTP/1.1", "HTTP/1.0") or not target.startswith("/"):
             raise BadRequest("the first line is no HTTP/1.1 request")
         self.method = method
-        self.path, _, self.query = target.partition("?")
+        path, _, self.query = target.partition("?")
+        self.path = unquote(path)
         self.headers = _headers(lines)
         self.chunked = False
         self.length = 0
@@ -185,7 +265,7 @@ class Connection(asyncio.Protocol):
         try:
             body = self._request()
         except BadRequest as error:
-            self._write(Answer(error.code, f"{error}\n".encode(), "text/plain; charset=utf-8"), keep_alive=False)
+            self._write(Answer.text(f"{error}\n", status=error.code), keep_alive=False)
             return
         if body is None:
             return
@@ -264,31 +344,34 @@ class Connection(asyncio.Protocol):
 
     async def _answer(self, head: _Head, body: bytes, too_large: bool) -> None:  # hot
         if too_large:
-            answer = Answer(413, _TOO_LARGE, "text/plain; charset=utf-8")
+            answer = Answer(413, _TOO_LARGE)
         else:
             question = Question(method=head.method, path=head.path, query=head.query, headers=head.headers, body=body)
             try:
                 answer = await self._owner.answer(question)
             except Exception as error:
                 _log.exception("an answer could not be given", path=head.path, error=error)
-                answer = Answer(500, b"this webhook failed; the log says why\n", "text/plain; charset=utf-8")
+                answer = Answer.text("this failed; the log says why\n", status=500)
         self._task = None
-        self._write(answer, keep_alive=head.keep_alive and not self._finishing)
+        self._write(answer, keep_alive=head.keep_alive and not self._finishing, body=head.method != "HEAD")
         if self._buffer and self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
             self._read()
 
-    def _write(self, answer: Answer, *, keep_alive: bool) -> None:
+    def _write(self, answer: Answer, *, keep_alive: bool, body: bool = True) -> None:
         if self._transport is None or self._transport.is_closing():
             return
         self._last = time.monotonic()
-        head = (
-            f"HTTP/1.1 {answer.code} {_PHRASES.get(answer.code, '')}\r\n"
-            f"Content-Type: {answer.content_type}\r\n"
-            f"Content-Length: {len(answer.body)}\r\n"
-            f"{'' if keep_alive else 'Connection: close' + chr(13) + chr(10)}\r\n"
-        )
-        self._transport.write(head.encode("latin-1") + answer.body)
+        lines = [
+            f"HTTP/1.1 {answer.status} {_PHRASES.get(answer.status, '')}",
+            f"Content-Type: {answer.content_type}",
+            f"Content-Length: {len(answer.body)}",
+            *(f"{name}: {value}" for name, value in answer.headers),
+        ]
+        if not keep_alive:
+            lines.append("Connection: close")
+        head = "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
+        self._transport.write(head + answer.body if body else head)
         if not keep_alive:
             self._transport.close()
 

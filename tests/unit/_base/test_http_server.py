@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kubewright.webhooks.http import Connections
-from kubewright.webhooks.service import Answer, Question
+from kubewright._base.http_server import Answer, Connections, Question
 
 LIMIT = 1000
 
