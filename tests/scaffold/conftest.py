@@ -54,7 +54,30 @@ async def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     await kubewright(*HOOK, "--kind", "SidecarSet", "--defaulting", "--operations", "create")
     await kubewright(*HOOK, "--kind", "SidecarSet", "--programmatic-validation", "--operations", "create,update")
     await kubewright("create", "webhook", "--group", "core", "--version", "v1", "--kind", "Pod", "--defaulting")
+    second = ("--group", "apps", "--version", "v1", "--kind", "SidecarSet")
+    await kubewright("create", "api", *second, "--namespaced=false", "--controller=false")
+    await kubewright("create", "webhook", *second, "--conversion")
+    rename_field(folder, "SidecarSet")
+    await kubewright("generate")
     return folder
+
+
+def rename_field(folder: Path, kind: str) -> None:
+    """What a new version is for: in v1 `replicas` is called `size`, and the converters say so."""
+    package, word = folder / folder.name.replace("-", "_"), kind.lower()
+    for file, changes in {
+        package / f"api/v1/{word}.py": {"    replicas: Annotated[": "    size: Annotated["},
+        package / f"webhooks/v1/{word}.py": {
+            f"{kind}Spec(replicas=old.spec.replicas)": f"{kind}Spec(size=old.spec.replicas)",
+            "(replicas=new.spec.replicas)": "(replicas=new.spec.size)",
+        },
+        folder / f"config/samples/apps_v1_{word}.yaml": {"replicas: 1": "size: 1"},
+    }.items():
+        text = file.read_text()
+        for old, new in changes.items():
+            assert old in text
+            text = text.replace(old, new)
+        file.write_text(text)
 
 
 def edit_types(package: Path) -> None:

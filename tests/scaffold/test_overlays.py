@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,37 @@ async def built(binaries: Binaries, project: Path, overlay: str) -> list[dict[st
     return yaml.load_all(await output_of((binaries.kubectl, "kustomize", f"config/{overlay}"), project))
 
 
-@pytest.fixture
-async def prepared(real_cluster: RealCluster) -> AsyncIterator[RealCluster]:
-    """A server with the namespace and with kinds of cert-manager's names, without which a dry run cannot be."""
-    crds = [_crd("Certificate", "certificates"), _crd("Issuer", "issuers")]
+@pytest.fixture(scope="module")
+async def home(real_cluster: RealCluster) -> AsyncIterator[RealCluster]:
+    """A server with the namespace, without which a dry run cannot be, and nothing else."""
     async with connect(Config.load(kubeconfig=real_cluster.kubeconfig)) as client:
-        await install_crds(client, *crds)
         await client.create(Namespace.named(HOME))
         yield real_cluster
         await client.delete(Namespace, HOME)
+
+
+@pytest.fixture
+async def certified(home: RealCluster) -> AsyncIterator[RealCluster]:
+    """The same with kinds of cert-manager's names."""
+    crds = [_crd("Certificate", "certificates"), _crd("Issuer", "issuers")]
+    async with connect(Config.load(kubeconfig=home.kubeconfig)) as client:
+        await install_crds(client, *crds)
+        yield home
         for crd in crds:
             await client.delete(CRD, crd["metadata"]["name"])
+
+
+@pytest.fixture(scope="module")
+def with_certificates(project: Path) -> str:
+    """The overlay of somebody who has taken in the commented lines."""
+    text = (project / "config/default/kustomization.yaml").read_text()
+    assert "#components:\n#- ../certmanager\n" in text
+    (project / "config/certified").mkdir()
+    shutil.copy(project / "config/default/metrics_service.yaml", project / "config/certified")
+    (project / "config/certified/kustomization.yaml").write_text(
+        text.replace("#components:\n#- ../certmanager\n", "components:\n- ../certmanager\n")
+    )
+    return "certified"
 
 
 def _crd(kind: str, plural: str) -> dict[str, Any]:
@@ -56,30 +77,40 @@ def _crd(kind: str, plural: str) -> dict[str, Any]:
     }
 
 
-async def test_everything_that_is_deployed_is_accepted_by_a_dry_run(
-    prepared: RealCluster, real_binaries: Binaries, project: Path, kubewright: Kubewright
-) -> None:
-    text = await output_of((real_binaries.kubectl, "kustomize", "config/default"), project)
-    kubectl = (real_binaries.kubectl, f"--kubeconfig={prepared.kubeconfig}")
+async def accepted(cluster: RealCluster, binaries: Binaries, project: Path, overlay: str) -> None:
+    text = await output_of((binaries.kubectl, "kustomize", f"config/{overlay}"), project)
+    kubectl = (binaries.kubectl, f"--kubeconfig={cluster.kubeconfig}")
 
     applied = await output_of((*kubectl, "apply", "--server-side", "--dry-run=server", "-f", "-"), project, stdin=text)
 
     assert len(applied.splitlines()) == len(yaml.load_all(text))
     assert all(line.endswith("serverside-applied (server dry run)") for line in applied.splitlines())
-    assert await kubewright("deploy", "--dry-run", "--kubeconfig", str(prepared.kubeconfig)) == ""
+
+
+async def test_everything_that_is_deployed_is_accepted_by_a_dry_run(
+    home: RealCluster, real_binaries: Binaries, project: Path, kubewright: Kubewright
+) -> None:
+    await accepted(home, real_binaries, project, "default")
+    assert await kubewright("deploy", "--dry-run", "--kubeconfig", str(home.kubeconfig)) == ""
+
+
+async def test_the_same_with_certificates_of_cert_manager(
+    certified: RealCluster, real_binaries: Binaries, project: Path, with_certificates: str
+) -> None:
+    await accepted(certified, real_binaries, project, with_certificates)
 
 
 async def test_the_operators_pod_is_locked_down(real_binaries: Binaries, project: Path) -> None:
     trees = await built(real_binaries, project, "default")
     (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
     (container,) = pod["containers"]
-    environment = {item["name"]: item.get("value") for item in container["env"]}
+    environment = environment_of(trees)
 
     assert container["securityContext"] == SECURE
     assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     assert container["resources"].keys() == {"limits", "requests"}
     assert (environment["KUBEWRIGHT_LEADER_ELECTION"], environment["KUBEWRIGHT_RELEASE_LEASE"]) == ("true", "true")
-    assert pod["terminationGracePeriodSeconds"] > int(environment["KUBEWRIGHT_GRACE_PERIOD"].removesuffix("s"))
+    assert pod["terminationGracePeriodSeconds"] > int(str(environment["KUBEWRIGHT_GRACE_PERIOD"]).removesuffix("s"))
 
 
 async def test_names_that_kustomize_changes_still_fit_together(real_binaries: Binaries, project: Path) -> None:
@@ -90,13 +121,59 @@ async def test_names_that_kustomize_changes_still_fit_together(real_binaries: Bi
         for tree in trees
         for hook in tree.get("webhooks", ())
     }
-    (certificate,) = [tree for tree in trees if tree["kind"] == "Certificate"]
-    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
-
     assert called == {(HOME, "pods-operator-webhook-service")}
     assert "pods-operator-webhook-service" in services
+    assert not [tree for tree in trees if "cert-manager.io" in tree["apiVersion"]]
+    assert environment_of(trees)["KUBEWRIGHT_WEBHOOK_CERTIFICATES"] == "secret"
+
+
+async def test_cert_manager_is_taken_in_with_one_line(
+    real_binaries: Binaries, project: Path, with_certificates: str
+) -> None:
+    trees = await built(real_binaries, project, with_certificates)
+    (certificate,) = [tree for tree in trees if tree["kind"] == "Certificate"]
+    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
+    (mount,) = pod["containers"][0]["volumeMounts"]
+
     assert f"pods-operator-webhook-service.{HOME}.svc" in certificate["spec"]["dnsNames"]
     assert pod["volumes"][0]["secret"]["secretName"] == certificate["spec"]["secretName"]
+    assert environment_of(trees)["KUBEWRIGHT_WEBHOOK_CERTIFICATES"] == mount["mountPath"]
+
+
+async def test_metrics_are_served_over_tls_to_those_who_may_read_them(real_binaries: Binaries, project: Path) -> None:
+    trees = await built(real_binaries, project, "default")
+    (service,) = [tree for tree in trees if tree["metadata"]["name"].endswith("-metrics-service")]
+    (monitor,) = await built(real_binaries, project, "prometheus")
+    environment = environment_of(trees)
+
+    assert (environment["KUBEWRIGHT_METRICS_CERTIFICATES"], environment["KUBEWRIGHT_METRICS_ACCESS"]) == (
+        "self",
+        "true",
+    )
+    assert environment["KUBEWRIGHT_METRICS_ADDRESS"] == f":{service['spec']['ports'][0]['port']}"
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["port"]) == ("https", service["spec"]["ports"][0]["name"])
+
+
+def environment_of(trees: list[dict[str, Any]]) -> dict[str, str | None]:
+    """What the operator's container is started with."""
+    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
+    (container,) = pod["containers"]
+    return {item["name"]: item.get("value") for item in container["env"]}
+
+
+async def test_the_installer_is_one_file_with_the_image_that_was_asked_for(
+    home: RealCluster, real_binaries: Binaries, project: Path, kubewright: Kubewright
+) -> None:
+    text = await kubewright("deploy", "--print", "--image", "registry.example.com/pods:1.2")
+    kubectl = (real_binaries.kubectl, f"--kubeconfig={home.kubeconfig}")
+    applied = await output_of((*kubectl, "apply", "--server-side", "--dry-run=server", "-f", "-"), project, stdin=text)
+
+    trees = yaml.load_all(text)
+    (pod,) = [tree["spec"]["template"]["spec"] for tree in trees if tree["kind"] == "Deployment"]
+    assert pod["containers"][0]["image"] == "registry.example.com/pods:1.2"
+    assert trees[0]["kind"] == "Namespace"
+    assert len(applied.splitlines()) == len(trees)
 
 
 @pytest.mark.parametrize("overlay", ["prometheus", "samples", "scorecard"])

@@ -26,6 +26,7 @@ from .conftest import Kubewright, output_of
 
 PODSET = Dynamic("apps.whole-path.io/v1alpha1", "PodSet", plural="podsets", namespaced=True)
 SIDECARSET = Dynamic("apps.whole-path.io/v1alpha1", "SidecarSet", plural="sidecarsets", namespaced=False)
+SECOND = Dynamic("apps.whole-path.io/v1", "SidecarSet", plural="sidecarsets", namespaced=False)
 
 
 async def test_generated_files_are_up_to_date_after_every_command(kubewright: Kubewright) -> None:
@@ -47,7 +48,7 @@ async def test_the_style_and_the_types_of_a_new_project_are_clean(project: Path)
 async def test_the_tests_of_a_new_project_pass(project: Path) -> None:
     found = await output_of((sys.executable, "-m", "pytest", "-p", "no:cacheprovider"), project)
 
-    assert "6 passed" in found
+    assert "7 passed" in found
 
 
 @pytest.mark.slow
@@ -80,6 +81,7 @@ async def walk(kubeconfig: Path, project: Path, kubewright: Kubewright) -> None:
             assert seen["status"]["podNames"] == ["podset-sample-0"]
             await check_tree(kubewright, kubeconfig)
             await check_webhooks(client)
+            await check_conversion(client)
         await kubewright("uninstall", "--kubeconfig", str(kubeconfig), "--yes")
         with pytest.raises(NotFound):
             await client.get(PODSET, "podset-sample", namespace="default")
@@ -101,6 +103,20 @@ async def check_webhooks(client: Client) -> None:
     assert made.metadata.labels == {"app.kubernetes.io/managed-by": "pods-operator"}
     with pytest.raises(Invalid, match="must be no more than 52 characters"):
         await client.create(SIDECARSET.named("a" * 53, content={"spec": {"replicas": 1}}))
+
+
+async def check_conversion(client: Client) -> None:
+    """What was written in one version is read in the other, and back; the webhooks of the one are asked about both."""
+    assert (await client.get(SECOND, "web"))["spec"] == {"size": 1}
+
+    made = await client.create(SECOND.named("newer", content={"spec": {"size": 4}}))
+
+    assert made.metadata.labels == {"app.kubernetes.io/managed-by": "pods-operator"}
+    assert (await client.get(SIDECARSET, "newer"))["spec"] == {"replicas": 4}
+    with pytest.raises(Invalid, match="must be no more than 52 characters"):
+        await client.create(SECOND.named("b" * 53, content={"spec": {"size": 1}}))
+    for name in ("newer", "web"):
+        await client.delete(SECOND, name)
 
 
 @asynccontextmanager

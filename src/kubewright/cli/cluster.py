@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubewright.cli.reports import print_json, reported
+from kubewright.cli.tables import print_table
 from kubewright.cluster.state import Record, State, state_folder
 from kubewright.errors import ClusterError
 
@@ -26,6 +28,9 @@ __all__ = ("cluster",)
 
 _name = click.option("--name", default="default", show_default=True, help="The cluster's name.")
 _version = click.option("--version", metavar="VERSION", help="Kubernetes version, as 1.35 or 1.35.4.")
+_form = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it."
+)  # fmt: skip
 
 
 @click.group()
@@ -47,6 +52,7 @@ def cluster() -> None:
 @click.option("--pods/--no-pods", default=True, help="Let pods run on simulated nodes, or leave them pending.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), help="One JSON line per request.")
 @click.option("--detach/--foreground", help="Leave it running in the background, or stay until Ctrl-C (default).")
+@_form
 def up(
     *,
     embedded: bool,
@@ -58,6 +64,7 @@ def up(
     pods: bool,
     audit_log: Path | None,
     detach: bool,
+    output: str,
 ) -> None:
     """Start a control plane and print the line that points kubectl at it."""
     from kubewright._base.loop import run
@@ -79,7 +86,7 @@ def up(
         pods=pods,
         audit_log=_absolute(audit_log),
     )
-    announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C")
+    announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C", form=output)
     if detach:
         announce(keeper.detach(plan))
     else:
@@ -92,34 +99,38 @@ def _absolute(path: Path | None) -> str | None:
 
 @cluster.command()
 @_name
-def down(*, name: str) -> None:
+@reported
+def down(*, name: str) -> dict[str, object]:
     """Stop a control plane that runs in the background or in another terminal."""
     from kubewright.cluster import keeper
 
     record = State(state_folder()).running(name)
     if record is None:
         click.echo(f"No cluster named {name} is running.", err=True)
-        return
+        return {"name": name, "stopped": False}
     keeper.stop(record)
     click.echo(f"The cluster {name} has stopped.", err=True)
+    return {"name": name, "stopped": True}
 
 
 @cluster.command()
 @click.option("--name", help="Only this cluster; exit code 1 if it is not running.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@_form
 def status(*, name: str | None, output: str) -> None:
     """Show the control planes that are running."""
-    import msgspec
-
     state = State(state_folder())
     records = state.all_running() if name is None else [_running(state, name)]
     if output == "json":
-        click.echo(msgspec.json.format(msgspec.json.encode(records), indent=2))
+        print_json(records)
     elif not records:
         click.echo("No cluster is running.", err=True)
-    for record in records if output == "text" else ():
-        processes = ", ".join(f"{component} {pid}" for component, pid in record.processes.items())
-        click.echo(f"{record.name}  Kubernetes {record.version}  {record.url}  {record.kubeconfig}  ({processes})")
+    else:
+        print_table(("NAME", "KUBERNETES", "ADDRESS", "KUBECONFIG", "PROCESSES"), [_row(record) for record in records])
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    processes = ", ".join(f"{component} {pid}" for component, pid in record.processes.items())
+    return record.name, record.version, record.url, record.kubeconfig, processes
 
 
 @cluster.command()
@@ -173,7 +184,8 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
 @cluster.command()
 @_version
 @click.option("--or-say-why", is_flag=True, help="Where they cannot be had, say why in one line and succeed.")
-def binaries(*, version: str | None, or_say_why: bool) -> None:
+@_form
+def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
     """Get etcd, kube-apiserver, kube-controller-manager and kubectl ready, and print where they are."""
     try:
         found = _find(version)
@@ -182,7 +194,16 @@ def binaries(*, version: str | None, or_say_why: bool) -> None:
             raise
         click.echo(" ".join(str(error).split()), err=True)
         return
-    for path in (found.etcd, found.kube_apiserver, found.kube_controller_manager, found.kubectl):
+    paths = {
+        "etcd": found.etcd,
+        "kube-apiserver": found.kube_apiserver,
+        "kube-controller-manager": found.kube_controller_manager,
+        "kubectl": found.kubectl,
+    }
+    if output == "json":
+        print_json({"version": found.version, **{name: str(path) for name, path in paths.items()}})
+        return
+    for path in paths.values():
         click.echo(path)
 
 
@@ -211,13 +232,16 @@ def _find(version: str | None) -> Binaries:
         return find(version, progress=progress)
 
 
-def _announcer(begun: float, *, stop: str) -> Callable[[Record], None]:
+def _announcer(begun: float, *, stop: str, form: str) -> Callable[[Record], None]:
     def announce(record: Record) -> None:
         took = time.monotonic() - begun
         click.echo(
             f"Kubernetes {record.version} is ready at {record.url} after {took:.1f} s. {stop} stops it.", err=True
         )
-        click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
+        if form == "json":
+            print_json(record)
+        else:
+            click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
 
     return announce
 

@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import click
 
-from kubewright.cli.projects import carry_out
+from kubewright.cli.flags import yes_or_no
+from kubewright.cli.projects import Done, carry_out
+from kubewright.cli.reports import reported
 from kubewright.errors import ConfigError
 from kubewright.scaffold.layout import files_of_kind
 from kubewright.scaffold.project import Kind, Project, load_project
@@ -22,11 +24,6 @@ from kubewright.scaffold.steps import add_api, add_webhook, builtin_kind
 __all__ = ("create",)
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _yes_or_no(name: str, *, default: bool | None, text: str) -> Callable[[F], F]:
-    """A flag that also takes a value, as in Go: --name, --name=true, --name=false."""
-    return click.option(name, is_flag=False, flag_value="true", type=bool, default=default, metavar="BOOL", help=text)
 
 
 def _about_a_kind(command: F) -> F:
@@ -51,9 +48,10 @@ def create() -> None:
 @create.command()
 @_about_a_kind
 @click.option("--plural", default="", help="The plural, where English is not enough.")
-@_yes_or_no("--namespaced", default=True, text="Objects live in namespaces (default), or --namespaced=false.")
-@_yes_or_no("--resource", default=None, text="Write a class for the kind; not for those of Kubernetes.")
-@_yes_or_no("--controller", default=None, text="Write a controller for the kind.")
+@yes_or_no("--namespaced", default=True, text="Objects live in namespaces (default), or --namespaced=false.")
+@yes_or_no("--resource", default=None, text="Write a class for the kind; not for those of Kubernetes.")
+@yes_or_no("--controller", default=None, text="Write a controller for the kind.")
+@reported
 def api(
     *,
     group: str,
@@ -64,7 +62,7 @@ def api(
     namespaced: bool,
     resource: bool | None,
     controller: bool | None,
-) -> None:
+) -> Done:
     """Add a kind: its class, a sample, a controller and a test.
 
     For a kind that Kubernetes has, such as apps/v1 Deployment, only the controller.
@@ -88,7 +86,7 @@ def api(
         controller=controller,
         again=force,
     )
-    _apply(folder, changed, (group, version, kind), force=force)
+    return _apply(folder, changed, (group, version, kind), force=force)
 
 
 @create.command()
@@ -97,6 +95,7 @@ def api(
 @click.option("--validation", "--programmatic-validation", is_flag=True, help="Refuse objects.")
 @click.option("--conversion", is_flag=True, help="Convert between this version and the others.")
 @click.option("--operations", default="", metavar="LIST", help="When it is asked: create,update (default), delete.")
+@reported
 def webhook(
     *,
     group: str,
@@ -107,7 +106,7 @@ def webhook(
     validation: bool,
     conversion: bool,
     operations: str,
-) -> None:
+) -> Done:
     """Add webhooks for a kind of the project, or of Kubernetes, such as core/v1 Pod."""
     folder = Path()
     changed = add_webhook(
@@ -121,12 +120,12 @@ def webhook(
         operations=[word.strip().lower() for word in operations.split(",") if word.strip()],
         again=force,
     )
-    _apply(folder, changed, (group, version, kind), force=force)
+    return _apply(folder, changed, (group, version, kind), force=force)
 
 
-def _apply(folder: Path, project: Project, about: tuple[str, str, str], *, force: bool) -> None:
+def _apply(folder: Path, project: Project, about: tuple[str, str, str], *, force: bool) -> Done:
     entry = _entry(project, *about)
-    carry_out(folder, project, replace=files_of_kind(project, entry) if force else (), force=force)
+    return carry_out(folder, project, replace=files_of_kind(project, entry) if force else (), force=force)
 
 
 def _entry(project: Project, group: str, version: str, kind: str) -> Kind:

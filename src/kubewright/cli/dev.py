@@ -1,7 +1,8 @@
 """`kubewright dev`: the operator on an embedded cluster, started again within a second of every change of its code.
 
 The cluster and its objects stay; the operator's modules are imported anew, changed CRDs are applied, and its
-controllers look at every object again. Code that cannot be imported is told, and the next change tried. Each run of a
+controllers look at every object again. Watches of built-in kinds stay warm; those of the operator's own kinds begin
+anew with their classes. Code that cannot be imported is told, and the next change tried. Each run of a
 reconciler is one line: which object, why, how long, and how it ended.
 """
 
@@ -22,6 +23,7 @@ from kubewright.cli.run import assembled, local_options
 from kubewright.errors import ConfigError, KubewrightError
 
 if TYPE_CHECKING:
+    from kubewright.cache.cache import Cache
     from kubewright.client.client import Client
     from kubewright.client.config import Config
     from kubewright.generate.operator import Operator
@@ -60,6 +62,7 @@ class _Session:
         self._package = package
         self._webhooks = webhooks
         self._installed: dict[str, Any] = {}
+        self._cache: Cache | None = None
         self._stop = asyncio.Event()
 
     async def run(self, *, samples: bool, port: int) -> None:
@@ -94,6 +97,7 @@ class _Session:
                 await manager.__aexit__(None, None, None)
             if found is None:
                 return
+            self._let_go()
             change = asyncio.ensure_future(anext(changes, None))
             names = ", ".join(sorted({Path(path).name for _, path in found}))
             click.secho(f"{names} changed; starting again", fg="cyan", err=True)
@@ -118,23 +122,40 @@ class _Session:
                 if self._installed.get(name) != wanted:
                     await install_crds(client, wanted)
                     self._installed[name] = wanted
+            warm = len(self._cache.informers()) if self._cache is not None else 0
             manager = self._manager(operator, config, client)
             await manager.__aenter__()
         except KubewrightError as error:
             click.secho(f"{error}", fg="red", err=True)
             return None
+        kept = f", watches kept warm: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
         words = f"{len(operator.controllers)} controllers, {len(operator.webhooks)} webhooks"
-        click.secho(f"started{took}: {words}", fg="cyan", err=True)
+        click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
     def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
         from msgspec.structs import replace
 
+        from kubewright.cache.cache import Cache
+        from kubewright.cache.scope import Scope
+
         for declaration in operator.controllers:
             declaration.reconcile = told(declaration.name, declaration.reconcile)
         options = replace(local_options(operator, webhooks=self._webhooks), webhook_port=_free_port())
-        return assembled(operator, options, config, client, address="127.0.0.1")
+        if self._cache is None:
+            self._cache = Cache(client, default_scope=Scope(namespaces=operator.namespaces))
+        kept = self._cache
+        return assembled(operator, options, config, client, address="127.0.0.1", cache=lambda _: kept)
+
+    def _let_go(self) -> None:
+        """End what the last generation has made of the cache: its own classes, and indexes by its functions."""
+        cache = self._cache
+        for informer in cache.informers() if cache is not None else ():
+            if informer.kind.__module__.startswith("kubewright.k8s.") and not informer.store.index_names:
+                continue
+            while cache is not None and informer in cache.informers():
+                cache.release(informer)
 
     async def _apply_samples(self, client: Client) -> bool:
         from kubewright._base import yaml

@@ -15,6 +15,8 @@ import click
 import msgspec
 
 from kubewright.cli.clusters import for_cluster, found_config
+from kubewright.cli.reports import form_option, print_json
+from kubewright.cli.tables import print_table
 from kubewright.errors import KubewrightError, NotFound
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ class _Finding(msgspec.Struct, frozen=True):
 @click.command()
 @for_cluster
 @click.option("--no-cluster", is_flag=True, help="Look at the project alone.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, output: str) -> int:
+@form_option
+def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, form: str) -> int:
     """Say what is wrong with the project, the cluster, the CRDs and the permissions."""
     folder = Path()
     findings = list(_of_project(folder))
@@ -48,11 +50,14 @@ def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, out
         findings += _of_manifests(folder, operator)
     if not no_cluster:
         findings += _of_cluster(kubeconfig, context, operator)
-    if output == "json":
-        click.echo(json.dumps(msgspec.to_builtins(findings), indent=2))
+    if form == "json":
+        print_json(findings)
     else:
-        for found in findings:
-            click.echo(f"{click.style(f'{found.verdict:>5}', fg=_COLOURS[found.verdict])}  {found.about}: {found.text}")
+        print_table(
+            ("VERDICT", "ABOUT", "FINDING"),
+            [(found.verdict, found.about, found.text) for found in findings],
+            colours=[_COLOURS[found.verdict] for found in findings],
+        )
     return 1 if any(found.verdict == "wrong" for found in findings) else 0
 
 

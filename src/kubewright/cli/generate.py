@@ -7,12 +7,13 @@ a subcommand it is about everything under `config` that follows from the operato
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from kubewright.cli.reports import print_json
 
 if TYPE_CHECKING:
     from kubewright.generate.audit import Asked, Deviation
@@ -35,27 +36,27 @@ _OUTPUT = click.option(
 )  # fmt: skip
 _CHECK = click.option("--check", is_flag=True, help="Write nothing; fail if the files are not up to date.")
 _FORM = click.option(
-    "-o", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How findings are printed."
+    "-o", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How the outcome is printed."
 )
 _CONTEXT = click.option("--context", metavar="NAME", help="The context of the kubeconfig.")
 
 
 def _for_operator(command: F) -> F:
     """The options every command about an operator has."""
-    return _OPERATOR(_OUTPUT(_CHECK(command)))
+    return _OPERATOR(_OUTPUT(_CHECK(_FORM(command))))
 
 
 @click.group(invoke_without_command=True)
 @_for_operator
 @click.pass_context
-def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool) -> None:
+def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool, form: str) -> None:
     """Write classes and manifests that follow from something else.
 
     Alone it writes everything that follows from the operator: CRDs, RBAC and webhook manifests.
     """
     if ctx.invoked_subcommand is None:
-        _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check)
-    elif operator or check or output != Path("config"):
+        _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check, form=form)
+    elif operator or check or output != Path("config") or form != "text":
         raise click.UsageError(f"Put the options behind the word {ctx.invoked_subcommand}.")
 
 
@@ -64,7 +65,6 @@ def generate(ctx: click.Context, *, operator: str | None, output: Path, check: b
 @click.option("--check-compat", "old", type=_PATH, metavar="OLD", help="Compare with these CRDs instead of writing.")
 @click.option("--against-cluster", is_flag=True, help="Try the new schemas on the objects in the cluster instead.")
 @_CONTEXT
-@_FORM
 def crds(
     *,
     operator: str | None,
@@ -84,7 +84,7 @@ def crds(
     if context and not against_cluster:
         raise click.UsageError("--context goes with --against-cluster.")
     if old is None and not against_cluster:
-        _write(loaded, output, ("crds",), check=check)
+        _write(loaded, output, ("crds",), check=check, form=form)
         return
     found: list[Any] = []
     if old is not None:
@@ -101,14 +101,13 @@ def crds(
     help="Print the least role that an audit log proves; with --check compare it with the declared one.",
 )  # fmt: skip
 @click.option("--user", metavar="NAME", help="Whose requests in the audit log; the operator's account if not given.")
-@_FORM
 def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None, user: str | None, form: str) -> None:
     """Write the roles that the operator's declarations need, its account, and roles for its users."""
     loaded = _operator(operator)
     if audit is None:
         if user:
             raise click.UsageError("--user goes with --from-audit.")
-        _write(loaded, output, ("rbac",), check=check)
+        _write(loaded, output, ("rbac",), check=check, form=form)
     elif check:
         _tell(
             _deviations(loaded, audit, user), form,
@@ -120,12 +119,12 @@ def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None,
 
 @generate.command()
 @_for_operator
-def webhooks(*, operator: str | None, output: Path, check: bool) -> None:
+def webhooks(*, operator: str | None, output: Path, check: bool, form: str) -> None:
     """Write webhook configurations, the Service before them and their certificates' wiring."""
     loaded = _operator(operator)
     if not loaded.webhooks:
         raise click.ClickException(f"{loaded.package} declares no webhook; see @default, @validate and @convert.")
-    _write(loaded, output, ("webhooks",), check=check)
+    _write(loaded, output, ("webhooks",), check=check, form=form)
 
 
 @generate.command()
@@ -137,7 +136,8 @@ def webhooks(*, operator: str | None, output: Path, check: bool) -> None:
 @click.option("--context", metavar="NAME", help="The context of the kubeconfig, with --cluster.")
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="The package's folder.")
 @click.option("--package", metavar="NAME", help="The package's name for imports; the folder's name if not given.")
-@click.option("--check", is_flag=True, help="Write nothing; fail if the files are not up to date.")
+@_CHECK
+@_FORM
 def models(
     *,
     crds: tuple[Path, ...],
@@ -147,6 +147,7 @@ def models(
     output: Path,
     package: str | None,
     check: bool,
+    form: str,
 ) -> None:
     """Write Python classes for kinds, one module per group-version.
 
@@ -163,7 +164,7 @@ def models(
     if not all(part.isidentifier() for part in name.split(".")):
         raise click.UsageError(f"{name!r} is no name of a Python package; give one with --package.")
     documents = _documents(crds, openapi, context, builtin=name == "kubewright.k8s")
-    _finish(output, generate_models(documents, package=name), check=check)
+    _finish(output, generate_models(documents, package=name), check=check, form=form)
 
 
 def _operator(given: str | None) -> Operator:
@@ -177,7 +178,7 @@ def _operator(given: str | None) -> Operator:
     return load_operator(name)
 
 
-def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool) -> None:
+def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool, form: str) -> None:
     from kubewright.generate.project import left_over, project_files
 
     extra = left_over(operator, folder) if "crds" in parts else []
@@ -189,7 +190,8 @@ def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bo
         raise click.ClickException(
             f"{operator.package} declares nothing to generate from; it needs a class with a group and a version."
         )
-    _finish(folder, files, check=check, extra=[f"{file} is left over: no class makes it any more" for file in extra])
+    told = {str(file): f"{file} is left over: no class makes it any more" for file in extra}
+    _finish(folder, files, check=check, form=form, extra=told)
 
 
 def _breakages(operator: Operator, old: Path) -> Iterable[Breakage]:
@@ -207,12 +209,17 @@ def _breakages(operator: Operator, old: Path) -> Iterable[Breakage]:
 
 
 async def _misfits(operator: Operator, context: str | None) -> list[Any]:
+    from kubewright.cli.progress import display
     from kubewright.client.connect import connect
     from kubewright.generate.project import operator_crds
     from kubewright.generate.stored_objects import stored_misfits
 
     async with connect(context=context) as client:
-        outcomes = [await stored_misfits(client, crd) for crd in operator_crds(operator).values()]
+        crds, outcomes = operator_crds(operator), []
+        with display(after=1.0) as progress:
+            for done, (name, crd) in enumerate(crds.items()):
+                progress(f"trying the objects of {name}", done, len(crds))
+                outcomes.append(await stored_misfits(client, crd))
     click.echo(f"Objects tried: {sum(outcome.objects for outcome in outcomes)}.", err=True)
     return [misfit for outcome in outcomes for misfit in outcome.misfits]
 
@@ -246,9 +253,7 @@ def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[Asked
 def _tell(found: Sequence[Any], form: str, *, otherwise: str, problem: str) -> None:
     """Print findings; fail if there is any."""
     if form == "json":
-        import msgspec
-
-        click.echo(json.dumps(msgspec.to_builtins(list(found)), indent=2))
+        print_json(list(found))
     else:
         for finding in found:
             click.echo(str(finding))
@@ -268,22 +273,34 @@ def _documents(crds: tuple[Path, ...], openapi: Path | None, context: str | None
 
 
 async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
+    from kubewright.cli.progress import display
     from kubewright.client.connect import connect
     from kubewright.generate.cluster_documents import cluster_documents
 
     async with connect(context=context) as client:
-        return await cluster_documents(client, builtin=builtin)
+        with display() as progress:
+            progress("asking the cluster for its kinds")
+            return await cluster_documents(client, builtin=builtin)
 
 
-def _finish(folder: Path, files: Mapping[str, bytes], *, check: bool, extra: Sequence[str] = ()) -> None:
+def _finish(
+    folder: Path, files: Mapping[str, bytes], *, check: bool, form: str, extra: Mapping[str, str] | None = None
+) -> None:
     from kubewright.generate.output import differences, write_files
 
     if not check:
         changed = write_files(folder, files)
         click.echo(f"{folder}: {len(files)} files, {len(changed)} of them changed.", err=True)
+        if form == "json":
+            print_json({"folder": str(folder), "files": len(files), "changed": changed})
         return
-    stale = [*differences(folder, files), *extra]
-    for text in stale:
-        click.echo(text)
+    stale = {str(folder / path): text for path in sorted(files) for text in differences(folder, {path: files[path]})}
+    stale |= extra or {}
+    if form == "json":
+        found = [{"file": file, "difference": text} for file, text in stale.items()]
+        print_json({"folder": str(folder), "files": len(files), "stale": found})
+    else:
+        for text in stale.values():
+            click.echo(text)
     if stale:
         raise click.ClickException(f"{len(stale)} files in {folder} are stale; run the command without --check.")

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import click
 
-from kubewright.cli.projects import carry_out
+from kubewright.cli.flags import yes_or_no
+from kubewright.cli.projects import Done, carry_out
+from kubewright.cli.reports import reported
 from kubewright.errors import ConfigError
 from kubewright.scaffold.project import FILE, Project
 
@@ -19,8 +21,10 @@ __all__ = ("init",)
 @click.option("--project-name", metavar="NAME", help="The project's name; the folder's if not given.")
 @click.option("--owner", default="", help="Whom the project belongs to.")
 @click.option("--namespace", default="", help="Where the operator is to run; <name>-system if not given.")
+@yes_or_no("--namespaced", default=False, text="The operator works in its own namespace alone.")
 @click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
-def init(*, domain: str, project_name: str | None, owner: str, namespace: str, force: bool) -> None:
+@reported
+def init(*, domain: str, project_name: str | None, owner: str, namespace: str, namespaced: bool, force: bool) -> Done:
     """Start a project in this folder."""
     folder = Path()
     if (folder / FILE).exists():
@@ -29,6 +33,7 @@ def init(*, domain: str, project_name: str | None, owner: str, namespace: str, f
             "or change it with `kubewright edit`"
         )
     name = project_name or re.sub(r"[_ .]+", "-", folder.absolute().name.lower())
-    project = Project.new(name=name, domain=domain, owner=owner, namespace=namespace)
-    carry_out(folder, project, force=force)
+    project = Project.new(name=name, domain=domain, owner=owner, namespace=namespace, namespaced=namespaced)
+    done = carry_out(folder, project, force=force)
     click.echo("Next: kubewright create api --group GROUP --version v1alpha1 --kind KIND", err=True)
+    return done

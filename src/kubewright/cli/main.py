@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from kubewright.errors import KubewrightError
+from kubewright.errors import Forbidden, KubewrightError, Unauthorized
 
 __all__ = ("main",)
 
@@ -40,10 +40,19 @@ def _run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except KubewrightError as error:
-        print(error, file=sys.stderr)
+        print(f"{error}{_way_out(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # Whoever read our output, such as `head`, has had enough; the interpreter must not try to flush it.
         sys.stdout = None
         return 1
     return outcome if isinstance(outcome, int) else 0
+
+
+def _way_out(error: KubewrightError) -> str:
+    """What to do about an answer of the API server, whose words end with what is wrong."""
+    if isinstance(error, Forbidden) and 'User "' in str(error):  # not for a quota, or a namespace that is going
+        return "; choose another --context, or ask for a role that allows it"
+    if isinstance(error, Unauthorized):
+        return "; log in again, or check the credentials in the kubeconfig"
+    return ""

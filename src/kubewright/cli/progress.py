@@ -7,6 +7,7 @@ script wants to read.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
@@ -23,8 +24,10 @@ __all__ = ("Display", "display")
 class Display:
     """Called with what is done and how far; draws it."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, after: float = 0.0) -> None:
+        """Nothing is shown before `after` seconds."""
         self._console = console
+        self._begins = time.monotonic() + after
         self._what = ""
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -32,6 +35,8 @@ class Display:
     def __call__(self, what: str, done: int = 0, total: int = 0, /) -> None:
         if not what:
             self.close()
+        elif time.monotonic() < self._begins:
+            return
         elif not self._console.is_terminal:
             if what != self._what:
                 self._console.print(f"{what} ...", markup=False, highlight=False, soft_wrap=True)
@@ -60,9 +65,12 @@ class Display:
 
 
 @contextlib.contextmanager
-def display() -> Iterator[Display]:
-    """A display on standard error that is gone afterwards, whatever happens."""
-    shown = Display(Console(stderr=True))
+def display(*, after: float = 0.0) -> Iterator[Display]:
+    """A display on standard error that is gone afterwards, whatever happens.
+
+    With `after`, only for work that takes longer than that many seconds.
+    """
+    shown = Display(Console(stderr=True), after=after)
     try:
         yield shown
     finally:

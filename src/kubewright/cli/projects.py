@@ -1,20 +1,38 @@
 """What the commands about a project share: write the plan or refuse it, then the manifests that follow from the code.
 
+All or nothing: where the manifests cannot be made, because the code cannot be imported or a type has no schema, the
+folder gets back what it had.
+
 Used by `init`, `create`, `edit` and `update`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import final
 
 import click
+import msgspec
 
 from kubewright.errors import ConfigError, KubewrightError
 from kubewright.scaffold.changes import RENDERED, Plan, plan, write
 from kubewright.scaffold.project import FILE, Project
 
-__all__ = ("carry_out", "write_manifests")
+__all__ = ("Done", "carry_out", "write_manifests")
+
+
+@final
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """Which files of a project were touched, by their paths within it."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
+    """Manifests that follow from the code."""
+    missing: tuple[str, ...] = ()
+    """Files that would have changed, had they not been removed by hand."""
 
 
 def carry_out(
@@ -24,18 +42,19 @@ def carry_out(
     replace: Collection[str] = (),
     force: bool = False,
     manifests: bool = True,
-) -> None:
+) -> Done:
     """Bring a folder to what the project is now, and say which files that touched."""
     planned = plan(folder, project, replace=replace)
     if not force:
         _refuse(planned)
     elif planned.taken:
         planned = plan(folder, project, replace={*replace, *planned.taken})
-    before = {path for path in planned.writes if (folder / path).exists()}
+    before = {path: _bytes(folder / path) for path in planned.writes}
     write(folder, planned)
-    for path in planned.writes:
-        if path not in (FILE, RENDERED):
-            _say("changed" if path in before else "created", path)
+    generated = [] if planned.conflicts or not manifests else _manifests_or_undo(folder, before)
+    touched = [path for path in planned.writes if path not in (FILE, RENDERED)]
+    for path in touched:
+        _say("created" if before[path] is None else "changed", path)
     for path in planned.missing:
         _say("left out", f"{path}, which you have removed")
     for path in planned.conflicts:
@@ -44,25 +63,58 @@ def carry_out(
         raise ConfigError(
             f"{len(planned.conflicts)} files have conflicts; resolve them, then run `kubewright generate`"
         )
-    if manifests:
-        write_manifests(folder)
+    for path in generated:
+        _say("generated", path)
+    return Done(
+        created=tuple(path for path in touched if before[path] is None),
+        changed=tuple(path for path in touched if before[path] is not None),
+        generated=tuple(generated),
+        missing=planned.missing,
+    )
 
 
-def write_manifests(folder: Path) -> None:
-    """What `kubewright generate` writes."""
+def write_manifests(folder: Path) -> list[str]:
+    """What `kubewright generate` writes; the paths of files that changed."""
     from kubewright.generate.operator import load_operator
     from kubewright.generate.output import write_files
     from kubewright.generate.project import project_files
 
     config = folder / "config"
+    return [f"config/{path}" for path in write_files(config, project_files(load_operator(str(folder)), config))]
+
+
+def _manifests_or_undo(folder: Path, before: Mapping[str, bytes | None]) -> list[str]:
+    """The manifests; where the project's code does not allow for them, the folder as it was and a sentence."""
     try:
-        changed = write_files(config, project_files(load_operator(str(folder)), config))
+        return write_manifests(folder)
     except KubewrightError as error:
-        raise ConfigError(
-            f"the files are written, but the manifests cannot be: {error}; correct it, then run `kubewright generate`"
-        ) from error
-    for path in changed:
-        _say("generated", f"config/{path}")
+        _undo(folder, before)
+        raise ConfigError(f"{error}; nothing was written: correct it, then try again") from error
+
+
+def _undo(folder: Path, before: Mapping[str, bytes | None]) -> None:
+    for path, content in before.items():
+        file = folder / path
+        if content is not None:
+            file.write_bytes(content)
+            continue
+        file.unlink(missing_ok=True)
+        for place in file.parents:
+            if place == folder or not _is_bare(place):
+                break
+            shutil.rmtree(place)
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether there is nothing in a folder but what importing it has left."""
+    return all(item.name == "__pycache__" for item in folder.iterdir())
+
+
+def _bytes(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def _refuse(planned: Plan) -> None:

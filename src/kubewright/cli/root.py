@@ -60,5 +60,6 @@ class _LazyGroup(click.Group):
 def root() -> None:
     """Kubernetes operators in Python.
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. What is told to people goes to standard error; with
+    -o json a command prints what it found or did to standard output, for programs.
     """

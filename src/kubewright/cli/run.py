@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubewright.client.client import Client
     from kubewright.client.config import Config
     from kubewright.generate.operator import Operator
+    from kubewright.manager.clusters import CacheFactory
     from kubewright.manager.manager import Manager
     from kubewright.manager.options import ManagerOptions
 
@@ -88,17 +89,37 @@ async def _run(operator: Operator, options: ManagerOptions, config: Config, addr
     from kubewright.client.connect import connect
 
     async with connect(config) as client:
+        # An operator waits for a server that is away; a person at a terminal wants to know that it is.
+        await client.request("GET", "/version", timeout=10)
         await assembled(operator, options, config, client, address=address).run()
 
 
-def assembled(operator: Operator, options: ManagerOptions, config: Config, client: Client, *, address: str) -> Manager:
-    """The operator as one process outside of the cluster; `client` registers its webhooks, if it has any."""
+def assembled(
+    operator: Operator,
+    options: ManagerOptions,
+    config: Config,
+    client: Client,
+    *,
+    address: str,
+    cache: CacheFactory | None = None,
+) -> Manager:
+    """The operator as one process outside of the cluster; `client` registers its webhooks, if it has any.
+
+    `cache` is as for `Manager`.
+    """
     from kubewright.manager.manager import Manager
     from kubewright.webhooks.laptop import Laptop
 
     if not (operator.webhooks and options.webhooks):
-        return Manager(config, *operator.controllers, options=options)
+        return Manager(config, *operator.controllers, options=options, namespaces=operator.namespaces, cache=cache)
     port = options.webhook_port
     laptop = Laptop(client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address)
     runnables = (*operator.controllers, *operator.webhooks, laptop)
-    return Manager(config, *runnables, options=options, certificates=laptop.certificates)
+    return Manager(
+        config,
+        *runnables,
+        options=options,
+        namespaces=operator.namespaces,
+        cache=cache,
+        certificates=laptop.certificates,
+    )

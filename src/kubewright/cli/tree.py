@@ -7,12 +7,13 @@ Kinds that may not be listed are left out.
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from kubewright.cli.clusters import for_cluster, found_config
+from kubewright.cli.progress import display
+from kubewright.cli.reports import form_option, print_json
 from kubewright.errors import ApiError
 
 if TYPE_CHECKING:
@@ -33,20 +34,20 @@ _NOISE: Final = frozenset(("endpoints", "events", "leases"))
 @click.command()
 @for_cluster
 @click.option("-n", "--namespace", help="The object's namespace; else the context's.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@form_option
 @click.argument("kind")
 @click.argument("name")
 def tree(
-    *, kubeconfig: str | None, context: str | None, namespace: str | None, output: str, kind: str, name: str
+    *, kubeconfig: str | None, context: str | None, namespace: str | None, form: str, kind: str, name: str
 ) -> None:
     """Show an object and what it owns."""
     found = asyncio.run(_read(found_config(kubeconfig, context), kind, name, namespace))
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if form == "json":
+        print_json(found)
         return
     from rich.console import Console
 
-    Console(highlight=False).print(_drawn(found))
+    Console(highlight=False).print(_drawn(found), soft_wrap=True)  # a terminal breaks lines itself
 
 
 async def _read(config: Config, kind: str, name: str, namespace: str | None) -> Node:
@@ -62,7 +63,12 @@ async def _read(config: Config, kind: str, name: str, namespace: str | None) -> 
             if "list" in other.verbs and other.gvr.resource not in _NOISE and (other.namespaced or not place):
                 kinds.setdefault((other.gvr.group, other.gvr.resource), other)
         gate = asyncio.Semaphore(_AT_ONCE)
-        lists = await asyncio.gather(*(_listed(client, other, place, gate) for other in kinds.values()))
+        with display(after=1.0) as progress:
+            reading = [_listed(client, other, place, gate) for other in kinds.values()]
+            lists = []
+            for done, found in enumerate(asyncio.as_completed(reading)):
+                progress("reading", done, len(reading))
+                lists.append(await found)
     owned: dict[str, list[DynamicObject]] = {}
     for obj in (obj for found in lists for obj in found):
         for owner in obj.metadata.owner_references:

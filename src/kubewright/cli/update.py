@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from kubewright._base.version import __version__
-from kubewright.cli.projects import carry_out
+from kubewright.cli.projects import Done, carry_out
+from kubewright.cli.reports import reported
 from kubewright.errors import ConfigError
 from kubewright.scaffold.changes import RENDERED, plan, rendered
 from kubewright.scaffold.project import load_project
@@ -17,7 +18,8 @@ __all__ = ("update",)
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail if the project is not up to date.")
-def update(*, check: bool) -> None:
+@reported
+def update(*, check: bool) -> Done:
     """Bring the project's files to the templates of this version, around your edits.
 
     Where both changed the same lines, both stay between markers, and the command fails.
@@ -31,10 +33,11 @@ def update(*, check: bool) -> None:
     planned = plan(folder, project)
     if not planned.writes:
         click.echo(f"The project is up to date with Kubewright {__version__}.", err=True)
-        return
+        return Done()
     if check:
         raise click.ClickException(f"{', '.join(planned.writes)} would change; run the command without --check.")
     if planned.taken:
         raise ConfigError(f"{', '.join(planned.taken)} would be overwritten; move it away, then update again")
-    carry_out(folder, project, force=True, manifests=False)
+    done = carry_out(folder, project, force=True, manifests=False)
     click.echo("Now run `kubewright generate` and the tests.", err=True)
+    return done

@@ -15,6 +15,7 @@ import click
 
 from kubewright._base.version import __version__
 from kubewright.cli.clusters import for_cluster, found_config
+from kubewright.cli.reports import form_option, print_json
 from kubewright.errors import KubewrightError
 
 if TYPE_CHECKING:
@@ -28,20 +29,27 @@ _SKEW: Final = 1
 @click.command()
 @for_cluster
 @click.option("--client", is_flag=True, help="Do not ask a server.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-def version(*, kubeconfig: str | None, context: str | None, client: bool, output: str) -> None:
+@form_option
+def version(*, kubeconfig: str | None, context: str | None, client: bool, form: str) -> None:
     """Print the versions of Kubewright and of the cluster, and whether they fit."""
     from kubewright.cluster.embedded import VERSION
 
     found: dict[str, Any] = {
-        "client": {"version": __version__, "kubernetes": VERSION, "python": platform.python_version()}
+        "client": {"version": __version__, "kubernetes": VERSION, "python": platform.python_version()},
+        "supported": _supported(VERSION),
     }
     if not client:
         found |= _server(kubeconfig, context, VERSION)
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if form == "json":
+        print_json(found)
     else:
         _print(found)
+
+
+def _supported(ours: str) -> dict[str, str]:
+    """The servers this version works with."""
+    major, minor = (int(part) for part in ours.split(".")[:2])
+    return {"oldest": f"{major}.{minor - _SKEW}", "newest": f"{major}.{minor + _SKEW}"}
 
 
 def _server(kubeconfig: str | None, context: str | None, ours: str) -> dict[str, Any]:
@@ -58,9 +66,10 @@ def _server(kubeconfig: str | None, context: str | None, ours: str) -> dict[str,
 
 
 async def _asked(config: Config) -> dict[str, str]:
-    from kubewright.client.connect import connect
+    from kubewright.client.client import Client
+    from kubewright.client.default_transport import default_transport
 
-    async with connect(config) as client:
+    async with Client(default_transport(config)) as client:  # asked once: it is no failure if there is no answer
         answer: dict[str, str] = json.loads((await client.request("GET", "/version", timeout=5)).body)
         return answer
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from kubewright.api.codec import from_tree
 from kubewright.api.dynamic import Dynamic, DynamicObject
 from kubewright.api.resource import KubeObject
 from kubewright.client.client import Client
@@ -21,6 +22,7 @@ __all__ = ("install_crds",)
 CRD = Dynamic(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
 )
+_METADATA: Final = ("name", "labels", "annotations")
 
 
 async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, Any], timeout: float = 30.0) -> None:
@@ -31,7 +33,8 @@ async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, A
     applied = []
     for kind in kinds:
         tree = crd_for(kind) if isinstance(kind, type) else kind
-        wanted = CRD.named(tree["metadata"]["name"], content={"spec": tree["spec"]})
+        metadata = {key: tree["metadata"][key] for key in _METADATA if tree["metadata"].get(key)}
+        wanted = from_tree(CRD, {"metadata": metadata, "spec": tree["spec"]})
         applied.append(await client.apply(wanted, field_manager="kubewright-install", force=True))
     for crd in applied:
         try:

@@ -70,6 +70,11 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     modules: tuple[ModuleType, ...] = ()
 
     @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces it works in; empty for all."""
+        return (self.namespace,) if self.scope == "namespace" else ()
+
+    @property
     def by_crd(self) -> dict[str, tuple[type[KubeObject], ...]]:
         """The classes of each kind, by the name of its CRD."""
         found: dict[str, list[type[KubeObject]]] = {}

@@ -4,7 +4,7 @@
 | --- | --- |
 | the kind of a controller | get, list, watch; patch of the status if it has one; patch if there is a `finalize` |
 | `owns` | get, list, watch, create, patch; delete, update if the code ever does; update of the owner's finalizers |
-| `watches` | get, list, watch |
+| `watches`; `reads` of a webhook | get, list, watch |
 | `client.get(Secret, ...)` and its like in the code | what the call needs |
 | any controller | create, patch of events |
 | `rbac(...)` | what it says |
@@ -94,6 +94,9 @@ def _inferred(operator: Operator) -> Iterator[tuple[type[KubeObject], Grant]]:
     calls = calls_in(operator.modules)
     for declaration in operator.controllers:
         yield from _of_controller(declaration, calls)
+    for webhook in operator.webhooks:
+        for kind in getattr(webhook, "reads", ()):
+            yield from _grants(kind, _READ)
     for call in calls:
         if call.kind is not None:
             yield from _grants(call.kind, METHODS[call.method], call.subresource)

@@ -2,7 +2,8 @@
 
 `config/webhook` has the two webhook configurations and the Service in front of the operator. `config/certmanager` is a
 kustomize component: taken into an overlay, it adds an issuer and a certificate and has cert-manager put its authority
-into the configurations and into CRDs with conversion. Without it the operator makes its own certificates.
+into the configurations and into CRDs with conversion; the Deployment gets the certificate as a folder. Without it the
+operator makes its own certificates.
 
 Names that kustomize cannot follow (hosts in a certificate, the excluded namespace) are written as they will be, with
 the operator's name before them and its namespace: `config/default` must use those, as a scaffolded project does.
@@ -26,6 +27,7 @@ __all__ = ("SERVICE", "certificate_files", "conversion_of", "webhook_files")
 
 SERVICE: Final = ServiceReference(name="webhook-service", namespace=HOME)
 _PORT: Final = 9443
+_FOLDER: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - in the pod, as controllers in Go have it
 _ADDED: Final = "cert-manager.io/inject-ca-from"
 Tree = dict[str, Any]
 
@@ -53,7 +55,7 @@ def certificate_files(operator: Operator) -> dict[str, str]:
         "kind": "Component",
         "resources": ["certificate.yaml", "issuer.yaml"],
         "configurations": ["kustomizeconfig.yaml"],
-        "patches": [_annotated(kind, name, annotation) for kind, name in targets],
+        "patches": [*(_annotated(kind, name, annotation) for kind, name in targets), _mounted(operator)],
     }
     return {
         "certificate.yaml": yaml.dump(_certificate(operator)),
@@ -69,7 +71,9 @@ def conversion_of(operator: Operator) -> dict[str, Tree]:
 
 
 def _configurations(operator: Operator) -> list[Tree]:
-    return webhook_configurations(operator.webhooks, service=SERVICE, exclude_namespaces=(operator.namespace,))
+    # Who works in one namespace alone has its objects beside itself, so that cannot be left out.
+    excluded = () if operator.scope == "namespace" else (operator.namespace,)
+    return webhook_configurations(operator.webhooks, service=SERVICE, exclude_namespaces=excluded)
 
 
 def _service(operator: Operator) -> Tree:
@@ -122,9 +126,31 @@ def _certificate(operator: Operator) -> Tree:
         "spec": {
             "dnsNames": [host, f"{host}.cluster.local"],
             "issuerRef": {"kind": "Issuer", "name": "selfsigned-issuer"},
-            "secretName": f"{operator.name}-webhook-server-cert",
+            "secretName": _secret(operator),
         },
     }
+
+
+def _secret(operator: Operator) -> str:
+    """Where cert-manager puts the certificate; not the Secret that the operator keeps itself."""
+    return f"{operator.name}-webhook-server-cert"
+
+
+def _mounted(operator: Operator) -> Tree:
+    """The certificate in the operator's pod, and the word to use it."""
+    container = {
+        "name": "manager",
+        "env": [{"name": "KUBEWRIGHT_WEBHOOK_CERTIFICATES", "value": _FOLDER}],
+        "volumeMounts": [{"mountPath": _FOLDER, "name": "webhook-certs", "readOnly": True}],
+    }
+    volume = {"name": "webhook-certs", "secret": {"secretName": _secret(operator)}}
+    patch = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "controller-manager"},
+        "spec": {"template": {"spec": {"containers": [container], "volumes": [volume]}}},
+    }
+    return {"patch": yaml.dump(patch), "target": {"kind": "Deployment", "name": "controller-manager"}}
 
 
 def _follow_issuer() -> Tree:

@@ -41,7 +41,7 @@ _PROJECT: Final = {
     "tests/test_operator.py": "python/test_operator.py",
 }
 _WITH_WEBHOOKS: Final = {
-    "config/default/manager_webhook_patch.yaml": "config/manager_webhook_patch.yaml",
+    "config/manager/manager_webhook_patch.yaml": "config/manager_webhook_patch.yaml",
     "config/network-policy/allow-webhook-traffic.yaml": "config/webhook_traffic.yaml",
 }
 _LONGEST_LINE: Final = 120
@@ -118,8 +118,13 @@ def _controller(project: Project, kind: Kind) -> str:
 
 
 def _test(project: Project, kind: Kind) -> str:
-    names = {"kubewright": ["Client", "find_condition"], _source(project, kind): [kind.kind, f"{kind.kind}Spec"]}
-    return render("python/test_kind.py", p=project, k=kind, imports=_imports(project, names))
+    names = {
+        "kubewright": ["Client", "find_condition"],
+        "kubewright.testing": ["until"],
+        _source(project, kind): [kind.kind, f"{kind.kind}Spec"],
+    }
+    space = project.home if project.namespaced else "default"
+    return render("python/test_kind.py", p=project, k=kind, space=space, imports=_imports(project, names))
 
 
 def _other_versions(project: Project, kind: Kind) -> list[str]:

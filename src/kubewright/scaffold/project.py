@@ -82,15 +82,22 @@ class Project(
     owner: str = ""
     namespace: str = ""
     """Where the operator runs; `<name>-system` if empty."""
+    namespaced: bool = False
+    """It works in its own namespace alone."""
     resources: tuple[Kind, ...] = ()
 
     @classmethod
-    def new(cls, *, name: str, domain: str, owner: str = "", namespace: str = "") -> Project:
+    def new(cls, *, name: str, domain: str, owner: str = "", namespace: str = "", namespaced: bool = False) -> Project:
         """A project without kinds; its names are checked."""
         naming.check_domain(domain)
         naming.check_project_name(name)
         return cls(
-            project_name=name, domain=domain, package=naming.package_name(name), owner=owner, namespace=namespace
+            project_name=name,
+            domain=domain,
+            package=naming.package_name(name),
+            owner=owner,
+            namespace=namespace,
+            namespaced=namespaced,
         ).checked()
 
     @property

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kubewright.testing.clock import VirtualClock
     from kubewright.testing.faults import FaultyTransport, status
-    from kubewright.testing.round_trips import assert_round_trip
     from kubewright.testing.operators import RunningOperator, running
+    from kubewright.testing.round_trips import assert_round_trip
     from kubewright.testing.waiting import gone, until
 
 __all__ = (

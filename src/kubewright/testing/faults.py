@@ -5,6 +5,7 @@
     faults.answer = lambda request: status(429, retry_after=1) if request.method == "GET" else None
     faults.cut_streams()                         # every open watch breaks now
     faults.hold_streams()                        # events are late, until faults.release_streams()
+    faults.hold_streams(lambda request: request.path.endswith("/pods"))
 
 It wraps a real transport, so everything that is not made to fail goes to a real server. For tests of operators and of
 this framework; nothing in here sleeps or draws random numbers.
@@ -14,17 +15,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal, final
 
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.errors import ConnectFailed, TransportError
+from kubewright.errors import Cause, ConnectFailed, TransportError
 
 __all__ = ("FaultyTransport", "status")
 
 
-def status(code: int, *, reason: str = "", message: str = "injected", retry_after: int | None = None) -> HttpResponse:
+def status(
+    code: int,
+    *,
+    reason: str = "",
+    message: str = "injected",
+    causes: Sequence[Cause] = (),
+    retry_after: int | None = None,
+) -> HttpResponse:
     """An error answer as an API server would give it."""
     headers = {"content-type": "application/json"}
     if retry_after is not None:
@@ -36,8 +45,18 @@ def status(code: int, *, reason: str = "", message: str = "injected", retry_afte
         "code": code,
         "reason": reason,
         "message": message,
+        "details": _details(causes),
     }
     return HttpResponse(status=code, headers=headers, body=json.dumps(body).encode())
+
+
+def _details(causes: Sequence[Cause]) -> dict[str, list[dict[str, str]]]:
+    told = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return {"causes": told} if told else {}
+
+
+def _every(_: HttpRequest) -> bool:
+    return True
 
 
 @final
@@ -57,9 +76,14 @@ class FaultyTransport:
         self._streams: set[asyncio.Event] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
+        self._holding: Callable[[HttpRequest], bool] = _every
 
-    def hold_streams(self) -> None:
-        """Let nothing more of any stream arrive, as if its events were under way for long."""
+    def hold_streams(self, only: Callable[[HttpRequest], bool] | None = None) -> None:
+        """Let nothing more of any stream arrive, as if its events were under way for long.
+
+        `only` chooses streams by their request: `lambda request: request.path.endswith("/pods")`.
+        """
+        self._holding = only or _every
         self._flowing.clear()
 
     def release_streams(self) -> None:
@@ -98,12 +122,17 @@ class FaultyTransport:
         async with self._transport.stream(request) as stream:
             self._streams.add(cut)
             try:
-                yield _Cuttable(stream, cut, self._flowing, self._note_refusal)
+                yield _Cuttable(stream, cut, partial(self._flows, request), self._note_refusal)
             finally:
                 self._streams.discard(cut)
 
     async def close(self) -> None:
         await self._transport.close()
+
+    async def _flows(self, request: HttpRequest) -> None:
+        """Returns when what arrives of this stream may be handed on."""
+        while not self._flowing.is_set() and self._holding(request):
+            await self._flowing.wait()
 
     def _fault(self, request: HttpRequest) -> HttpResponse | None:
         if self.offline:
@@ -135,14 +164,18 @@ class _Answered:
 
 @final
 class _Cuttable:
-    """A stream that breaks when `cut` is set, and waits while `flowing` is not."""
+    """A stream that breaks when `cut` is set, and waits for `flows` before it hands anything on."""
 
     def __init__(
-        self, stream: HttpStream, cut: asyncio.Event, flowing: asyncio.Event, note_refusal: Callable[[bytes], None]
+        self,
+        stream: HttpStream,
+        cut: asyncio.Event,
+        flows: Callable[[], Awaitable[None]],
+        note_refusal: Callable[[bytes], None],
     ) -> None:
         self._stream = stream
         self._cut = cut
-        self._flowing = flowing
+        self._flows = flows
         self._note_refusal = note_refusal
         self.status: int = stream.status
         self.headers: Mapping[str, str] = stream.headers
@@ -178,9 +211,7 @@ class _Cuttable:
         return body
 
     async def _held(self, cut: asyncio.Task[Literal[True]]) -> None:
-        if self._flowing.is_set():
-            return
-        flowing = asyncio.ensure_future(self._flowing.wait())
+        flowing = asyncio.ensure_future(self._flows())
         try:
             await asyncio.wait({flowing, cut}, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -13,7 +13,7 @@ on loopback and registered. Everything the operator sends goes through `faults`,
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ from kubewright._base import yaml
 from kubewright._base.clock import Clock
 from kubewright.api.codec import from_tree
 from kubewright.api.dynamic import Dynamic
+from kubewright.api.resource import KubeObject
+from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.connect import connect
@@ -79,11 +81,13 @@ async def running(
     webhooks: bool = True,
     admin: bool = False,
     clock: Clock | None = None,
+    scopes: Mapping[type[KubeObject], Scope] | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningOperator]:
     """Run an operator, given as its package, its folder or loaded, until the block ends.
 
-    `admin` gives it all rights. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for
+    `admin` gives it all rights. `clock` and `scopes` are the manager's: a `Scope(resync=0.1)` has it look at everything
+    again and again. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for
     it, and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
     """
     found = load_operator(operator) if isinstance(operator, str) else operator
@@ -95,7 +99,9 @@ async def running(
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
         async with Client(Retrying(wire), namespace=found.namespace, field_manager=found.name) as own:
-            manager = _assembled(found, client, own, config, webhooks=webhooks, clock=clock, options=options)
+            manager = _assembled(
+                found, client, own, config, webhooks=webhooks, clock=clock, scopes=scopes, options=options
+            )
             async with manager:
                 yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
         if wire.refused:
@@ -113,6 +119,7 @@ def _assembled(
     *,
     webhooks: bool,
     clock: Clock | None,
+    scopes: Mapping[type[KubeObject], Scope] | None,
     options: dict[str, Any],
 ) -> Manager:
     given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
@@ -122,6 +129,7 @@ def _assembled(
             *operator.controllers,
             options=ManagerOptions(**given | {"webhooks": False}),
             namespaces=operator.namespaces,
+            scopes=scopes,
             clock=clock,
         )
     from kubewright.webhooks.laptop import Laptop
@@ -138,6 +146,7 @@ def _assembled(
         laptop,
         options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": port}),
         namespaces=operator.namespaces,
+        scopes=scopes,
         certificates=laptop.certificates,
         clock=clock,
     )

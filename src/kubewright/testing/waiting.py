@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from kubewright._base import yaml
@@ -69,15 +70,17 @@ async def gone(
                 present = await client.find(kind, key)
                 if present is None or (uid and present.metadata.uid != uid):
                     return
-                async with client.watch(
-                    kind,
-                    namespace=key.namespace or None,
-                    fields={"metadata.name": key.name},
-                    resource_version=present.metadata.resource_version,
-                ) as events:
-                    async for event in events:
-                        if event.type == "DELETED":
-                            break
+                # A server that has forgotten that version is asked again for what is there.
+                with suppress(Expired):
+                    async with client.watch(
+                        kind,
+                        namespace=key.namespace or None,
+                        fields={"metadata.name": key.name},
+                        resource_version=present.metadata.resource_version,
+                    ) as events:
+                        async for event in events:
+                            if event.type == "DELETED":
+                                break
     except TimeoutError:
         raise AssertionError(f"{kind.__name__} {key} is still there after {timeout:g} s") from None
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from kubewright._base.version import __version__
+from kubewright.cli.root import root
 
 
 def kubewright(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -96,3 +99,21 @@ def test_binaries_that_cannot_be_had_are_said_in_one_line_when_asked_to(tmp_path
     assert excused.stdout == failed.stdout == ""
     assert excused.stderr.splitlines()[-1].startswith("No etcd, kube-apiserver,")
     assert "cannot be downloaded (github.com: Connection refused)" in excused.stderr
+
+
+def commands(group: click.Group, *words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield " ".join((*words, name)), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *words, name)
+
+
+def test_every_command_whose_answer_a_program_may_want_gives_it_as_json() -> None:
+    without = {name for name, command in commands(root) if not any("-o" in option.opts for option in command.params)}
+
+    # These print something of their own that programs read, or run until they are stopped.
+    assert without == {"cluster kubeconfig", "cluster reset", "completion", "dev", "run"}

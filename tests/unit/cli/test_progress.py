@@ -28,3 +28,13 @@ def test_on_a_terminal_a_bar_is_drawn_and_taken_away() -> None:
     assert "compiling [etcd]" in stream.getvalue()
     assert "━" in stream.getvalue()
     assert stream.getvalue().endswith("\x1b[2K")
+
+
+def test_what_is_done_at_once_is_not_shown() -> None:
+    stream = io.StringIO()
+    display = Display(Console(file=stream, force_terminal=False), after=3600)
+
+    display("reading", 1, 10)
+    display.close()
+
+    assert stream.getvalue() == ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -231,3 +233,37 @@ def test_on_a_terminal_what_was_not_said_is_asked(
     assert done.returncode == 1
     assert done.stderr.startswith("Create the resource? [Y/n]")
     assert not (project / "pods_operator/controllers/cart.py").exists()
+
+
+def test_what_was_done_is_told_to_programs(kubewright: Kubewright, project: Path) -> None:
+    older(project, "config/manager/manager.yaml", "GracePeriodSeconds: 45", "GracePeriodSeconds: 10")
+    (project / "README.md").unlink()
+
+    done = kubewright(project, "update", "-o", "json")
+    again = kubewright(project, "update", "-o", "json")
+
+    told = json.loads(done.stdout)
+    assert told["changed"] == ["config/manager/manager.yaml"]
+    assert (told["created"], told["generated"]) == ([], [])
+    assert not any(json.loads(again.stdout).values())
+
+
+def test_the_operators_reach_is_changed_in_every_file_that_knows_it(project: Path) -> None:
+    before = contents(project)
+
+    def edit(*arguments: str) -> None:
+        command = [sys.executable, "-B", "-m", "kubewright.cli", "edit", *arguments]
+        subprocess.run(command, cwd=project, check=True, capture_output=True)
+
+    edit("--namespaced")
+    text = {path: (project / path).read_text() for path in ("PROJECT", "pyproject.toml", "pods_operator/__main__.py")}
+    role = (project / "config/rbac/role.yaml").read_text()
+    edit("--namespaced=false")
+
+    assert "namespaced: true" in text["PROJECT"]
+    assert 'scope = "namespace"' in text["pyproject.toml"]
+    assert "namespaces=namespaces" in text["pods_operator/__main__.py"]
+    assert "kind: Role\n" in role
+    after = contents(project)
+    assert {path: after[path] for path in before} == before
+    assert "kind: ClusterRole\n" in (project / "config/rbac/role.yaml").read_text()

@@ -122,6 +122,28 @@ def test_webhooks_spare_the_operators_own_namespace(config: Path) -> None:
         assert webhook["clientConfig"]["service"]["namespace"] == "system"
 
 
+def test_who_works_in_its_own_namespace_alone_is_asked_about_that(operator: Operator, tmp_path: Path) -> None:
+    files = project_files(msgspec.structs.replace(operator, scope="namespace"), tmp_path)
+
+    for tree in yaml.load_all(files["webhook/manifests.yaml"].decode()):
+        assert "namespaceSelector" not in tree["webhooks"][0]
+
+
+def test_what_was_written_and_what_is_stale_is_told_to_programs(tmp_path: Path) -> None:
+    arguments = ("--operator", OPERATOR, "--output", tmp_path / "config", "-o", "json")
+    first = json.loads(run(*arguments).stdout)
+    second = json.loads(run(*arguments).stdout)
+    file = tmp_path / "config/rbac/role.yaml"
+    file.write_text(file.read_text().replace("watch", "touch"))
+    check = run(*arguments, "--check")
+
+    assert (first["files"], second["changed"]) == (len(first["changed"]), [])
+    assert check.exit_code == 1
+    (stale,) = json.loads(check.stdout)["stale"]
+    assert stale["file"] == str(file)
+    assert "+  - watch" in stale["difference"]
+
+
 def test_one_part_alone_touches_nothing_else(tmp_path: Path) -> None:
     assert run("rbac", "--operator", OPERATOR, "--output", tmp_path).exit_code == 0
     assert {file.name for file in tmp_path.iterdir()} == {"rbac"}

@@ -70,6 +70,19 @@ def test_a_controller_without_status_children_and_clean_up_only_reads(tmp_path: 
     assert {grant.resource for grant in access_of(found).cluster} == {"bares", "events"}
 
 
+def test_what_a_webhook_reads_from_the_cache_may_be_read(tmp_path: Path) -> None:
+    code = """
+from kubewright import validate
+
+@validate(Bare, reads=[Node])
+async def check(bare, cached): pass
+"""
+    access = access_of(operator_of(tmp_path, "asked_operator", START + code))
+
+    assert granted(access, "nodes") == "get list watch"
+    assert {grant.resource for grant in access.cluster} == {"nodes"}
+
+
 @pytest.mark.parametrize(
     ("call", "resource", "verbs"),
     [

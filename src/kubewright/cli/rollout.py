@@ -1,0 +1,71 @@
+"""Wait until a Deployment has rolled out, as `kubectl rollout status` does, and say what holds it up if it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kubewright.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kubewright.client.client import Client
+    from kubewright.k8s.apps.v1 import Deployment
+
+__all__ = ("rolled_out",)
+
+
+async def rolled_out(client: Client, namespace: str, name: str, *, timeout: float) -> None:
+    """Returns when every replica is of the newest kind and available; a ClusterError says why not."""
+    from kubewright.k8s.apps.v1 import Deployment
+
+    told = "nothing is known of its pods"
+    try:
+        async with (
+            asyncio.timeout(timeout),
+            client.watch(
+                Deployment, namespace=namespace, fields={"metadata.name": name}, initial_events=True
+            ) as events,
+        ):
+            async for event in events:
+                if event.type == "DELETED":
+                    raise ClusterError(f"the Deployment {namespace}/{name} was deleted while it was waited for")
+                found = event.object
+                if (found.status.observed_generation or 0) < (found.metadata.generation or 0):
+                    continue
+                if _complete(found):
+                    return
+                told = _told(found) or told
+                if _given_up(found):
+                    break
+    except TimeoutError:
+        pass
+    raise ClusterError(
+        f"{name} is not available after {timeout:g} s: {told}; see kubectl --namespace {namespace} describe pods"
+    )
+
+
+def _complete(deployment: Deployment) -> bool:
+    status, wanted = deployment.status, deployment.spec.replicas
+    updated = status.updated_replicas or 0
+    # A replica of the old kind may be available while the new one cannot start, so the condition says too little.
+    return updated >= (1 if wanted is None else wanted) and updated == (status.replicas or 0) == _available(deployment)
+
+
+def _available(deployment: Deployment) -> int:
+    return deployment.status.available_replicas or 0
+
+
+def _told(deployment: Deployment) -> str:
+    found = {condition.type: condition for condition in deployment.status.conditions or ()}
+    for name in ("ReplicaFailure", "Available", "Progressing"):
+        condition = found.get(name)
+        if condition is not None and condition.message and (name != "Available" or condition.status != "True"):
+            return condition.message
+    return ""
+
+
+def _given_up(deployment: Deployment) -> bool:
+    return any(
+        condition.type == "Progressing" and condition.reason == "ProgressDeadlineExceeded"
+        for condition in deployment.status.conditions or ()
+    )
