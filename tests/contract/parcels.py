@@ -25,7 +25,7 @@ class Parcel(Resource[ParcelSpec, ParcelStatus], group="post.example.io", versio
 _READ = "get"
 
 
-@controller(Parcel, owns=[ConfigMap])
+@controller(Parcel, owns=[ConfigMap], gauges={"parcel_address_length": lambda parcel: len(parcel.spec.address)})
 async def deliver(parcel: Parcel, ctx: Context) -> None:
     if parcel.spec.address == "nowhere":
         raise Terminal("there is no such place")

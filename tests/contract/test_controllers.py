@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,6 +44,10 @@ class Engine:
     def on_panic(self) -> None: ...
 
     def on_write_loop(self) -> None: ...
+
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None: ...
+
+    def on_gone(self, key: ObjectKey) -> None: ...
 
     def on_end(self, result: str, seconds: float) -> None:
         task = asyncio.create_task(self._notify())

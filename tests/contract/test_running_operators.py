@@ -81,6 +81,25 @@ async def test_events_that_are_held_back_arrive_when_they_are_released(
         await until(at_work.client, ConfigMap, ObjectKey(namespace, "late"))
 
 
+async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
+    plane: Plane, namespace: str, operator: Operator
+) -> None:
+    async with running(operator, on=plane, webhooks=False) as at_work:
+        shown = at_work.manager.telemetry.metrics
+        wanted = f'parcel_address_length{{name="book",namespace="{namespace}"}} 4.0'
+        made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))
+        await until(at_work.client, Parcel, made.key, lambda seen: seen.status.delivered)
+        other = await at_work.client.create(Parcel.named("pen", namespace))
+        await until(at_work.client, Parcel, other.key, lambda seen: seen.status.delivered)
+        assert wanted in shown.exposition().decode()
+
+        await at_work.client.delete(made)
+        last = await at_work.client.create(Parcel.named("ink", namespace))
+        await until(at_work.client, Parcel, last.key, lambda seen: seen.status.delivered)
+
+        assert 'name="book"' not in shown.exposition().decode()
+
+
 async def test_an_object_that_cannot_be_helped_is_told_so_in_an_event(
     plane: Plane, namespace: str, operator: Operator
 ) -> None:

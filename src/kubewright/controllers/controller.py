@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol, final
@@ -65,6 +65,14 @@ class ControllerObserver(Protocol):
         """That run wrote an object that is being written in circles."""
         ...
 
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
+        """What the declaration's gauges say of the object after that run."""
+        ...
+
+    def on_gone(self, key: ObjectKey) -> None:
+        """There is no such object any more."""
+        ...
+
 
 @final
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +120,8 @@ class Controller:
             written.forget(kind, key)
             applied.forget(kind, key)
             loops.forget((kind, key))
+            if observer is not None and kind is declaration.kind:
+                observer.on_gone(key)
 
         kinds = _kind_sources(declaration, cache, written, forget)
         self._sources: tuple[Source, ...] = (*kinds, *declaration.sources)
@@ -202,6 +212,8 @@ class Controller:
                 self._observer.on_panic()
             for _ in range(outcome.write_loops):
                 self._observer.on_write_loop()
+            if outcome.gauges:
+                self._observer.on_gauges(item.key, outcome.gauges)
         self.recent.append(
             Run(
                 key=item.key,

@@ -16,8 +16,9 @@ it like any other. A manager turns the declaration into a running `Controller`; 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 import msgspec
 
@@ -31,6 +32,8 @@ from kubewright.controllers.sources import Source
 from kubewright.errors import ConfigError
 
 __all__ = ("Declaration", "Owned", "Watch", "controller")
+
+_METRIC: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 K = TypeVar("K", bound=KubeObject)
 Reconcile = Callable[[Any, Any], Awaitable[Result | None] | Result | None]
@@ -79,6 +82,7 @@ class Declaration(Generic[K]):
         sources: tuple[Source, ...],
         deleting: bool,
         indexes: Mapping[str, Callable[[K], Iterable[str]]],
+        gauges: Mapping[str, Callable[[K], float]],
     ) -> None:
         self.kind = kind
         self.name = name
@@ -93,6 +97,7 @@ class Declaration(Generic[K]):
         self.sources = sources
         self.deleting = deleting
         self.indexes = dict(indexes)
+        self.gauges = dict(gauges)
         self.reconcile: Reconcile
         self.finalize: Finalize | None = None
         self.setup: SetUp | None = None
@@ -103,6 +108,9 @@ class Declaration(Generic[K]):
                     f"controller {name}: {watch.kind.__name__} is mapped by the index {watch.mapper.index!r}, which "
                     "there is not; add it to indexes"
                 )
+        for metric in gauges:
+            if not _METRIC.fullmatch(metric):
+                raise ConfigError(f"controller {name}: {metric!r} is no name for a metric; write it like ready_pods")
         if deleting and self.finalize is not None:
             raise ConfigError(f"controller {name}: with deleting=True reconcile sees to deletion; leave finalize out")
         group = definition_of(kind).gvk.group or "kubewright.io"
@@ -155,6 +163,7 @@ def controller(
     sources: Sequence[Source] = (),
     deleting: bool = False,
     indexes: Mapping[str, Callable[[K], Iterable[str]]] | None = None,
+    gauges: Mapping[str, Callable[[K], float]] | None = None,
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
@@ -165,6 +174,7 @@ def controller(
     wake it: a `Channel`, a `Timer`. An object that is being deleted is reconciled only with `deleting=True`, for who
     ends its life, such as a kubelet, and holds it by other means than a finalizer. `indexes` are ways to find objects
     of the kind in the cache: `by_index` wakes through one, `ctx.client.list(..., index=(name, value))` asks it.
+    `gauges` are numbers of an object, by the metrics that show them: taken after each run, gone with the object.
     """
     definition = definition_of(kind)
     chosen = name or definition.kind.lower()
@@ -190,6 +200,7 @@ def controller(
             sources=tuple(sources),
             deleting=deleting,
             indexes=indexes or {},
+            gauges=gauges or {},
         )
 
     return declare

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from random import getrandbits
@@ -59,6 +59,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The error is none of ours: a bug in the reconciler, most likely."""
     write_loops: int = 0
     """How many objects this run wrote in circles."""
+    gauges: Mapping[str, float] = {}
+    """Numbers of the object after the run, by metric."""
 
 
 @final
@@ -180,6 +182,7 @@ class Worker:
             requeue_after=wait,
             priority=priority,
             write_loops=len(ctx.findings),
+            gauges={name: float(number(obj)) for name, number in self._declaration.gauges.items()},
         )
 
     async def _write_status(

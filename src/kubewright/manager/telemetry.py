@@ -13,8 +13,9 @@ from typing import Any, Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.lag import Block, report
-from kubewright._base.metrics import Metrics
+from kubewright._base.metrics import Family, Gauge, Metrics
 from kubewright._base.tracing import span
+from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
@@ -130,6 +131,8 @@ class ControllerMetrics:
         def total(name: str, text: str) -> Callable[[], None]:
             return metrics.counter(name, text, labels=("controller",)).child(controller).inc
 
+        self._metrics = metrics
+        self._gauges: dict[str, Family[Gauge]] = {}
         runs = metrics.counter("controller_runtime_reconcile_total", "Runs.", labels=("controller", "result"))
         # Made now, so that a rate over them is right from the first run on.
         self._runs = {result: runs.child(controller, result) for result in _RESULTS}
@@ -177,6 +180,20 @@ class ControllerMetrics:
     def on_write_loop(self) -> None:
         """A key is written over and over."""
         self._loop()
+
+    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
+        """Numbers of an object, under the names its operator chose."""
+        for name, value in values.items():
+            family = self._gauges.get(name)
+            if family is None:
+                family = self._metrics.gauge(name, "A number of each object.", labels=("namespace", "name"))
+                self._gauges[name] = family
+            family.child(key.namespace, key.name).set(value)
+
+    def on_gone(self, key: ObjectKey) -> None:
+        """Its numbers go with it."""
+        for family in self._gauges.values():
+            family.remove(key.namespace, key.name)
 
 
 @final

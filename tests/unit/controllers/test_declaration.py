@@ -17,6 +17,11 @@ class Thing(KubeObject, group="example.io", version="v1"):
     """For these tests."""
 
 
+def test_a_metric_has_a_name_that_prometheus_takes() -> None:
+    with pytest.raises(ConfigError, match="'ready-pods' is no name for a metric; write it like ready_pods"):
+        controller(Thing, gauges={"ready-pods": lambda _: 1})(lambda thing, ctx: None)
+
+
 def test_function_stays_callable_and_the_declaration_says_everything() -> None:
     @controller(Thing, owns=[ConfigMap], watches=[(Secret, to_self)], concurrency=3, timeout=5)
     def reconcile(thing: Thing, ctx: Context) -> Result:
