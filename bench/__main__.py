@@ -1,6 +1,6 @@
-"""Run the benchmarks, print their tables, and write `bench/results.json` and `docs/benchmarks.md`.
+"""Run the benchmarks, print their tables, and write `bench/results.json`, `docs/benchmarks.md` and the READMEs' table.
 
-    python -m bench [decode] [get] [operators] [cache] [planes] [webhooks]
+    python -m bench [decode] [get] [operators] [cache] [planes] [webhooks] [modelboxes]
 
 Without names, all of them. What a run leaves out keeps the figures of the last run that had it.
 """
@@ -16,7 +16,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import cache, decode, get, operators, planes, webhooks
+from bench import cache, decode, get, modelboxes, operators, planes, webhooks
+from bench.front import write_fronts
 from bench.report import Budget, Table, write_page
 
 ROOT = Path(__file__).parent
@@ -39,6 +40,8 @@ def measure(name: str, *, rounds: int) -> Figures:
         return planes.measure(rounds=rounds)
     if name == "webhooks":
         return webhooks.measure(rounds=rounds)
+    if name == "modelboxes":
+        return modelboxes.measure()
     raise SystemExit(f"no benchmark named {name}; there are: {', '.join(TABLES)}")
 
 
@@ -64,6 +67,7 @@ TABLES: Mapping[str, Table] = {
     "cache": cache.TABLE,
     "planes": planes.TABLE,
     "webhooks": webhooks.TABLE,
+    "modelboxes": modelboxes.TABLE,
 }
 
 
@@ -82,6 +86,7 @@ def main() -> int:
     RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     write_page(PAGE, TABLES, results, machine=machine)
+    write_fronts(results.get("operators", {}))
     return 0
 
 

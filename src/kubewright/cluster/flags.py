@@ -75,7 +75,7 @@ def apiserver_command(
         "client-ca-file": pki.certificate("ca"),
         "authorization-mode": "RBAC",
         "allow-privileged": "true",
-        "service-cluster-ip-range": "10.0.0.0/24",
+        "service-cluster-ip-range": "10.0.0.0/16",
         "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
         "service-account-key-file": pki.certificate("service-account"),
         "service-account-signing-key-file": pki.key("service-account"),

@@ -32,7 +32,7 @@ class ServiceAllocator:
     def __init__(
         self,
         *,
-        networks: Iterable[str] = ("10.0.0.0/24",),
+        networks: Iterable[str] = ("10.0.0.0/16",),
         node_ports: tuple[int, int] = (30000, 32767),
         chance: random.Random | None = None,
     ) -> None:

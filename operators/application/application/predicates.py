@@ -1,0 +1,26 @@
+"""Which changes are worth a look. Decided before anything is queued, so what is left out costs nothing."""
+
+from typing import Any
+
+from kubewright.cache.changes import Change
+from kubewright.controllers.predicates import Predicate, generation_changed
+
+__all__ = ("data_changed", "desired_state_changed")
+
+
+def _deletion_changed(change: Change[Any]) -> bool:
+    old, new = change.old_metadata, change.new_metadata
+    return old is None or new is None or old.deletion_timestamp != new.deletion_timestamp
+
+
+def _data_changed(change: Change[Any]) -> bool:
+    old, new = change.old, change.new
+    return old is None or new is None or (old.data, old.binary_data) != (new.data, new.binary_data)
+
+
+desired_state_changed = (
+    generation_changed | Predicate(_deletion_changed) | Predicate(lambda change: change.resync, "resync")
+)
+"""Of an Application: its spec, that it is being deleted, or the periodic look. Not its status, labels, annotations."""
+data_changed = Predicate(_data_changed, "data_changed")
+"""Of a ConfigMap: that it came, went, or has other data."""

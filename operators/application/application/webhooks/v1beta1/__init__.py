@@ -1,0 +1,1 @@
+"""Webhooks for version v1beta1."""

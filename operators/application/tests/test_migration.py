@@ -1,0 +1,61 @@
+"""From v1alpha1 in storage to v1beta1: what a cluster goes through that had an earlier release of this operator."""
+
+from kubewright import Client
+from kubewright.k8s.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
+from kubewright.testing import running, until
+
+from application.api.v1alpha1 import application as v1alpha1
+from application.api.v1beta1.application import Application
+from tests.conftest import AnyCluster
+from tests.home import Home, is_ready
+
+NAME = "applications.apps.example.io"
+
+
+async def test_what_an_earlier_release_stored_is_migrated_and_v1alpha1_can_go(cluster: AnyCluster) -> None:
+    async with running("application", on=cluster) as operator:
+        home = await Home.made(operator)
+        await store_as(home.client, "v1alpha1")
+        flat = v1alpha1.ApplicationSpec(image="nginx:1.29", replicas=2)
+        await home.client.create(v1alpha1.Application.named("web", home.namespace, spec=flat))
+        await home.until(is_ready)
+
+        await store_as(home.client, "v1beta1")
+        assert set(await stored_versions(home.client)) == {"v1alpha1", "v1beta1"}
+        await migrate(home.client)
+
+        application = await home.client.get(Application, home.key())
+        assert application.spec.container.image == "nginx:1.29"
+        await home.edit({"replicas": 1})
+        await home.until(lambda seen: is_ready(seen) and seen.status.replicas == 1)
+
+
+async def store_as(client: Client, wanted: str) -> None:
+    """Make another version the one that is stored."""
+    crd = await client.get(CustomResourceDefinition, NAME)
+    for version in crd.spec.versions:
+        version.storage = version.name == wanted
+    await client.update(crd)
+    await until(
+        client,
+        CustomResourceDefinition,
+        NAME,
+        lambda seen: seen.status is not None and wanted in (seen.status.stored_versions or []),
+    )
+
+
+async def stored_versions(client: Client) -> list[str]:
+    crd = await client.get(CustomResourceDefinition, NAME)
+    return (crd.status.stored_versions or []) if crd.status is not None else []
+
+
+async def migrate(client: Client) -> None:
+    """Write every object once, say that v1alpha1 is stored no more, and stop serving it."""
+    for application in await client.list(Application):
+        await client.update(application)  # what is written is written in the new version, even if nothing changed
+    stored = {"status": {"storedVersions": ["v1beta1"]}}
+    await client.patch_by_name(CustomResourceDefinition, NAME, stored, subresource="status")
+    crd = await client.get(CustomResourceDefinition, NAME)
+    crd.spec.versions = [version for version in crd.spec.versions if version.name == "v1beta1"]
+    crd.spec.conversion = CustomResourceConversion(strategy="None")
+    await client.update(crd)

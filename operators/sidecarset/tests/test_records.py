@@ -1,0 +1,47 @@
+"""What a pod says about its injection, and what others may have written there."""
+
+import json
+
+import pytest
+from made import a_pod, a_set, injected, revision_of
+
+from sidecarset.records import HASH, INJECTED_LIST, BrokenRecordError, injected_sets, records_of
+
+
+def test_what_is_written_can_be_read() -> None:
+    sets = a_set("b", containers=[{"name": "b", "image": "b:1"}]), a_set("a")
+    pod = injected(a_pod(), *sets)
+
+    found = records_of(pod)
+
+    assert list(found) == ["a", "b"]
+    assert found["a"].revision == revision_of(sets[1].spec)
+    assert (found["b"].containers, found["b"].generation) == (("b",), 1)
+    assert injected_sets(pod.metadata.annotations) == {"a", "b"}
+
+
+def test_the_annotation_has_the_documented_form() -> None:
+    sidecarset = a_set("a")
+    revision = revision_of(sidecarset.spec)
+
+    tree = json.loads(injected(a_pod(), sidecarset).metadata.annotations[HASH])
+
+    assert tree == {
+        "a": {
+            "hash": revision.hash,
+            "hashWithoutImage": revision.without_image,
+            "containers": ["log"],
+            "generation": 1,
+        }
+    }
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": 1}', '{"a": {"hash": "x"}}', '{"a": {}}'])
+def test_what_cannot_be_read_is_told_and_not_guessed(text: str) -> None:
+    with pytest.raises(BrokenRecordError, match="sidecarset-hash"):
+        records_of(a_pod(metadata={"annotations": {HASH: text}}))
+
+
+def test_a_pod_without_a_record_was_not_injected() -> None:
+    assert records_of(a_pod()) == {}
+    assert injected_sets({INJECTED_LIST: ""}) == frozenset()
