@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
+OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit bench constraints binaries clean
+.PHONY: help demo test lint unit operators docs bench constraints binaries clean
 
 help: ## Say what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,10 +24,14 @@ $(VENV)/.bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group bench
 	@touch $@
 
-demo: $(STAMP) ## A short tour on the embedded control plane; ends by itself
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	@touch $@
+
+demo: $(STAMP) ## A tour with a reference operator on the embedded control plane; ends by itself
 	$(BIN)/python demo.py
 
-test: lint unit ## Everything CI checks
+test: lint docs unit operators ## Everything CI checks
 
 lint: $(STAMP) ## Style, types, layers
 	$(BIN)/ruff format --check .
@@ -40,12 +45,25 @@ binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kube
 unit: $(STAMP) binaries ## All tests
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
+operators: $(STAMP) binaries ## The checks and tests of the reference operators, each in its own folder
+	@$(MAKE) --no-print-directory --jobs $(WORKERS) --output-sync=target $(OPERATORS)
+
+.PHONY: $(OPERATORS)
+$(OPERATORS): $(STAMP)
+	@echo "$@"
+	cd $@ && $(CURDIR)/$(BIN)/kubewright generate --check
+	cd $@ && $(CURDIR)/$(BIN)/mypy --cache-dir $(CURDIR)/.mypy_cache/$(notdir $@)
+	cd $@ && $(CURDIR)/$(BIN)/python -m pytest
+
+docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 bench: $(STAMP) $(VENV)/.bench ## Benchmarks, as ratios in one run
 	$(BIN)/python -m bench
 
-constraints: $(STAMP) $(VENV)/.bench ## Pin what is installed now
+constraints: $(STAMP) $(VENV)/.bench $(VENV)/.docs ## Pin what is installed now
 	@{ echo "# Versions the tests ran with. Upper bounds for development, not for users; refresh with: make constraints"; \
 	  $(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
 
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,23 +1,68 @@
-"""What the front page shows is true."""
+"""What the front pages show is true, and both say the same."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+from bench.front import PAGES, front_table
+
 from kubewright.controllers.declaration import Declaration
 from kubewright.generate.crds import crd_for
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+FRONTS = [pytest.param(page, id=page.name) for page in PAGES]
 
 
-def test_the_operator_of_the_readme_declares_a_controller_and_a_crd() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    assert len(blocks) == 1
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", FRONTS)
+def test_the_operator_of_the_front_page_declares_a_controller_and_a_crd(page: Path) -> None:
+    (source,) = blocks(page, "python")
     names: dict[str, Any] = {"__name__": "readme"}
 
-    exec(compile(blocks[0], "README.md", "exec", dont_inherit=True), names)
+    exec(compile(source, page.name, "exec", dont_inherit=True), names)
 
     assert isinstance(names["reconcile"], Declaration)
     assert crd_for(names["Cache"])["metadata"]["name"] == "caches.cache.example.io"
+
+
+@pytest.mark.parametrize("page", FRONTS)
+def test_the_figures_are_those_of_the_last_run(page: Path) -> None:
+    figures = json.loads((ROOT / "bench" / "results.json").read_text())["operators"]
+
+    assert front_table(figures, PAGES[page]) in page.read_text()
+
+
+@pytest.mark.parametrize("page", FRONTS)
+def test_what_a_front_page_links_to_is_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+
+    assert len(links) > 10
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_both_languages_show_the_same_code_and_commands() -> None:
+    english, chinese = (
+        [
+            re.sub(r"#.*|\"\"\".*?\"\"\"", "", block)
+            for language in ("python", "console")
+            for block in blocks(page, language)
+        ]
+        for page in PAGES
+    )
+
+    assert [[line.split() for line in block.splitlines()] for block in english] == [
+        [line.split() for line in block.splitlines()] for block in chinese
+    ]
+
+
+def test_both_languages_have_the_same_parts() -> None:
+    english, chinese = (re.findall(r"^(#+ |- \*\*|!\[)", page.read_text(), re.MULTILINE) for page in PAGES)
+
+    assert english == chinese

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright import Model, Resource, Spec, Status, copy_of
-from kubewright.api.changes import merge_patch_between, merge_patch_since_read, whole_tree
+from kubewright.api.changes import merge_patch_between, merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import decode_tree, read
 from kubewright.errors import ConfigError
 
@@ -43,6 +43,36 @@ def test_defaults_the_class_fills_in_are_no_change() -> None:
 
     assert thing.spec.size == 1
     assert merge_patch_since_read(thing) == {}
+
+
+class CountStatus(Status):
+    ready: int = 0
+    names: list[str] = []
+
+
+class Counted(Resource[ThingSpec, CountStatus], group="example.io", version="v1"):
+    """For these tests."""
+
+
+def test_a_status_written_for_the_first_time_says_its_zeros() -> None:
+    thing = read(Counted, b'{"metadata":{"name":"a"},"spec":{}}')
+    thing.status.observed_generation = 1
+
+    assert status_patch_since_read(thing) == {"status": {"observedGeneration": 1, "ready": 0, "names": []}}
+
+
+def test_a_status_that_says_its_zeros_already_is_patched_by_what_changed() -> None:
+    thing = read(Counted, b'{"metadata":{"name":"a"},"spec":{},"status":{"ready":0,"names":[],"other":1}}')
+    thing.status.ready = 2
+
+    assert status_patch_since_read(thing) == {"status": {"ready": 2}}
+
+
+def test_a_status_in_which_nothing_was_changed_is_not_written() -> None:
+    thing = read(Counted, b'{"metadata":{"name":"a"},"spec":{}}')
+    thing.spec.size = 7
+
+    assert status_patch_since_read(thing) == {}
 
 
 def test_one_changed_field_is_the_whole_patch() -> None:

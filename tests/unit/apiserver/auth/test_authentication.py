@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.auth.install import install
+from kubewright.apiserver.requests import Peer, Request
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
@@ -149,3 +151,68 @@ async def test_installing_needs_nothing_to_run(make_desk: Callable[..., Any]) ->
     code, keys = await desk.ask("GET", "/openid/v1/jwks")
 
     assert (code, keys) == (200, desk.access.signer.key_set())
+
+
+async def _who_by_proxy(desk: Any, peer: Peer, **headers: str) -> tuple[int, Any]:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    reply = await desk.server.front.handle(Request("POST", WHO, {}, sent, b"{}", peer, uri=WHO))
+    tree = json.loads(reply.body)
+    return reply.code, tree["status"]["userInfo"] if reply.code == 201 else tree["reason"]
+
+
+async def test_a_front_proxy_names_the_user(desk: Any) -> None:
+    desk.access.authentication.proxy_issuer = "proxies"
+    proxy = Peer(common_name="front-proxy-client", issuer="proxies", fingerprint="ab")
+
+    code, who = await _who_by_proxy(
+        desk, proxy, x_remote_user="ann", x_remote_group="a,b\nc", **{"x-remote-extra-acme%2fteam": "x\ny"}
+    )
+
+    assert code == 201
+    assert who == {
+        "username": "ann",
+        "groups": ["a,b", "c", "system:authenticated"],
+        "extra": {"acme/team": ["x", "y"]},
+    }
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        Peer(common_name="somebody-else", issuer="proxies"),
+        Peer(common_name="front-proxy-client", issuer="clients"),
+        Peer(common_name=""),
+    ],
+    ids=["another name", "another CA", "no certificate"],
+)
+async def test_nobody_but_a_front_proxy_names_users(desk: Any, peer: Peer) -> None:
+    desk.access.authentication.proxy_issuer = "proxies"
+
+    _, who = await _who_by_proxy(desk, peer, x_remote_user="ann", x_remote_group="system:masters")
+
+    assert "ann" not in str(who)
+    assert "system:masters" not in str(who)
+
+
+async def test_a_proxys_own_certificate_makes_it_no_user(desk: Any) -> None:
+    desk.access.authentication.proxy_issuer = "proxies"
+
+    assert await _who_by_proxy(desk, Peer(common_name="front-proxy-client", issuer="proxies")) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize("way", ["exec?command=true&stdout=1", "attach?stdout=1", "portforward"])
+async def test_whoever_enters_a_pod_with_get_must_be_allowed_to_create(desk: Any, way: str) -> None:
+    rules = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    resources = ["pods/exec", "pods/attach", "pods/portforward"]
+    role = {"metadata": {"name": "look"}, "rules": [{"apiGroups": [""], "resources": resources, "verbs": ["get"]}]}
+    await desk.make(f"{rules}/roles", role)
+    binding = {
+        "metadata": {"name": "look"},
+        "subjects": [{"kind": "User", "name": "ann", "apiGroup": "rbac.authorization.k8s.io"}],
+        "roleRef": {"kind": "Role", "name": "look", "apiGroup": "rbac.authorization.k8s.io"},
+    }
+    await desk.make(f"{rules}/rolebindings", binding)
+
+    code, refused = await desk.ask("GET", f"{PODS}/x/{way}", user="ann")
+
+    assert (code, refused["message"]) == (403, 'pods "x" is forbidden: ')

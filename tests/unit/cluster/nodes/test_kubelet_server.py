@@ -71,11 +71,10 @@ async def test_what_is_not_there_is_said(server: KubeletServer) -> None:
     assert await ask(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
 
 
-async def test_nothing_runs_that_could_be_entered(server: KubeletServer) -> None:
-    status, body = await ask(server, "/exec/shop/web/main?command=ls", method="POST")
+async def test_without_machines_there_is_nothing_to_enter(server: KubeletServer) -> None:
+    status, _ = await ask(server, "/exec/shop/web/main?command=ls", method="POST")
 
-    assert status == "HTTP/1.1 501 Not Implemented"
-    assert "simulated" in body
+    assert status == "HTTP/1.1 404 Not Found"
 
 
 async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs: Logs) -> None:

@@ -269,6 +269,38 @@ def test_a_changed_image_restarts_only_that_container() -> None:
     assert simulated.conditions()["Ready"] == "True"
 
 
+def test_a_container_with_a_changed_image_is_unready_for_a_moment() -> None:
+    simulated = Simulated(pod(restartPolicy="Never"))
+    simulated.until_quiet()
+    before = simulated.container().image_id
+
+    simulated.pod.spec.containers[0].image = "nginx:2"
+    simulated.step()
+    assert reason(simulated.container()) == "Completed"
+    assert simulated.container().image_id == before
+    assert simulated.conditions()["Ready"] == "False"
+
+    simulated.until_quiet()
+    assert simulated.status.phase == "Running"
+    assert simulated.container().image_id != before
+    assert simulated.conditions()["Ready"] == "True"
+
+
+def test_a_changed_image_that_cannot_be_pulled_leaves_what_ran_in_the_status() -> None:
+    simulated = Simulated(pod())
+    simulated.until_quiet()
+    before = simulated.container().image_id
+
+    simulated.pod.spec.containers[0].image = "nginx:nonexistent"
+    simulated.step()
+    simulated.until_quiet()
+
+    assert reason(simulated.container()) == "ImagePullBackOff"
+    assert simulated.container().image_id == before
+    assert simulated.container().image == "docker.io/library/nginx:latest"
+    assert simulated.conditions()["Ready"] == "False"
+
+
 def test_probes_delay_readiness_by_their_initial_delay() -> None:
     probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 5}
     simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx", "readinessProbe": probe}]))

@@ -2,16 +2,8 @@
 
 import pytest
 
-from kubewright.schema.go_text import (
-    GoStruct,
-    bad_value,
-    number_text,
-    quoted,
-    shown,
-    too_long,
-    too_many,
-    unsupported_value,
-)
+from kubewright.api.field_errors import FieldError, bad_value, too_long, too_many, unsupported
+from kubewright.api.go_text import GoStruct, as_maps, number_text, quoted, shown
 
 
 @pytest.mark.parametrize(
@@ -39,22 +31,27 @@ def test_a_string_is_quoted_with_the_escapes_of_go() -> None:
 
 def test_a_tree_is_json_with_sorted_keys_and_safe_for_html() -> None:
     assert (
-        shown({"b": "<&>", "a": [1.0, 1e-7, 1e21, None, True]})
+        shown(as_maps({"b": "<&>", "a": [1.0, 1e-7, 1e21, None, True]}))
         == r'{"a":[1,1e-7,1e+21,null,true],"b":"\u003c\u0026\u003e"}'
     )
 
 
 def test_a_struct_keeps_the_order_of_its_fields() -> None:
-    assert shown([GoStruct(Name="b", Able=True)]) == '[{"Name":"b","Able":true}]'
+    assert shown(as_maps([GoStruct(Name="b", Able=True)])) == '[{"Name":"b","Able":true}]'
 
 
 def test_a_field_error_shows_its_value_as_go_does() -> None:
     assert bad_value("a", "Invalid", 1e7, "why").body == "Invalid value: 1e+07: why"
     assert bad_value("a", "Duplicate", {"b": 1, "a": 2}).body == 'Duplicate value: {"a":2,"b":1}'
     assert bad_value("a", "Invalid", "x", "why").value == "x"
+    assert (
+        FieldError("a", "Invalid", "why", {"b": 1e7, "a": "\x01"}).body
+        == r'Invalid value: {"b":10000000,"a":"\u0001"}: why'
+    )
+    assert FieldError("a", "Invalid", "why", "\x01\u0085").body == r'Invalid value: "\x01\u0085": why'
 
 
 def test_limits_and_lists_have_their_own_sentences() -> None:
     assert too_long("a", 1).body == "Too long: may not be more than 1 byte"
     assert too_many("a", 3, 2).body == "Too many: 3: must have at most 2 items"
-    assert unsupported_value("a", "x", ("b", "a")).body == 'Unsupported value: "x": supported values: "b", "a"'
+    assert unsupported("a", "x", ("b", "a")).body == 'Unsupported value: "x": supported values: "b", "a"'
