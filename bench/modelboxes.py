@@ -119,7 +119,6 @@ def _modelbox(number: int) -> DynamicObject:
     spec: dict[str, Any] = {
         "image": "nginx:1.27",
         "ports": [{"port": 80, "targetPort": 8080, "name": "http"}],
-        # A control plane of this package has 254 addresses for Services, as kube-apiserver has by default.
         "serviceType": "ClusterIP",
         "envs": [{"name": "NUMBER", "value": str(number)}],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kubewright._base.version import __version__
-from kubewright.api.codec import copy_of
+from kubewright.api.codec import copy_of, from_tree, to_tree
 from kubewright.api.conditions import Condition, find_condition, set_condition
 from kubewright.api.dynamic import Dynamic, DynamicObject, metadata_of
 from kubewright.api.fields import Field, Rule
@@ -31,6 +31,7 @@ from kubewright.api.times import Duration, MicroTime
 
 if TYPE_CHECKING:
     from kubewright._base.loop import run
+    from kubewright.cache.changes import Change
     from kubewright.cache.reader import CacheReader
     from kubewright.cache.scope import Scope
     from kubewright.client.client import Client
@@ -59,6 +60,7 @@ __all__ = (
     "AdmissionRequest",
     "Bookmark",
     "CacheReader",
+    "Change",
     "Client",
     "Cluster",
     "Column",
@@ -113,6 +115,7 @@ __all__ = (
     "field",
     "find_condition",
     "for_each",
+    "from_tree",
     "load_operator",
     "metadata_of",
     "mutate",
@@ -121,6 +124,7 @@ __all__ = (
     "set_condition",
     "set_controller",
     "set_owner",
+    "to_tree",
     "validate",
 )
 
@@ -128,6 +132,7 @@ _LATER = {
     "AdmissionRequest": "kubewright.webhooks.requests",
     "Bookmark": "kubewright.client.watch",
     "CacheReader": "kubewright.cache.reader",
+    "Change": "kubewright.cache.changes",
     "Client": "kubewright.client.client",
     "Cluster": "kubewright.cluster",
     "Config": "kubewright.client.config",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubewright.cache.changes import Change
+from kubewright import Change
 from kubewright.controllers.predicates import Predicate, generation_changed
 
 __all__ = ("data_changed", "desired_state_changed")

@@ -1,5 +1,8 @@
 """From the children to the status: what a ModelBox says about itself. Pure, but for telling the context."""
 
+from operator import attrgetter
+from typing import Final
+
 from kubewright import Context
 from kubewright.k8s.apps.v1 import Deployment, DeploymentStatus
 from kubewright.k8s.core.v1 import Service
@@ -11,7 +14,19 @@ from modelbox.children.labels import selector_of
 from modelbox.conditions import Verdict, available, degraded, progressing, ready, service_ready
 from modelbox.defaults import resource_type_of
 
-__all__ = ("report", "report_invalid")
+__all__ = ("GAUGES", "report", "report_invalid")
+
+GAUGES: Final = {
+    f"modelbox_{number}": attrgetter(f"status.{number}")
+    for number in (
+        "replicas",
+        "updated_replicas",
+        "ready_replicas",
+        "available_replicas",
+        "unavailable_replicas",
+    )
+}
+"""The counts as metrics."""
 
 
 def report(modelbox: ModelBox, deployment: Ensured[Deployment], service: Ensured[Service], ctx: Context) -> None:

@@ -8,8 +8,7 @@ If it has the name of a sidecar, the pod is refused. Pure; `webhooks.v1.pod` cal
 
 from collections.abc import Iterable, Sequence
 
-from kubewright import FieldErrors, copy_of
-from kubewright.api.codec import from_tree, to_tree
+from kubewright import FieldErrors, copy_of, from_tree, to_tree
 from kubewright.k8s.core.v1 import Container, EnvVar, LocalObjectReference, Pod, Volume
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from kubewright import ObjectKey
-from kubewright.cache.changes import Change
+from kubewright import Change, ObjectKey
 from kubewright.controllers.predicates import Predicate
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Namespace, Pod

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from kubewright import Client, ObjectKey, find_condition
-from kubewright.api.codec import from_tree
+from kubewright import Client, ObjectKey, find_condition, from_tree
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
 from kubewright.k8s.apps.v1 import ReplicaSet

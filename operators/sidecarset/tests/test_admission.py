@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from home import LOG, Home, causes
-from kubewright import Dynamic
-from kubewright.api.codec import from_tree, to_tree
+from kubewright import Dynamic, from_tree, to_tree
 from kubewright.errors import Invalid
 from kubewright.testing import RunningOperator
 

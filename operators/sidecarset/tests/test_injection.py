@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubewright import FieldErrors, copy_of
-from kubewright.api.codec import to_tree
+from kubewright import FieldErrors, copy_of, to_tree
 from kubewright.k8s.core.v1 import Pod
 from made import LOG, a_pod, a_set, injected
 

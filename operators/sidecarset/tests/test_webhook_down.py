@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from home import AnyCluster, Home
-from kubewright import Dynamic, load_operator
-from kubewright.api.codec import from_tree
+from kubewright import Dynamic, from_tree, load_operator
 from kubewright.errors import ServerError
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.testing import running

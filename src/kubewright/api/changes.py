@@ -15,7 +15,7 @@ from kubewright.api.diff import merge_patch, overlay
 from kubewright.api.resource import KubeObject
 from kubewright.errors import ConfigError
 
-__all__ = ("merge_patch_between", "merge_patch_since_read", "whole_tree")
+__all__ = ("merge_patch_between", "merge_patch_since_read", "status_patch_since_read", "whole_tree")
 
 Tree = dict[str, Any]
 
@@ -39,6 +39,21 @@ def merge_patch_since_read(obj: KubeObject) -> Tree:
     sent = decode_tree(origin)
     # The result shares what stayed the same with `sent`, so the comparison skips it.
     return cast("Tree", merge_patch(sent, _carried_over(obj, origin, sent)))
+
+
+def status_patch_since_read(obj: KubeObject) -> Tree:
+    """What of `merge_patch_since_read` concerns the status; empty if nothing of it was changed.
+
+    Once something was, what the class fills in is said too where the server has nothing: a status that never had
+    `ready: 0` is to say it from its first write on, and a field that the schema requires must be there.
+    """
+    changes = merge_patch_since_read(obj).get("status")
+    origin = origin_of(obj)
+    if not isinstance(changes, dict) or origin is None:
+        return {} if changes is None else {"status": changes}
+    stored = decode_tree(origin).get("status") or {}
+    filled_in = {name: value for name, value in to_tree(obj).get("status", {}).items() if name not in stored}
+    return {"status": filled_in | changes}
 
 
 def _carried_over(obj: KubeObject, origin: bytes, sent: Any) -> Tree:

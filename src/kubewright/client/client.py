@@ -24,7 +24,7 @@ from typing import Any, Literal, Self, TypeVar, final, overload
 
 import msgspec
 
-from kubewright.api.changes import merge_patch_since_read, whole_tree
+from kubewright.api.changes import merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import encode, encode_tree, is_partial, origin_of, read
 from kubewright.api.metadata import ListMeta
 from kubewright.api.names import ObjectKey
@@ -368,10 +368,8 @@ class Client:
         else wrote meanwhile.
         """
         definition = definition_of(type(obj))
-        changes = merge_patch_since_read(obj)
-        if subresource == "status":
-            changes = {name: value for name, value in changes.items() if name == "status"}
-        elif subresource is None and definition.status:
+        changes = status_patch_since_read(obj) if subresource == "status" else merge_patch_since_read(obj)
+        if subresource is None and definition.status:
             changes.pop("status", None)
         if not changes:
             return obj

@@ -10,13 +10,13 @@ from modelbox.children.ensuring import ensure
 from modelbox.children.handover import FIELD_MANAGER
 from modelbox.children.service import service_for
 from modelbox.failures import SLOWLY, next_attempt
-from modelbox.status import report, report_invalid
+from modelbox.status import GAUGES, report, report_invalid
 from modelbox.validation import faults_of
 
 __all__ = ("reconcile",)
 
 
-@controller(ModelBox, owns=[Deployment, Service], field_manager=FIELD_MANAGER, concurrency=8)
+@controller(ModelBox, owns=[Deployment, Service], field_manager=FIELD_MANAGER, concurrency=8, gauges=GAUGES)
 async def reconcile(modelbox: ModelBox, ctx: Context) -> Result | None:
     """Bring the children in line with the object, each by itself, then say how they are.
 

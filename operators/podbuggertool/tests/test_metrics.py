@@ -1,0 +1,15 @@
+"""The counts of the status as metrics."""
+
+from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerToolStatus
+from podbuggertool.status import GAUGES
+
+
+class Counted:
+    """As much of an object as a gauge looks at."""
+
+    status = PodBuggerToolStatus()
+
+
+def test_every_gauge_is_a_count_of_the_status() -> None:
+    assert [name for name, number in GAUGES.items() if number(Counted()) != 0] == []
+    assert len(GAUGES) > 1

@@ -1,0 +1,1 @@
+"""Kinds as classes, a package for each version."""

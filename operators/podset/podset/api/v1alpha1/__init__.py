@@ -1,0 +1,1 @@
+"""Kinds in version v1alpha1."""

@@ -1,0 +1,1 @@
+"""What is asked before objects are stored."""
