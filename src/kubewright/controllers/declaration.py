@@ -7,7 +7,7 @@
     class CacheController:
         async def reconcile(self, cache: Cache, ctx: Context) -> Result | None: ...
         async def finalize(self, cache: Cache, ctx: Context) -> None: ...     # brings a finalizer with it
-        async def setup(self, ctx: Setup) -> None: ...                        # before the first reconcile
+        async def setup(self, controller: Controller) -> None: ...           # before the first reconcile
 
 The decorator only records; it starts nothing and registers nowhere. The function stays callable, so a unit test calls
 it like any other. A manager turns the declaration into a running `Controller`; generators read it for RBAC.

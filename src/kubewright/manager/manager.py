@@ -188,7 +188,7 @@ class Manager:
         self._readyz.add(name, check, timeout=timeout)
 
     def add_debug(self, name: str, provider: Provider) -> None:
-        """Show this at /debug/<name>."""
+        """Show this at `/debug/<name>`."""
         self._debug[name] = provider
 
     def recorder(self, controller: str) -> Recorder:

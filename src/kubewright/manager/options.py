@@ -26,7 +26,7 @@ exist is refused, with the one that was probably meant. Metrics are served over 
 | webhook_port | KUBEWRIGHT_WEBHOOK_PORT | webhookPort | 9443 | the port |
 | webhook_certificates | KUBEWRIGHT_WEBHOOK_CERTIFICATES | webhookCertificates | auto | folder, secret, local |
 | webhook_registration | KUBEWRIGHT_WEBHOOK_REGISTRATION | webhookRegistration | false | write the configurations too |
-| webhook_service | KUBEWRIGHT_WEBHOOK_SERVICE | webhookService | | the Service; <name>-webhook-service if empty |
+| webhook_service | KUBEWRIGHT_WEBHOOK_SERVICE | webhookService | | the Service; `<name>-webhook-service` if empty |
 | webhook_address | KUBEWRIGHT_WEBHOOK_ADDRESS | webhookAddress | | with local, where the cluster finds this machine |
 | grace_period | KUBEWRIGHT_GRACE_PERIOD | gracePeriod | 30 | for stopping |
 | sync_timeout | KUBEWRIGHT_SYNC_TIMEOUT | syncTimeout | 0 | for the first sync of the caches; 0 waits |
