@@ -237,7 +237,7 @@ def _thing(group: str, version: str, name: str, *members: str) -> JSON:
         "apiVersion": f"{group}/{version}",
         "kind": "Thing",
         "metadata": {"name": name},
-        "spec": {member: "h" for member in members},
+        "spec": dict.fromkeys(members, "h"),
     }
 
 

@@ -8,12 +8,13 @@ one cause of a 422 answer. The wording is that of Kubernetes, which people searc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
-__all__ = ("FieldError", "FieldErrorType", "summary", "unsupported")
+from kubewright.api.go_text import as_maps, quoted, shown
+
+__all__ = ("FieldError", "FieldErrorType", "bad_value", "summary", "too_long", "too_many", "unsupported")
 
 FieldErrorType = Literal[
     "NotFound",
@@ -72,7 +73,7 @@ class FieldError:
         """The message without the path, as it stands in a cause."""
         text = _WORDS[self.type][0]
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            text += f": {_shown(self.value)}"
+            text += f": {shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     @property
@@ -91,12 +92,24 @@ def summary(errors: Iterable[FieldError]) -> str:
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
 
+def bad_value(path: str, kind: FieldErrorType, value: Any, detail: str = "") -> FieldError:
+    """A field error that shows its value, which Go would have as a map if it is an object: its members are sorted."""
+    return FieldError(path, kind, detail, as_maps(value))
+
+
 def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value that is not among those allowed, which are listed in order."""
-    names = ", ".join(_shown(name) for name in sorted(supported))
+    """A value that is not among those allowed, which are listed in the order given."""
+    names = ", ".join(quoted(name) for name in supported)
     return FieldError(path, "NotSupported", f"supported values: {names}" if names else "", value)
 
 
-def _shown(value: Any) -> str:
-    # Go prints strings quoted, simple values plainly, and all else as JSON.
-    return "null" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+def too_long(path: str, limit: int) -> FieldError:
+    """A text above its limit; the text itself is not shown."""
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError(path, "TooLong", f"may not be more than {limit} {unit}")
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    """A list or map above its limit."""
+    unit = "item" if limit == 1 else "items"
+    return FieldError(path, "TooMany", f"must have at most {limit} {unit}", count)

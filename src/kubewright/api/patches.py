@@ -2,7 +2,9 @@
 
 Trees are what a JSON decoder gives: dicts, lists and scalars. Nothing here changes its arguments; results share
 the parts that stayed the same. The embedded API server applies what clients send, webhooks answer with JSON
-patches. The smallest merge patch between two trees is made by `api.diff`.
+patches. The smallest merge patch between two trees is made by `api.diff`. JSON patches are applied here by the
+letter of the standard, for who checks what `make_json_patch` made; `apiserver.json_patches` applies them as
+kube-apiserver does. Neither can stand in for the other: what one has to refuse, the other has to let pass.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from kubewright.api.go_text import quoted
 from kubewright.apiserver.calls import ADMIN, User
 from kubewright.apiserver.refusals import Refused, forbidden, refused
 from kubewright.apiserver.requests import Request, Target
 
-__all__ = ("Access", "Decision", "OpenAccess", "forbidden_to", "go_quoted")
+__all__ = ("Access", "Decision", "OpenAccess", "forbidden_to")
 
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
-_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 class Decision(Struct, frozen=True):
@@ -75,24 +75,12 @@ def forbidden_to(user: User, target: Target, reason: str = "") -> Refused:
 
 
 def _cannot(user: User, target: Target) -> str:
-    who = f"User {go_quoted(user.name)} cannot {target.verb}"
+    who = f"User {quoted(user.name)} cannot {target.verb}"
     if not target.is_resource:
-        return f"{who} path {go_quoted(unquote(target.path))}"
-    where = f"in the namespace {go_quoted(target.namespace)}" if target.namespace else "at the cluster scope"
-    return f"{who} resource {go_quoted(target.full_resource)} in API group {go_quoted(target.group)} {where}"
+        return f"{who} path {quoted(unquote(target.path))}"
+    where = f"in the namespace {quoted(target.namespace)}" if target.namespace else "at the cluster scope"
+    return f"{who} resource {quoted(target.full_resource)} in API group {quoted(target.group)} {where}"
 
 
 def _not_html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def go_quoted(text: str) -> str:
-    """A text between quotes, as Go prints it."""
-    if text.isalnum():
-        return f'"{text}"'
-    return '"' + "".join(_ESCAPES.get(one) or (one if one.isprintable() else _code(one)) for one in text) + '"'
-
-
-def _code(character: str) -> str:
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 128 else f"\\u{number:04x}"

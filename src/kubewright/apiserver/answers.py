@@ -83,7 +83,7 @@ class Stream(abc.ABC):
 class Takeover:
     """The connection changes its protocol: these bytes are sent, then `protocol` has it."""
 
-    def __init__(self, head: bytes, protocol: asyncio.BaseProtocol) -> None:
+    def __init__(self, head: bytes, protocol: asyncio.Protocol) -> None:
         self.head = head
         self.protocol = protocol
 

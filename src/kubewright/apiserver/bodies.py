@@ -31,6 +31,7 @@ __all__ = (
     "read_object",
     "repeated_names",
     "whole_numbers",
+    "wrong_name_of_type",
 )
 
 Json = Any
@@ -118,7 +119,19 @@ def read_object(request: Request, *, kind: GroupVersionKind | None = None) -> tu
     if not isinstance(tree, dict):
         why = f"{not_an_object(tree)} ({summary(request.body)})"
         raise _unrecognized(name, why)
+    if wrong := wrong_name_of_type(tree):
+        raise _unrecognized(name, f"{wrong} ({summary(request.body)})")
     return tree, repeated
+
+
+def wrong_name_of_type(tree: dict[str, Json]) -> str:
+    """What is wrong with the names an object has for its own type; nothing if they can be read."""
+    for field, value in tree.items():
+        if field in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
+            found = f"json: cannot unmarshal {go_name(value)} into Go struct field .{field} of type string"
+            return f"{_UNREADABLE}: {found}"
+    version = tree.get("apiVersion") or ""
+    return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
 
 
 def not_an_object(tree: Json) -> str:

@@ -131,6 +131,9 @@ class BuiltinRules:
             raise LookupError(api_version)
         return self._converted(tree, kind), found
 
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        return self.convert(tree, api_version)
+
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
         return [self._converted(tree, self._storage) for tree in trees]
 

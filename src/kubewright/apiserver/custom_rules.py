@@ -152,6 +152,13 @@ class CustomRules:
             raise LookupError(api_version)  # a webhook would have to be asked
         return {**tree, "apiVersion": api_version}, self._field_types[api_version]
 
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        found = self._field_types[api_version]  # first: for a version that is no more nobody is asked
+        if tree.keys() <= {"apiVersion", "kind"}:
+            return {**tree, "apiVersion": api_version}, found  # as the real server: nothing is left to be converted
+        (converted,) = await self._converted([tree], api_version)
+        return converted, found
+
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
         return await self._converted(trees, self._storage_version)
 

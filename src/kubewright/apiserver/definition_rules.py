@@ -88,6 +88,9 @@ class DefinitionRules:
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         raise LookupError(api_version)
 
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        return self.convert(tree, api_version)
+
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
         return trees
 

@@ -22,7 +22,7 @@ from kubewright.apiserver.answers import encode_json
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.calls import Call, User
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.crds.conditions import is_true, set_condition, settle, terminating
+from kubewright.apiserver.crds.conditions import CLEANUP_FINALIZER, is_true, set_condition, settle, terminating
 from kubewright.apiserver.crds.versions import CustomVersion, versions_of
 from kubewright.apiserver.custom_rules import Converter, CustomRules
 from kubewright.apiserver.deleting import Deleting
@@ -38,7 +38,6 @@ from kubewright.apiserver.writing import Writing
 __all__ = ("Definitions",)
 
 _KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-_CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _READ_WRITE: Final = ("get", "patch", "update")
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
@@ -182,14 +181,16 @@ class Definitions:
     # the end of a definition
 
     async def _terminate(self, name: str, entry: Entry, crd: Tree) -> None:
-        if _CLEANUP not in (crd["metadata"].get("finalizers") or ()):
+        if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
         self._ending.add(name)
         if not _is_being_emptied(crd):
             self._note_deletion(crd)
             await self._write_status(entry, crd)
             return  # the change brings us back
-        storage = next((item for item in self._catalog.custom() if _is_of(item, crd)), None)
+        # In the version they are stored in: who would convert them may be gone already.
+        versions = [item for item in self._catalog.custom() if _is_of(item, crd)]
+        storage = min(versions, key=lambda item: item.kind.api_version != item.storage_version, default=None)
         if storage is not None:
             await self._delete_instances(storage)
             table = self._store.table(storage.table)
@@ -197,7 +198,7 @@ class Definitions:
                 if name not in self._instances:
                     self._instances[name] = _Instances(lambda: self._look_at(name), table.watch)
                 return
-        finalizers = [item for item in crd["metadata"]["finalizers"] if item != _CLEANUP]
+        finalizers = [item for item in crd["metadata"]["finalizers"] if item != CLEANUP_FINALIZER]
         if finalizers:
             crd["metadata"]["finalizers"] = finalizers
             await self._writing.put_back(self._resource, entry, crd)

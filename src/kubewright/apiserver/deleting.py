@@ -16,10 +16,10 @@ from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.admission import Admission, Operation
 from kubewright.apiserver.answers import Answer, of_tree
-from kubewright.apiserver.bodies import decode_json, not_an_object, read_body
+from kubewright.apiserver.bodies import decode_json, not_an_object, read_body, wrong_name_of_type
+from kubewright.apiserver.builtin.validation.shape import normalize_type
 from kubewright.apiserver.calls import Call
-from kubewright.apiserver.crds.conditions import set_condition, terminating
-from kubewright.apiserver.go_json import go_name
+from kubewright.apiserver.crds.conditions import CLEANUP_FINALIZER, set_condition, terminating
 from kubewright.apiserver.identity import finalizers_of
 from kubewright.apiserver.options import DeleteOptions, delete_options, list_options
 from kubewright.apiserver.presenting import of_bytes, of_items
@@ -34,7 +34,6 @@ __all__ = ("Deleting",)
 _ORPHAN: Final = "orphan"
 _SHOWN_TEXT: Final = re.compile(r" \(.*\)$", re.DOTALL)
 _FOREGROUND: Final = "foregroundDeletion"
-_CRD_CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 _POD: Final = GroupVersionKind("", "v1", "Pod")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -200,14 +199,13 @@ def _body(call: Call) -> dict[str, Any] | None:
         return None
     if not isinstance(tree, dict):
         raise bad_request(not_an_object(tree))
-    kind, version = tree.get("kind") or "DeleteOptions", tree.get("apiVersion") or "v1"
+    if wrong := wrong_name_of_type(tree):
+        raise bad_request(wrong)
+    kind, version = tree.get("kind") or "DeleteOptions", tree.get("apiVersion") or "meta.k8s.io/v1"
     if kind != "DeleteOptions":
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         raise bad_request(why)
-    grace = tree.get("gracePeriodSeconds")
-    if grace is not None and type(grace) is not int:
-        field = "Go struct field DeleteOptions.gracePeriodSeconds of type int64"
-        raise bad_request(f"json: cannot unmarshal {go_name(grace)} into {field}")
+    normalize_type("meta/v1.DeleteOptions", tree)
     return tree
 
 
@@ -261,8 +259,8 @@ def _hold(resource: Resource, tree: Tree) -> None:
         tree.setdefault("status", {})["phase"] = "Terminating"
     if resource.kind == _CRD and not tree["metadata"].get("deletionTimestamp"):
         finalizers = tree["metadata"].setdefault("finalizers", [])
-        if _CRD_CLEANUP not in finalizers:
-            finalizers.append(_CRD_CLEANUP)
+        if CLEANUP_FINALIZER not in finalizers:
+            finalizers.append(CLEANUP_FINALIZER)
 
 
 def _success(call: Call, tree: Tree) -> dict[str, Any]:

@@ -50,6 +50,7 @@ class Extensions:
         self._store = store
         self._catalog = catalog
         self._admission = admission
+        self._access = access
         self._caller = Caller(self.outbound)
         self._add_judges(access)
 
@@ -74,7 +75,7 @@ class Extensions:
 
     def add_to(self, front: Front, discovery: Discovery) -> None:
         """Answer what is fetched from elsewhere."""
-        proxies = Proxies(self._store, self.outbound, self.addresses, self._admission)
+        proxies = Proxies(self._store, self.outbound, self.addresses, admission=self._admission, access=self._access)
         front.specials["", "pods", "log"] = PodLogs(self._store, self.outbound).answer
         front.specials["", "services", "proxy"] = proxies.service
         front.specials["", "pods", "proxy"] = proxies.pod

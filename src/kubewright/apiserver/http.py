@@ -118,6 +118,8 @@ class Connection(asyncio.Protocol):
         self._choked = False
         self._refused = False
         self._last_words = b""
+        self._beyond: bytearray | None = None
+        """What came behind a request to change the protocol, until it is known whose it is."""
 
     # asyncio's side
 
@@ -140,10 +142,16 @@ class Connection(asyncio.Protocol):
         if self._refused:
             return
         self._last = time.monotonic()
+        if self._beyond is not None:
+            self._beyond += data
+            if len(self._beyond) > _MAX_HEAD and self._transport is not None:
+                self._transport.pause_reading()
+            return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            return  # the request was complete; what follows belongs to whoever takes the connection over
+        except httptools.HttpParserUpgrade as upgrade:
+            # The request was complete; what follows belongs to whoever takes the connection over.
+            self._beyond = bytearray(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self._refuse("400 Bad Request")
 
@@ -179,8 +187,8 @@ class Connection(asyncio.Protocol):
         text = value.decode("latin-1")
         self._hosts += key == "host"
         known = self._headers.get(key)
-        # A list is joined by commas, but a name to impersonate may hold a comma itself.
-        between = "\n" if key.startswith("impersonate-") else ","
+        # A list is joined by commas, but the name of a user or a group may hold a comma itself.
+        between = "\n" if key.startswith(("impersonate-", "x-remote-")) else ","
         self._headers[key] = text if known is None else f"{known}{between}{text}"
 
     def on_headers_complete(self) -> None:
@@ -229,7 +237,7 @@ class Connection(asyncio.Protocol):
         path, _, query = uri.partition("?")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         method = self._parser.get_method().decode()
-        request = Request(method, path, parse_query(query), self._headers, body, self._peer, self._last, self, uri)
+        request = Request(method, path, parse_query(query), self._headers, body, self._peer, self, uri)
         if self._too_large:
             request.connection = None
         self._waiting.append((request, self._parser.should_keep_alive()))
@@ -306,12 +314,19 @@ class Connection(asyncio.Protocol):
         transport.write(takeover.head)
         transport.set_protocol(takeover.protocol)
         takeover.protocol.connection_made(transport)
+        transport.resume_reading()
+        if self._beyond:
+            takeover.protocol.data_received(bytes(self._beyond))
 
     def _done(self) -> None:
         if self._transport is None:
             return
+        beyond, self._beyond = self._beyond, None
         if not self._keep_alive:
             self._transport.close()
+        elif beyond is not None:  # the protocol stays as it is, and so does who reads what comes
+            self._transport.resume_reading()
+            self.data_received(bytes(beyond))
         elif self._waiting:
             self._transport.resume_reading()
             if not self._choked:
@@ -431,11 +446,12 @@ def _peer_of(transport: asyncio.Transport) -> Peer:
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
     encoded = transport.get_extra_info("ssl_object").getpeercert(binary_form=True) if certificate else None
     names = [pair for group in certificate.get("subject", ()) for pair in group]
+    signed_by = [pair for group in certificate.get("issuer", ()) for pair in group]
     return Peer(
         address=where,
         secure=secure,
         common_name=next((value for name, value in names if name == "commonName"), ""),
         organizations=tuple(value for name, value in names if name == "organizationName"),
-        serial=str(certificate.get("serialNumber", "")),
+        issuer=next((value for name, value in signed_by if name == "commonName"), ""),
         fingerprint=hashlib.sha256(encoded).hexdigest() if encoded else "",
     )

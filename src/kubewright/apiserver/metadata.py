@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value
+from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_label_errors, qualified_name_errors
-from kubewright.schema.go_text import bad_value, quoted
 from kubewright.schema.object_metadata import (
     masked_prefix,
     new_metadata_errors,

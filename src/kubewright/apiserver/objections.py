@@ -59,6 +59,8 @@ def check_custom_type(call: Call, tree: Tree) -> None:
         name = call.target.name or str((tree.get("metadata") or {}).get("name", ""))
         error = FieldError("kind", "Invalid", f"must be {kind}", tree["kind"])
         raise invalid(GroupVersionKind(call.resource.kind.group, "", str(tree["kind"])), name, [error])
+    if not tree.get("apiVersion"):
+        raise bad_request(wrong_type(call.resource, "", kind))
 
 
 def check_patched_type(call: Call, tree: Tree) -> None:
@@ -105,12 +107,17 @@ def wrong_type(resource: Resource, version: str, name: str) -> str:
                 f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
             )
         return f"the kind in the data ({name}) does not match the expected kind ({kind.kind})"
+    return wrong_kind(kind, version, name)
+
+
+def wrong_kind(kind: GroupVersionKind, version: str, name: str) -> str:
+    """What is said of a body of another type than the built-in one that is wanted."""
     why = f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
     group, _, number = version.rpartition("/")
     if schema_of(GroupVersionKind(group, number, name)) is not None:
         package = kind.group.partition(".")[0] or "core"
         why = f"converting ({number}.{name}) to ({package}.{kind.kind}): unknown conversion"
-    return f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}'
+    return f'{name} in version "{number}" cannot be handled as a {kind.kind}: {why}'
 
 
 def strict_error(resource: Resource, said: list[str]) -> str:

@@ -12,8 +12,10 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubewright.api.field_errors import FieldError, unsupported
+from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.apiserver.refusals import Refused, bad_request, invalid, refused
@@ -35,6 +37,7 @@ Propagation = Literal["", "Background", "Foreground", "Orphan"]
 
 _META: Final = "meta.k8s.io"
 _MAX_MANAGER: Final = 128
+_NOT_WITH_CONTINUE: Final = "resourceVersionMatch is forbidden when continue is provided"
 _UNESCAPED: Final = re.compile(r"(?<=value: )'(.)'; put a backslash before it")
 
 
@@ -56,7 +59,6 @@ class DeleteOptions(Struct, frozen=True):
     uid: str | None = None
     version: str | None = None
     propagation: Propagation = ""
-    ignore_store_read_error: bool = False
 
 
 class ListOptions(Struct, frozen=True):
@@ -200,7 +202,7 @@ def _integer(value: Any, name: str) -> int | None:
     if value is None:
         return None
     if _INTEGER.fullmatch(str(value)) is None:
-        raise bad_request(f'strconv.ParseInt: parsing "{value}": invalid syntax')
+        raise bad_request(f"strconv.ParseInt: parsing {quoted(str(value))}: invalid syntax")
     number = int(value)
     if not -(2**63) <= number < 2**63:
         raise bad_request(f'strconv.ParseInt: parsing "{value}": value out of range')
@@ -211,11 +213,9 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Of a list or a watch."""
     if not query:
         return ListOptions(_EVERYTHING, _ANY_FIELD)
-    version = asked_version(query.get("resourceVersion", ""), of_list=not watch)
     options = ListOptions(
         labels=_labels(query["labelSelector"]) if query.get("labelSelector") else _EVERYTHING,
         fields=_fields(query["fieldSelector"]) if query.get("fieldSelector") else _ANY_FIELD,
-        version=version,
         match=query.get("resourceVersionMatch", ""),
         limit=_integer(query.get("limit"), "limit") or 0,
         token=query.get("continue", ""),
@@ -223,10 +223,12 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         bookmarks=bool(_boolean(query.get("allowWatchBookmarks"), "", "")),
         initial_events=_boolean(query.get("sendInitialEvents"), "", ""),
     )
-    errors = list(_list_errors(options, watch=watch))
+    text = query.get("resourceVersion", "")
+    errors = list(_list_errors(options, text, watch=watch))
     if errors:
         raise _invalid("ListOptions", errors)
-    return options
+    # Only whoever would look it up reads the version; everything else about the options is said before.
+    return replace(options, version=asked_version(text, of_list=not watch)) if text else options
 
 
 def asked_version(text: str, *, of_list: bool = False) -> int | None:
@@ -235,45 +237,48 @@ def asked_version(text: str, *, of_list: bool = False) -> int | None:
         return None
     in_range = True
     if not _DIGITS.fullmatch(text) or not (in_range := int(text[:32]) < 2**64):
-        detail = f'strconv.ParseUint: parsing "{text}": {"invalid syntax" if in_range else "value out of range"}'
+        detail = f"strconv.ParseUint: parsing {quoted(text)}: {'invalid syntax' if in_range else 'value out of range'}"
         why = FieldError("resourceVersion", "Invalid", detail, text).message
         raise bad_request(f"invalid resource version: {why}") if of_list else refused(500, "", why)
     return int(text)
 
 
-def _list_errors(options: ListOptions, *, watch: bool) -> Iterable[FieldError]:
-    match = options.match
-    if watch and options.initial_events is not None:
-        if match != "NotOlderThan":
-            yield FieldError(
-                "resourceVersionMatch",
-                "Forbidden",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )
-        if match not in ("", "NotOlderThan"):
-            yield FieldError("resourceVersionMatch", "NotSupported", 'supported values: "NotOlderThan"', match)
+def _list_errors(options: ListOptions, version: str, *, watch: bool) -> Iterable[FieldError]:
+    if watch:
+        yield from _watch_errors(options)
         return
-    if match:
-        yield from _match_errors(options, watch=watch)
+    if options.match:
+        yield from _match_errors(options, version)
     if options.initial_events is not None:
         yield FieldError("sendInitialEvents", "Forbidden", "sendInitialEvents is forbidden for list")
 
 
-def _match_errors(options: ListOptions, *, watch: bool) -> Iterable[FieldError]:
-    match, version = options.match, options.version
-    if watch:
+def _watch_errors(options: ListOptions) -> Iterable[FieldError]:
+    match = options.match
+    if options.initial_events is not None and match != "NotOlderThan":
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        yield FieldError("resourceVersionMatch", "Forbidden", detail)
+    if not match:
+        return
+    if options.initial_events is None:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         yield FieldError("resourceVersionMatch", "Forbidden", detail)
-    if version is None:
+    if match != "NotOlderThan":
+        yield FieldError("resourceVersionMatch", "NotSupported", 'supported values: "NotOlderThan"', match)
+    if options.token:
+        yield FieldError("resourceVersionMatch", "Forbidden", _NOT_WITH_CONTINUE)
+
+
+def _match_errors(options: ListOptions, version: str) -> Iterable[FieldError]:
+    match = options.match
+    if not version:
         detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         yield FieldError("resourceVersionMatch", "Forbidden", detail)
     if options.token:
-        yield FieldError(
-            "resourceVersionMatch", "Forbidden", "resourceVersionMatch is forbidden when continue is provided"
-        )
+        yield FieldError("resourceVersionMatch", "Forbidden", _NOT_WITH_CONTINUE)
     if match not in ("Exact", "NotOlderThan"):
         detail = 'supported values: "Exact", "NotOlderThan", ""'
         yield FieldError("resourceVersionMatch", "NotSupported", detail, match)
-    if match == "Exact" and version == 0:
+    if match == "Exact" and version == "0":
         detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
         yield FieldError("resourceVersionMatch", "Forbidden", detail)

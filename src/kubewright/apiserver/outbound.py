@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kubewright.apiserver.certificate_names import misfit_of
 
-__all__ = ("Destination", "Incoming", "Outbound", "OutboundError")
+__all__ = ("Destination", "Incoming", "Line", "Outbound", "OutboundError")
 
 _READ: Final = 64 * 1024
 _MAX_HEAD: Final = 1024 * 1024
@@ -83,12 +83,12 @@ class Destination(Struct, frozen=True):
 class Incoming:
     """An answer as it comes in: the head is there, the body may still be on its way."""
 
-    def __init__(self, line: _Line, release: Callable[[_Line], None]) -> None:
+    def __init__(self, line: Line, release: Callable[[Line], None]) -> None:
         self.code = 0
         self.headers: list[tuple[str, str]] = []
         self.complete = False
         self._line = line
-        self._release: Callable[[_Line], None] | None = release
+        self._release: Callable[[Line], None] | None = release
         self._parts: list[bytes] = []
         self._headed = False
         self._keeps_alive = False
@@ -166,10 +166,18 @@ class Incoming:
                 raise OutboundError("net/http: server response headers exceeded 1048576 bytes; aborted")
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
+        except httptools.HttpParserUpgrade as upgrade:
             self.complete = True
+            self._parts = [data[upgrade.args[0] :]]
         except httptools.HttpParserError:
             raise OutboundError("malformed HTTP response") from None
+
+    def take_over(self) -> Line:
+        """The connection itself, whose protocol has changed; what came behind the head is read first."""
+        self._release = None
+        parts, self._parts = self._parts, []
+        self._line.unread = b"".join(parts)
+        return self._line
 
     def close(self) -> None:
         """Be done with it; the connection is kept if the answer was read to its end."""
@@ -180,10 +188,10 @@ class Incoming:
 
 
 @final
-class _Line:
+class Line:
     """One open connection."""
 
-    __slots__ = ("_reader", "answered", "key", "rested", "reusable", "used", "writer")
+    __slots__ = ("_reader", "answered", "key", "rested", "reusable", "unread", "used", "writer")
 
     def __init__(self, key: tuple[object, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.key = key
@@ -193,6 +201,7 @@ class _Line:
         self.answered = False
         self.reusable = False
         self.rested = 0.0
+        self.unread = b""
 
     @property
     def alive(self) -> bool:
@@ -204,6 +213,9 @@ class _Line:
         await self.writer.drain()
 
     async def read(self) -> bytes:
+        if self.unread:
+            data, self.unread = self.unread, b""
+            return data
         try:
             return await self._reader.read(_READ)
         except (ConnectionError, ssl.SSLError) as error:
@@ -221,8 +233,8 @@ class Outbound:
     """Asks other servers."""
 
     def __init__(self) -> None:
-        self._idle: dict[tuple[object, ...], list[_Line]] = {}
-        self._open: set[_Line] = set()
+        self._idle: dict[tuple[object, ...], list[Line]] = {}
+        self._open: set[Line] = set()
 
     async def ask(
         self,
@@ -261,7 +273,7 @@ class Outbound:
 
     # connections
 
-    def _rested(self, destination: Destination) -> _Line | None:
+    def _rested(self, destination: Destination) -> Line | None:
         idle = self._idle.get(_key(destination)) or []
         now = asyncio.get_running_loop().time()
         while idle:
@@ -272,7 +284,7 @@ class Outbound:
             self._drop(line)
         return None
 
-    def _released(self, line: _Line) -> None:
+    def _released(self, line: Line) -> None:
         idle = self._idle.setdefault(line.key, [])
         if line.reusable and line.alive and len(idle) < _IDLE_KEPT:
             line.rested = asyncio.get_running_loop().time()
@@ -280,11 +292,11 @@ class Outbound:
         else:
             self._drop(line)
 
-    def _drop(self, line: _Line) -> None:
+    def _drop(self, line: Line) -> None:
         self._open.discard(line)
         line.close()
 
-    async def _connected(self, destination: Destination) -> _Line:
+    async def _connected(self, destination: Destination) -> Line:
         host, port = destination.address()
         context = None
         if destination.secure:
@@ -296,7 +308,7 @@ class Outbound:
             )
         except OSError as error:
             raise OutboundError(_dial_error(error, host, port)) from None
-        line = _Line(_key(destination), reader, writer)
+        line = Line(_key(destination), reader, writer)
         self._open.add(line)
         if context is not None and destination.verify:
             wrong = misfit_of(writer.get_extra_info("peercert") or {}, name)

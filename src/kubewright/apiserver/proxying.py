@@ -1,40 +1,45 @@
 """The proxies of the API server: `services/proxy`, `pods/proxy`, `nodes/proxy`, and the ways into a container.
 
 A name may carry a scheme and a port: `https:web:8443`. The request goes on as it came, without what identifies the
-user. `exec`, `attach` and `portforward` are passed to the kubelet, whose answer is passed back; a connection that would
-change its protocol is not, since the simulated kubelet has nothing to change it to.
+user. `exec`, `attach` and `portforward` are passed to the kubelet; when it changes the protocol, the two connections
+are joined (`tunnels`), and what is spoken over them is between the client and the kubelet. A service may change it too.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, final
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlencode
 
+from msgspec.structs import replace
+
+from kubewright.apiserver.access import Access
 from kubewright.apiserver.admission import Admission, Operation
 from kubewright.apiserver.answers import Reply
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.calls import Call
 from kubewright.apiserver.kubelets import kubelet_of
+from kubewright.apiserver.options import flag
 from kubewright.apiserver.outbound import Destination, Outbound, OutboundError
 from kubewright.apiserver.passing import kept_headers, passed_on
 from kubewright.apiserver.pod_logs import chosen_container
 from kubewright.apiserver.refusals import (
     bad_request,
-    internal_error,
+    forbidden,
     method_not_allowed,
     not_found,
-    refused,
     unavailable,
 )
+from kubewright.apiserver.requests import Request
 from kubewright.apiserver.service_addresses import ServiceAddresses
 from kubewright.apiserver.store import Store
+from kubewright.apiserver.tunnels import tunnel
 
 __all__ = ("Proxies",)
 
 _IDENTITY: Final = frozenset({"authorization", "host"})
 _PROTOCOL: Final = ("connection", "upgrade")
-_LONGEST: Final = 64 * 1024
 _SCHEMES: Final = ("", "http", "https")
+_STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
 
 
@@ -42,8 +47,17 @@ _WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForwa
 class Proxies:
     """Passes requests on to services, pods and nodes."""
 
-    def __init__(self, store: Store, outbound: Outbound, addresses: ServiceAddresses, admission: Admission) -> None:
+    def __init__(
+        self,
+        store: Store,
+        outbound: Outbound,
+        addresses: ServiceAddresses,
+        *,
+        admission: Admission,
+        access: Access,
+    ) -> None:
         self._store = store
+        self._access = access
         self._outbound = outbound
         self._addresses = addresses
         self._admission = admission
@@ -85,6 +99,7 @@ class Proxies:
         name, sub = call.target.name, call.target.subresource
         if call.target.verb not in call.resource.subresources[sub].verbs:
             raise method_not_allowed()
+        self._authorize(call)
         pod = self._pod(call, name)
         container = ""
         if sub != "portforward":
@@ -96,7 +111,16 @@ class Proxies:
         if "upgrade" not in call.request.header("connection").lower():
             raise bad_request("Upgrade request required")
         kubelet = kubelet_of(self._store, str(node), asked_for=call.resource.group_resource)
-        return await self._pass(call, kubelet, path=f"/{_WAYS_IN[sub]}/{call.namespace}/{quote(name)}{container}")
+        path = f"/{_WAYS_IN[sub]}/{call.namespace}/{quote(name)}{container}"
+        wanted = urlencode(_kubelet_query(call.request))
+        return await self._pass(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
+
+    def _authorize(self, call: Call) -> None:
+        """A WebSocket is asked for with GET; whoever may not create the subresource may not enter that way either."""
+        if call.target.verb != "create":
+            decision = self._access.decide(call.user, replace(call.target, verb="create"))
+            if not decision.allowed:
+                raise forbidden(call.resource.group_resource, call.target.name, decision.reason)
 
     def _pod(self, call: Call, name: str) -> dict[str, Any]:
         entry = self._store.table("/pods").get(f"{call.namespace}/{name}")
@@ -109,11 +133,12 @@ class Proxies:
         kind = call.resource.subresources[call.target.subresource].kind.kind
         options: dict[str, Any] = {"kind": kind, "apiVersion": "v1"}
         query = call.request.query
-        options.update({name: query[name] == "true" for name in ("stdin", "stdout", "stderr", "tty") if name in query})
+        options.update({name: flag(query[name]) for name in _STREAMS if name in query})
         if query.get("container"):
             options["container"] = query["container"]
-        if query.get("command"):
-            options["command"] = [query["command"]]
+        command = _values(call.request, "command")
+        if command:
+            options["command"] = command
         operation = Operation(
             verb="CONNECT",
             resource=call.resource,
@@ -129,13 +154,13 @@ class Proxies:
         await self._admission.mutate(operation)
         await self._admission.validate(operation)
 
-    async def _pass(self, call: Call, to: Destination, *, path: str | None = None) -> Reply:
+    async def _pass(self, call: Call, to: Destination, *, target: str = "") -> Reply:
         request = call.request
-        rest = f"/{quote(call.target.rest)}" if path is None else path
-        query = request.uri.partition("?")[2]
-        target = f"{rest}?{query}" if query else rest
+        if not target:
+            query = request.uri.partition("?")[2]
+            target = f"/{quote(call.target.rest)}" + (f"?{query}" if query else "")
         headers = kept_headers(request.headers.items(), without=_IDENTITY)
-        if path is not None:
+        if "upgrade" in request.header("connection").lower():
             headers += [(name, request.header(name)) for name in _PROTOCOL if request.header(name)]
         headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
         headers.append(("X-Forwarded-Uri", request.path))
@@ -144,13 +169,22 @@ class Proxies:
         except OutboundError as error:
             raise unavailable(f"error trying to reach service: {error}") from None
         if incoming.code == 101:
-            incoming.close()
-            raise internal_error("the other server wants to change the protocol, which this proxy does not pass on")
-        if path is not None and incoming.code >= 400 and incoming.header("content-type").startswith("text/"):
-            # Clients that wanted another protocol read the answer as an object, and a line of text as an empty one.
-            text = (await incoming.body(_LONGEST)).decode(errors="replace")
-            raise refused(incoming.code, "InternalError", f"unable to upgrade connection: {text}")
+            return tunnel(incoming)
         return await passed_on(incoming)
+
+
+def _values(request: Request, name: str) -> list[str]:
+    """Every value of a parameter that may be given several times."""
+    words = parse_qsl(request.uri.partition("?")[2], keep_blank_values=True)
+    return [value for key, value in words if key == name]
+
+
+def _kubelet_query(request: Request) -> list[tuple[str, str]]:
+    """The options as a kubelet reads them, whose names are others."""
+    found = [(told, "1") for name, told in _STREAMS.items() if flag(request.query.get(name, "false"))]
+    found += [("command", value) for value in _values(request, "command")]
+    ports = _values(request, "ports")
+    return [*found, ("port", ",".join(ports))] if ports else found
 
 
 def _parts(call: Call, kind: str) -> tuple[str, str, str]:

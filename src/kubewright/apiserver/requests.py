@@ -25,13 +25,14 @@ _OF_NAMESPACE: Final = ("status", "finalize")
 
 
 class Peer(Struct, frozen=True):
-    """The other end of a connection: where it is, whether over TLS, and the subject of its certificate."""
+    """The other end of a connection: where it is, whether over TLS, and who its certificate says it is."""
 
     address: str = ""
     secure: bool = False
     common_name: str = ""
     organizations: tuple[str, ...] = ()
-    serial: str = ""
+    issuer: str = ""
+    """The common name of whoever signed the certificate."""
     fingerprint: str = ""
     """SHA-256 of the certificate, in hex."""
 
@@ -45,7 +46,6 @@ class Request(Struct):
     headers: Mapping[str, str]
     body: bytes
     peer: Peer
-    arrived: float = 0.0
     connection: Any = None
     """The open connection, for what is more than a request and an answer."""
     uri: str = ""

@@ -99,6 +99,10 @@ class KindRules(Protocol):
         """The object in another version, at once, and its type there; a LookupError if that cannot be."""
         ...
 
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        """The same, waiting for a webhook where one has to be asked."""
+        ...
+
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
         """Objects of this version in the version they are stored in."""
         ...

@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
-from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.kinds import GroupResource
 from kubewright.apiserver.answers import Reply, encode_json
-from kubewright.apiserver.bodies import decode_json, read_object
+from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.builtin.scale import scale_of, with_scale
 from kubewright.apiserver.calls import Call
 from kubewright.apiserver.intents import read_intent
 from kubewright.apiserver.options import WriteOptions, write_options
-from kubewright.apiserver.patching import APPLY_TYPES, patch_type, patched
+from kubewright.apiserver.patching import APPLY_TYPES, patch_type, patched, unfit
 from kubewright.apiserver.presenting import of_scale
-from kubewright.apiserver.refusals import bad_request, conflict, invalid, method_not_allowed, not_found
+from kubewright.apiserver.refusals import Refused, bad_request, conflict, invalid, method_not_allowed, not_found
 from kubewright.apiserver.resources import Resource, Tree
+from kubewright.apiserver.sent_kinds import SCALE, as_kind, read_sent
 from kubewright.apiserver.store import Store
 from kubewright.apiserver.writing import Writing
 
 __all__ = ("Scaling", "shown_scale", "with_replicas")
 
-_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
@@ -42,15 +42,13 @@ class Scaling:
         if call.target.verb == "get":
             return of_scale(call, shown_scale(call.resource, await self._live(call)))
         if call.target.verb == "update":
-            tree, _ = read_object(call.request)
+            tree = read_sent(call.request, SCALE)
             return await self._write(call, lambda _live: tree, "UpdateOptions")
         if call.target.verb == "patch":
             kind = patch_type(call)
             if kind in APPLY_TYPES:
                 return await self._write(call, lambda live: {**live, **_parts(call)}, "PatchOptions")
-            return await self._write(
-                call, lambda live: patched(call.resource, kind, call.request.body, live), "PatchOptions"
-            )
+            return await self._write(call, lambda live: _patched(call, kind, live), "PatchOptions")
         raise method_not_allowed()
 
     async def _live(self, call: Call) -> Tree:
@@ -79,6 +77,14 @@ class Scaling:
         return of_scale(call, shown_scale(call.resource, live))
 
 
+def _patched(call: Call, kind: str, live: Tree) -> Tree:
+    result = patched(call.resource, kind, call.request.body, live)
+    try:
+        return as_kind(result, SCALE)
+    except Refused as refusal:
+        raise unfit(call.resource, kind, call.request.body, result, refusal) from None
+
+
 def _parts(call: Call) -> dict[str, Any]:
     tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_intent(call, WriteOptions())
     return {"spec": tree.get("spec") or {}}
@@ -91,15 +97,23 @@ def _check(call: Call, wanted: Tree, shown: Tree) -> None:
     version = (wanted.get("metadata") or {}).get("resourceVersion")
     if version and version != shown["metadata"]["resourceVersion"]:
         raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
+    uid = (wanted.get("metadata") or {}).get("uid")
+    if uid and uid != shown["metadata"]["uid"]:
+        raise _another(call, uid, shown["metadata"]["uid"])
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
-    if type(replicas) is not int:
-        raise bad_request(
-            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal'
-            " string into Go struct field ScaleSpec.spec.replicas of type int32"
-        )
     if replicas < 0 and not call.resource.custom:
         error = FieldError("spec.replicas", "Invalid", "must be greater than or equal to 0", replicas)
-        raise invalid(_SCALE, call.target.name, [error])
+        raise invalid(SCALE, call.target.name, [error])
+
+
+def _another(call: Call, wanted: str, present: str) -> Refused:
+    resource, name = call.resource.group_resource, call.target.name
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
+    if call.target.verb == "patch":
+        return conflict(GroupResource(resource.group, f"{resource.resource}/scale"), name, why)
+    key = f"/{resource.resource}/{call.key}"
+    why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, name, why)
 
 
 def shown_scale(resource: Resource, tree: Tree) -> Tree:

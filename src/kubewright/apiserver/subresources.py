@@ -15,14 +15,16 @@ from kubewright.api.kinds import GroupResource
 from kubewright.api.selectors import Selector
 from kubewright.api.times import format_time
 from kubewright.apiserver.answers import Answer, Reply, of_tree
-from kubewright.apiserver.bodies import decode_json, read_object
+from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.builtin.validation.configuration import finalizer_errors
 from kubewright.apiserver.calls import Call
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.deleting import Deleting
+from kubewright.apiserver.identity import meta_of
 from kubewright.apiserver.options import DeleteOptions, WriteOptions, delete_options, write_options
 from kubewright.apiserver.refusals import bad_request, conflict, invalid, method_not_allowed, not_found, refused
 from kubewright.apiserver.resources import Tree
+from kubewright.apiserver.sent_kinds import BINDING, EVICTION, read_sent
 from kubewright.apiserver.store import Store
 from kubewright.apiserver.writing import Writing
 
@@ -57,16 +59,19 @@ class Subresources:
         if call.target.verb != "create":
             raise method_not_allowed()
         options = write_options("CreateOptions", call.request.query)
-        binding, _ = read_object(call.request)
-        said = str((binding.get("metadata") or {}).get("name", ""))
+        binding = read_sent(call.request, BINDING)
+        said = str(meta_of(binding).get("name", ""))
         name = call.target.name or said
-        if said and said != name:
-            raise bad_request("name in URL does not match name in Binding object")
-        target = binding.get("target") or {}
-        errors = _binding_errors(target)
-        if errors:
-            raise refused(500, "", summary(errors))
-        binding = await self._writing.admit_new(call, {"kind": "Binding", "apiVersion": "v1", **binding}, options)
+
+        def check(admitted: Tree) -> None:
+            if said != name:
+                raise bad_request("name in URL does not match name in Binding object")
+            errors = _binding_errors(admitted.get("target") or {})
+            if errors:
+                raise refused(500, "", summary(errors))
+
+        binding = await self._writing.admit_new(call, binding, options, check=check)
+        target = binding["target"]
         pod_call = self._pod_call(call, name)
         entry = self._store.table("/pods").get(pod_call.key)
         if entry is None:
@@ -112,20 +117,22 @@ class Subresources:
         """Delete a pod, if its disruption budgets allow."""
         if call.target.verb != "create":
             raise method_not_allowed()
-        eviction, _ = read_object(call.request)
-        name = (eviction.get("metadata") or {}).get("name")
-        if name and name != call.target.name:
-            raise bad_request("name in URL does not match name in Eviction object")
-        options = delete_options(
-            {"dryRun": call.request.query["dryRun"]} if "dryRun" in call.request.query else {},
-            eviction.get("deleteOptions"),
-        )
+        written = write_options("CreateOptions", call.request.query)
+        eviction = read_sent(call.request, EVICTION)
+        name = meta_of(eviction).get("name")
+
+        def check(admitted: Tree) -> None:
+            if name != call.target.name:
+                raise bad_request("name in URL does not match name in Eviction object")
+
+        eviction = await self._writing.admit_new(call, eviction, written, check=check)
+        options = delete_options({}, eviction.get("deleteOptions"))
+        if written.dry_run:
+            options = msgspec.structs.replace(options, dry_run=True)
         pod_call = self._pod_call(call, call.target.name)
         entry = self._store.table("/pods").get(pod_call.key)
         if entry is None:
             raise not_found(pod_call.resource.group_resource, call.target.name)
-        admitted = {"kind": "Eviction", "apiVersion": "policy/v1", **eviction}
-        await self._writing.admit_new(call, admitted, WriteOptions(dry_run=options.dry_run))
         pod = decode_json(entry.value)
         if _counts(pod):
             await self._spend_budget(call, pod, dry_run=options.dry_run)
@@ -224,7 +231,7 @@ class Subresources:
         ]
         if errors:
             raise invalid(call.resource.kind, call.target.name, errors)
-        self._writing.record(call, old, changed, options)
+        await self._writing.record(call, old, changed, options)
         meta = changed["metadata"]
         if not finalizers and meta.get("deletionTimestamp") and not meta.get("finalizers"):
             value = self._writing.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)

@@ -23,7 +23,7 @@ from kubewright.apiserver.builtin.validation import refusal_kind
 from kubewright.apiserver.builtin_rules import UNTOLD
 from kubewright.apiserver.calls import Call
 from kubewright.apiserver.fields.conflicts import ApplyConflict, refusal
-from kubewright.apiserver.fields.managed import apply, record_update
+from kubewright.apiserver.fields.managed import Convert, apply, record_update
 from kubewright.apiserver.identity import (
     fill_new,
     finalizers_of,
@@ -51,6 +51,7 @@ from kubewright.apiserver.patching import APPLY_TYPES, patch_type, patched, said
 from kubewright.apiserver.presenting import of_bytes
 from kubewright.apiserver.refusals import Refused, already_exists, bad_request, conflict, invalid, not_found, refused
 from kubewright.apiserver.resources import Resource, Tree, key_of
+from kubewright.apiserver.slow_conversions import decided
 from kubewright.apiserver.store import Entry, Store
 
 __all__ = ("Writing",)
@@ -120,7 +121,7 @@ class Writing:
             raise refused(500, "", "resourceVersion should not be set on objects to be created")
         wipe(meta)
         if not tracked:
-            self._record(call, None, tree, options)
+            await self._record(call, None, tree, options)
         operation = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
         await self._admission.mutate(operation)
         tree = operation.object or tree
@@ -266,7 +267,7 @@ class Writing:
             self._check_uid(call, old, meta_of(tree))
         self._check_version(call, entry, meta_of(tree))
         if not tracked:
-            self._record(call, old, tree, options)
+            await self._record(call, old, tree, options)
         operation = self._operation(call, "UPDATE", tree, old, options, kind)
         await self._admission.mutate(operation)
         tree = operation.object or tree
@@ -289,9 +290,9 @@ class Writing:
             if table.get(call.key) is not entry:
                 return None
             return of_bytes(call, self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True))
-        if json_equal(tree, old):
-            return of_bytes(call, await resource.bytes_of(entry))
         stored = await self._for_storage(resource, tree)
+        if json_equal(tree, old) and _is_stored_so(resource, entry, stored or tree):
+            return of_bytes(call, await resource.bytes_of(entry))
         if table.get(call.key) is not entry:
             return None
         errors = resource.rules.reserve(tree, old, dry_run=options.dry_run)
@@ -403,7 +404,7 @@ class Writing:
                 raise not_found(resource.group_resource, call.target.name)
             old = None if entry is None else await resource.tree_of(entry)
             live = None if entry is None else await resource.tree_of(entry)  # the result shares parts with it
-            tree = self._applied(call, live, intent, options)
+            tree = await self._applied(call, live, intent, options)
             # A map or a list that an apply has emptied is null, and of a custom resource it stays so.
             nulls = list(nulls_of(tree)) if resource.custom else []
             self._normalize(call, tree, options, [])
@@ -424,54 +425,81 @@ class Writing:
                 return answer
         raise conflict(resource.group_resource, call.target.name, _MODIFIED)
 
-    def _applied(self, call: Call, live: Tree | None, intent: Tree, options: WriteOptions) -> Tree:
+    async def _applied(self, call: Call, live: Tree | None, intent: Tree, options: WriteOptions) -> Tree:
         resource, subresource = call.resource, call.target.subresource
-        try:
-            tree = apply(
+        time = self._time_of(subresource)
+
+        def decide(convert: Convert) -> Any:
+            return apply(
                 live,
                 intent,
                 manager=options.manager,
                 force=bool(options.force),
                 api_version=resource.kind.api_version,
                 subresource=subresource,
-                time=self._time_of(subresource),
+                time=time,
                 type=resource.rules.field_type,
                 reset=resource.rules.reset_fields(subresource),
-                convert=resource.rules.convert,
+                convert=convert,
             )
+
+        try:
+            tree = await decided(resource.rules, decide)
         except ApplyConflict as exc:
             raise refusal(exc) from None
         assert isinstance(tree, dict)
         return tree
 
-    async def admit_new(self, call: Call, tree: Tree, options: WriteOptions) -> Tree:
-        """Ask admission about an object that is sent to a subresource and kept nowhere, such as a Binding."""
+    async def admit_new(
+        self, call: Call, tree: Tree, options: WriteOptions, *, check: Callable[[Tree], None] | None = None
+    ) -> Tree:
+        """Ask admission about an object that is sent to a subresource and kept nowhere, such as a Binding.
+
+        `check` refuses what is wrong with it, after those who may change it and before those who only judge it.
+        """
         tree.setdefault("metadata", {}).setdefault("name", call.target.name)
         tree["metadata"].setdefault("namespace", call.namespace)
         operation = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
         await self._admission.mutate(operation)
+        if check is not None:
+            check(operation.object or tree)
         await self._admission.validate(operation)
         return operation.object or tree
 
     # shared
 
-    def _record(self, call: Call, old: Tree | None, tree: Tree, options: WriteOptions) -> None:
+    async def _record(self, call: Call, old: Tree | None, tree: Tree, options: WriteOptions) -> None:
         resource, subresource = call.resource, call.target.subresource
-        record_update(
-            old,
-            tree,
-            manager=manager_of(options.manager, call.request.header("user-agent")),
-            api_version=resource.kind.api_version,
-            subresource=subresource,
-            time=self._time_of(subresource),
-            type=resource.rules.field_type,
-            reset=resource.rules.reset_fields(subresource),
-            convert=resource.rules.convert,
-        )
+        time = self._time_of(subresource)
+        metadata = tree["metadata"]
 
-    def record(self, call: Call, old: Tree, tree: Tree, options: WriteOptions) -> None:
+        def decide(convert: Convert) -> Any:
+            # Who owns what is noted on a copy: the decision may have to be begun again.
+            noted = {**tree, "metadata": dict(metadata)}
+            record_update(
+                old,
+                noted,
+                manager=manager_of(options.manager, call.request.header("user-agent")),
+                api_version=resource.kind.api_version,
+                subresource=subresource,
+                time=time,
+                type=resource.rules.field_type,
+                reset=resource.rules.reset_fields(subresource),
+                convert=convert,
+            )
+            return noted["metadata"].get("managedFields")
+
+        try:
+            entries = await decided(resource.rules, decide)
+        except Refused:
+            entries = None  # as for all else that cannot be tracked
+        metadata.pop("managedFields", None)
+        if entries is not None:
+            metadata["managedFields"] = entries
+
+    async def record(self, call: Call, old: Tree, tree: Tree, options: WriteOptions) -> None:
         """Note who manages what a subresource with ways of its own has changed."""
-        self._record(call, old, tree, options)
+        await self._record(call, old, tree, options)
 
     def record_own(self, resource: Resource, old: Tree, tree: Tree, subresource: str) -> None:
         """Note that the server itself has changed an object."""
@@ -516,6 +544,11 @@ class Writing:
             warnings=call.warnings,
             annotations=call.request.annotations,
         )
+
+
+def _is_stored_so(resource: Resource, entry: Entry, tree: Tree) -> bool:
+    """Whether the bytes in the store would not change: they do where another version is stored by now."""
+    return entry.shape == resource.storage_shape or json_equal(decode_json(entry.value), tree)
 
 
 def _may_go(tree: Tree, old: Tree) -> bool:

@@ -218,6 +218,7 @@ class EmbeddedCluster:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._pki.certificate("server"), self._pki.key("server"))
         context.load_verify_locations(self._pki.certificate("ca"))
+        context.load_verify_locations(self._pki.certificate("front-proxy-ca"))
         # A certificate is one way to say who you are; a token is another.
         context.verify_mode = ssl.CERT_OPTIONAL
         return context

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, final
 
-from kubewright.api.field_errors import FieldError, FieldErrorType
+from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
+from kubewright.api.go_text import as_maps, number_text, quoted, shown
 from kubewright.schema.correlation import Correlation
 from kubewright.schema.equality import deep_equal
 from kubewright.schema.formats import format_test, is_known
-from kubewright.schema.go_text import bad_value, number_text, quoted, shown, too_long, too_many, unsupported_value
 from kubewright.schema.regexes import RegexError, go_regex
 
 __all__ = ("Explainer", "is_integral", "json_type")
@@ -256,7 +256,7 @@ def _field_error(error: _Error, prefix: str) -> FieldError:
         case "Required":
             return FieldError(path, "Required")
         case "NotSupported":
-            return unsupported_value(path, error.value, error.limit)
+            return unsupported(path, error.value, error.limit)
         case "TooLong":
             return too_long(path, error.limit)
         case "TooMany":
@@ -387,12 +387,12 @@ def _converts(value: Any, allowed: Any) -> bool:
 
 def shown_json(value: Any) -> str:
     """A value as JSON, without the rules for plain numbers in messages."""
-    text = shown([value])
+    text = shown(as_maps([value]))
     return text[1:-1]
 
 
 def _printed(value: Any) -> str:
-    return value if isinstance(value, str) else shown(value)
+    return value if isinstance(value, str) else shown(as_maps(value))
 
 
 def _counted(value: dict[str, Any], schema: Mapping[str, Any], path: str, result: _Result) -> None:

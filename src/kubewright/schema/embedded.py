@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value
 from kubewright.api.names import dns1035_label_errors
-from kubewright.schema.go_text import bad_value
 from kubewright.schema.object_metadata import new_metadata_errors, path_segment_errors
 
 __all__ = ("embedded_errors", "has_embedded")

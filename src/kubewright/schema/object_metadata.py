@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value, too_long
+from kubewright.api.go_text import GoStruct
 from kubewright.api.names import (
     dns1123_label_errors,
     dns1123_subdomain_errors,
     label_value_errors,
     qualified_name_errors,
 )
-from kubewright.schema.go_text import GoStruct, bad_value, too_long
 
 __all__ = ("masked_prefix", "new_metadata_errors", "path_segment_errors", "shared_metadata_errors", "subdomain_errors")
 

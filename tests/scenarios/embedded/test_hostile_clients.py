@@ -167,6 +167,17 @@ async def test_pipelined_requests_are_answered_in_their_order(plain: Plain) -> N
     assert '"gitVersion"' in answer
 
 
+async def test_who_asks_for_another_protocol_in_vain_may_go_on_in_this_one(plain: Plain) -> None:
+    wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    async with plain.connection() as (reader, writer):
+        for cut in (wish + HEALTH, wish):
+            writer.write(cut)
+        writer.write(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        said = await reader.read()
+
+    assert [said.count(word) for word in (b"HTTP/1.1 200 OK", b"gitVersion", b"\r\n\r\nok")] == [4, 2, 2]
+
+
 async def test_what_was_asked_before_nonsense_is_answered_before_it_is_refused(plain: Plain) -> None:
     answer = await plain.ask(HEALTH + HEALTH + b"\x00\x01nonsense\r\n\r\n")
     codes = [line.split()[1] for line in answer.splitlines() if b"HTTP/1.1 " in line]

@@ -136,6 +136,27 @@ async def test_an_image_that_is_not_there_is_waited_for_and_a_corrected_one_runs
     assert status.image == "docker.io/library/nginx:1.27"
 
 
+async def test_an_image_that_is_changed_gives_another_image_id_after_a_short_unreadiness(
+    client: Client, namespace: str
+) -> None:
+    before = await reach(client, await client.create(pod("web", namespace, "nginx:1.27")), is_ready)
+
+    old = main(before)
+    assert old is not None
+    patch = {"spec": {"containers": [{"name": "main", "image": "nginx:1.28"}]}}
+    changed = await client.patch_by_name(Pod, before.key, patch, form="strategic")
+    seen: list[tuple[bool, bool]] = []
+    async with client.watch(Pod, namespace=namespace, resource_version=changed.metadata.resource_version) as events:
+        async for event in events:
+            status = main(event.object)
+            assert status is not None
+            seen.append((status.image_id == old.image_id, is_ready(event.object)))
+            if seen[-1] == (False, True):
+                break
+
+    assert (True, False) in seen  # a status that was under way when the image was changed may come first
+
+
 async def test_a_config_map_that_is_missing_is_waited_for(client: Client, namespace: str) -> None:
     volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
     environment = {"envFrom": [{"configMapRef": {"name": "env"}}]}

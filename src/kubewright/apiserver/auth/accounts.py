@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct
 
 from kubewright._base.clock import Clock
+from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1123_label_errors, dns1123_subdomain_errors
 from kubewright.api.times import parse_time
-from kubewright.apiserver.access import go_quoted
 from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, BadToken, ServiceAccountTokens
 from kubewright.apiserver.calls import User
 from kubewright.apiserver.store import Store
@@ -145,7 +145,7 @@ class Accounts:
     def _check_account(self, namespace: str, name: str, uid: str) -> None:
         account = self._find("/serviceaccounts", f"{namespace}/{name}")
         if account is None:
-            raise BadToken(f"serviceaccounts {go_quoted(name)} not found")
+            raise BadToken(f"serviceaccounts {quoted(name)} not found")
         if account.metadata.uid != uid:
             raise BadToken(f"service account UID ({account.metadata.uid}) does not match claim ({uid})")
         if self._is_gone(account):
@@ -205,7 +205,7 @@ class Accounts:
     def _check_legacy_account(self, namespace: str, name: str, uid: str) -> None:
         account = self._find("/serviceaccounts", f"{namespace}/{name}")
         if account is None:
-            raise BadToken(f"serviceaccounts {go_quoted(name)} not found")
+            raise BadToken(f"serviceaccounts {quoted(name)} not found")
         if account.metadata.deletion_timestamp is not None:
             raise BadToken(f"ServiceAccount {namespace}/{name} has been deleted")
         if account.metadata.uid != uid:
@@ -238,4 +238,4 @@ def _strings(value: Any) -> list[str]:
 
 
 def _list(values: tuple[str, ...]) -> str:
-    return "[" + " ".join(go_quoted(value) for value in values) + "]"
+    return "[" + " ".join(quoted(value) for value in values) + "]"

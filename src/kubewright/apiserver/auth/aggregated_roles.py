@@ -6,9 +6,11 @@ controller running.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, final
 
-from kubewright.api.patches import json_equal
+import msgspec
+
 from kubewright.api.selectors import Selector
 from kubewright.apiserver.auth.own_calls import Follower, own_call, resource_of
 from kubewright.apiserver.auth.rbac import GROUP
@@ -21,6 +23,7 @@ from kubewright.apiserver.writing import Writing
 __all__ = ("AggregatedRoles",)
 
 _MANAGER: Final = "clusterrole-aggregation-controller"
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 @final
@@ -46,7 +49,8 @@ class AggregatedRoles:
         roles = {entry.key: decode_json(entry.value) for entry in self._table.entries()}
         for name, role in roles.items():
             wanted = _gathered(role, roles)
-            if wanted is not None and not json_equal(wanted, role.get("rules") or []):
+            # The order is not compared: roles that gather each other would hand theirs round for ever.
+            if wanted is not None and _as_set(wanted) != _as_set(role.get("rules") or ()):
                 await self._write(name, wanted)
 
     async def _write(self, name: str, rules: list[Any]) -> None:
@@ -58,6 +62,10 @@ class AggregatedRoles:
         await self._writing.patch(
             own_call(self._resource, name, verb="patch", manager=_MANAGER, tree=tree, query=query)
         )
+
+
+def _as_set(rules: Iterable[Any]) -> set[bytes]:
+    return {_encode(rule) for rule in rules}
 
 
 def _gathered(role: dict[str, Any], roles: dict[str, dict[str, Any]]) -> list[Any] | None:

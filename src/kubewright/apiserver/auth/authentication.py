@@ -1,14 +1,16 @@
 """Who asks: from a certificate or a bearer token to a user.
 
-In kube-apiserver's order: the client certificate of the connection, then static tokens, then tokens of service
-accounts, then nobody (`system:anonymous`), unless that is turned off. A token nobody knows is an error; no token is
-none.
+In kube-apiserver's order: what a front proxy says in its headers, the client certificate of the connection, then
+static tokens, then tokens of service accounts, then nobody (`system:anonymous`), unless that is turned off. A token
+nobody knows is an error; no token is none. A front proxy is known by a certificate of a CA of its own, which makes
+nobody a user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, final
+from urllib.parse import unquote
 
 from kubewright.apiserver.auth.accounts import Accounts, Identity
 from kubewright.apiserver.auth.tokens import BadToken
@@ -20,6 +22,10 @@ __all__ = ("Authentication",)
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UNKNOWN: Final = "invalid bearer token"
+_PROXIES: Final = ("front-proxy-client",)
+_REMOTE_USER: Final = "x-remote-user"
+_REMOTE_GROUP: Final = "x-remote-group"
+_REMOTE_EXTRA: Final = "x-remote-extra-"
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 
@@ -31,11 +37,19 @@ class Authentication:
         self._accounts = accounts
         self._tokens = {token: _authenticated(user) for token, user in tokens.items()}
         self._anonymous = anonymous
+        self.proxy_issuer = ""
+        """The common name of the CA of front proxies; without one none is believed."""
 
     def user_of(self, request: Request) -> User:
         """Who makes a request; raises 401 if the token is bad, or there is nothing and that is not enough."""
-        if request.peer.common_name:
-            return _of_certificate(request.peer)
+        peer = request.peer
+        by_proxy = bool(self.proxy_issuer) and peer.issuer == self.proxy_issuer
+        if by_proxy and peer.common_name in _PROXIES and request.header(_REMOTE_USER):
+            return _of_proxy(request)
+        if peer.common_name and not by_proxy:
+            return _of_certificate(peer)
+        if by_proxy and not _bearer(request.header("authorization")):
+            raise unauthorized()  # its certificate is not one of a user, and it names none
         try:
             identity = self.identify(request.header("authorization"))
         except BadToken:
@@ -65,6 +79,16 @@ class Authentication:
 def _of_certificate(peer: Peer) -> User:
     extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
     return _authenticated(User(peer.common_name, peer.organizations, "", extra))
+
+
+def _of_proxy(request: Request) -> User:
+    extra: dict[str, tuple[str, ...]] = {}
+    for name, value in request.headers.items():
+        if name.startswith(_REMOTE_EXTRA):
+            extra[unquote(name.removeprefix(_REMOTE_EXTRA))] = tuple(value.split("\n"))
+    groups = request.header(_REMOTE_GROUP)
+    name = request.header(_REMOTE_USER).partition("\n")[0]
+    return _authenticated(User(name, tuple(groups.split("\n")) if groups else (), "", extra))
 
 
 def _authenticated(user: User) -> User:

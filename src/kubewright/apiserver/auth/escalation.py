@@ -11,8 +11,8 @@ from typing import Any, Final, final
 
 import msgspec
 
+from kubewright.api.go_text import quoted
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.access import go_quoted
 from kubewright.apiserver.admission import Operation
 from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RoleBook, RoleRef, aggregate
 from kubewright.apiserver.auth.rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
@@ -73,7 +73,7 @@ class EscalationJudge:
         ref = msgspec.convert(binding.get("roleRef") or {}, RoleRef)
         plural = {"ClusterRole": "clusterroles", "Role": "roles"}.get(ref.kind)
         if plural is None:
-            raise refused(500, "", f"unsupported role reference kind: {go_quoted(ref.kind)}")
+            raise refused(500, "", f"unsupported role reference kind: {quoted(ref.kind)}")
         if self._may(operation, "bind", plural, ref.name, group=ref.api_group):
             return
         rules = self._roles.rules_of(ref, operation.namespace)
@@ -90,9 +90,9 @@ class EscalationJudge:
         missing = missing_rights(self._roles.rules_for(user, operation.namespace), rules)
         if not missing:
             return
-        groups = " ".join(go_quoted(group) for group in user.groups)
+        groups = " ".join(quoted(group) for group in user.groups)
         why = (
-            f"user {go_quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently"
+            f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently"
             " held:\n" + "\n".join(summaries(missing))
         )
         errors = self._roles.errors(user, operation.namespace, resource=resource.resource)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import final
 
+from kubewright._base.certificates import facts_of
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
@@ -81,6 +82,8 @@ def install(
     `access` must be the one the server was made with. The certificates are PEM: of the CA that clients trust, which
     also signs clients, and of the one that signs front proxies.
     """
+    if proxy_ca:
+        access.authentication.proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=")
     front = server.front
     bodies = ReviewBodies(server.writing, server.admission, server.clock)
     reviews = Reviews(bodies, access.authentication, access.roles, access.signer.audiences)

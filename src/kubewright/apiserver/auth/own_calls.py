@@ -105,3 +105,4 @@ class Follower:
             except Refused as exc:
                 # An object changed under us, and that change is the next to be handed out.
                 _LOG.debug("a write of the server's own was refused", extra={"keys": keys, "why": str(exc)})
+            await asyncio.sleep(0)  # a handler that never waits must not keep everybody else from their turn

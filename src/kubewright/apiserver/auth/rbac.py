@@ -14,7 +14,8 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from kubewright.apiserver.access import Decision, go_quoted
+from kubewright.api.go_text import quoted
+from kubewright.apiserver.access import Decision
 from kubewright.apiserver.auth.rules import PolicyRule, allows
 from kubewright.apiserver.calls import User
 from kubewright.apiserver.requests import Target
@@ -225,12 +226,12 @@ def _described(binding: _Binding, subject: _Subject, namespace: str) -> str:
     who = subject.name
     if subject.kind == "ServiceAccount":
         who = f"{subject.name}/{subject.namespace or namespace}"
-    return f"{kind} {go_quoted(name)} of {ref.kind} {go_quoted(ref.name)} to {subject.kind} {go_quoted(who)}"
+    return f"{kind} {quoted(name)} of {ref.kind} {quoted(ref.name)} to {subject.kind} {quoted(who)}"
 
 
 def not_found(ref: RoleRef, *, resource: str = "") -> str:
     """How a missing role is reported."""
-    return f"{resource or ref.kind.lower()}.{GROUP} {go_quoted(ref.name)} not found"
+    return f"{resource or ref.kind.lower()}.{GROUP} {quoted(ref.name)} not found"
 
 
 def aggregate(errors: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from kubewright.apiserver.access import go_quoted
+from kubewright.api.go_text import quoted
 from kubewright.apiserver.requests import Target
 
 __all__ = ("FULL_AUTHORITY", "PolicyRule", "allows", "missing_rights", "summaries")
@@ -131,7 +131,7 @@ def summaries(rules: Iterable[PolicyRule]) -> list[str]:
 
 def _printed(rule: PolicyRule) -> str:
     parts = [
-        f"{title}:[{' '.join(go_quoted(value) for value in values)}]"
+        f"{title}:[{' '.join(quoted(value) for value in values)}]"
         for title, values in (
             ("APIGroups", rule.api_groups),
             ("Resources", rule.resources),

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from kubewright.api.field_errors import FieldError
-from kubewright.schema.go_text import bad_value, quoted
+from kubewright.api.field_errors import FieldError, bad_value
+from kubewright.api.go_text import quoted
 from kubewright.schema.internet_addresses import is_request_uri
 
 __all__ = ("Approval", "approval_errors", "approval_of", "is_protected")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import summary
+from kubewright.api.field_errors import bad_value, summary
+from kubewright.api.go_text import quoted
 from kubewright.apiserver.crds.approval import approval_of, is_protected
 from kubewright.apiserver.crds.structural_rules import conversion_problem, structural_errors
-from kubewright.schema.go_text import bad_value, quoted
 
-__all__ = ("is_established", "is_true", "names_conflict", "set_condition", "settle", "terminating")
+__all__ = ("CLEANUP_FINALIZER", "is_established", "is_true", "names_conflict", "set_condition", "settle", "terminating")
 
 _Json = Mapping[str, Any]
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"

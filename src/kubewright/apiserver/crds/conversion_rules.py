@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value, unsupported
+from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
-from kubewright.schema.go_text import bad_value, quoted, unsupported_value
 
 __all__ = ("accepts_a_known_review", "conversion_errors", "is_sound_bundle")
 
@@ -35,7 +35,7 @@ def conversion_errors(
     if not strategy:
         found.append(FieldError(f"{path}.strategy", "Required"))
     elif strategy not in ("None", "Webhook"):
-        found.append(unsupported_value(f"{path}.strategy", strategy, ("None", "Webhook")))
+        found.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
     if strategy == "Webhook":
         found.extend(_client(client, f"{path}.webhookClientConfig", sound_bundle))
         found.extend(_reviews(reviews, f"{path}.conversionReviewVersions", known_review))

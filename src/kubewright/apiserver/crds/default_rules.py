@@ -9,10 +9,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError, summary
+from kubewright.api.field_errors import FieldError, bad_value, summary
 from kubewright.schema.embedded import embedded_errors
 from kubewright.schema.equality import deep_equal
-from kubewright.schema.go_text import bad_value
 from kubewright.schema.metadata_coercion import MetadataMisfit, coerce_embedded, coerce_metadata
 from kubewright.schema.pruning import compile_pruning
 from kubewright.schema.validation import compile_schema

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError
-from kubewright.schema.go_text import bad_value
+from kubewright.api.field_errors import FieldError, bad_value
 
 __all__ = ("BadPath", "resolve", "simple_path_errors")
 

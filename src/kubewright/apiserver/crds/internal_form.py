@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubewright.api.go_text import GoStruct
 from kubewright.schema.equality import deep_equal
-from kubewright.schema.go_text import GoStruct
 
 __all__ = ("Hoisted", "hoist", "schema_struct", "set_fields", "validation_rule_struct", "versions_value")
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value
+from kubewright.api.go_text import number_text
 from kubewright.api.patches import Json
 from kubewright.apiserver.crds.versions import CustomVersion
 from kubewright.apiserver.metadata import validate_metadata
-from kubewright.schema.go_text import bad_value, number_text
 from kubewright.schema.metadata_coercion import coerce_embedded, coerce_metadata
 from kubewright.schema.validation import ABSENT
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value, unsupported
 from kubewright.apiserver.crds.field_paths import BadPath, resolve
 from kubewright.apiserver.crds.structural_rules import conversion_problem
-from kubewright.schema.go_text import bad_value, unsupported_value
 
 __all__ = ("ListRules", "keyword_errors", "list_map_errors", "schemas_in", "wrong_set_items", "wrong_type")
 
@@ -110,7 +109,7 @@ def _branches(schema: _Schema, path: str, state: _State, found: list[FieldError]
 def _keywords(schema: _Schema, path: str, state: _State) -> list[FieldError]:
     found: list[FieldError] = []
     if state.rules.types and wrong_type(schema):
-        found.append(unsupported_value(f"{path}.type", schema["type"], _TYPES))
+        found.append(unsupported(f"{path}.type", schema["type"], _TYPES))
     if schema.get("default") is not None and state.no_defaults:
         found.append(FieldError(f"{path}.default", "Forbidden", f"must not be set {state.no_defaults}"))
     for key in _UNSUPPORTED:
@@ -141,12 +140,12 @@ def _extensions(schema: _Schema, path: str, rules: ListRules) -> list[FieldError
     if map_type is not None:
         found.extend(_wants_type(schema, "object", "x-kubernetes-map-type", path))
         if map_type not in ("atomic", "granular"):
-            found.append(unsupported_value(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
+            found.append(unsupported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
     if list_type is not None:
         wrong = _wants_type(schema, "array", "x-kubernetes-list-type", path)
         found.extend(wrong or (_set_items(schema, path) if rules.atomic_sets else ()))
         if list_type not in ("atomic", "set", "map"):
-            found.append(unsupported_value(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
+            found.append(unsupported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
     found.extend(_map_list(schema, path))
     if rules.map_keys:
         found.extend(list_map_errors(schema, path))
@@ -245,7 +244,7 @@ def _rule(rule: _Schema, schema: _Schema, path: str) -> list[FieldError]:
         text = "messageExpression must be non-empty if specified"
         found.append(FieldError(f"{path}.messageExpression", "Required", text))
     if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-        found.append(unsupported_value(f"{path}.reason", rule["reason"], _REASONS))
+        found.append(unsupported(f"{path}.reason", rule["reason"], _REASONS))
     if field := texts["fieldPath"]:
         say: Callable[[str], FieldError] = lambda text: bad_value(f"{path}.fieldPath", "Invalid", field, text)  # noqa: E731
         if not field.strip():

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError
-from kubewright.schema.go_text import bad_value
+from kubewright.api.field_errors import FieldError, bad_value
 from kubewright.schema.regexes import RegexError, go_regex
 
 __all__ = ("conversion_problem", "structural_errors")

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value, unsupported
+from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.apiserver.crds.approval import approval_errors
 from kubewright.apiserver.crds.conditions import is_established
@@ -29,7 +30,6 @@ from kubewright.apiserver.crds.structural_rules import conversion_problem, struc
 from kubewright.apiserver.crds.version_rules import column_errors, selectable_errors, subresource_errors, warning_errors
 from kubewright.apiserver.metadata import subdomain_errors, validate_metadata
 from kubewright.schema.formats import is_known
-from kubewright.schema.go_text import bad_value, quoted, unsupported_value
 
 __all__ = ("RuleCheck", "format_warnings", "validate_crd", "validate_crd_status")
 
@@ -207,7 +207,7 @@ def _group_and_scope(spec: _Json) -> list[FieldError]:
     if not scope:
         found.append(FieldError("spec.scope", "Required"))
     elif scope not in _SCOPES:
-        found.append(unsupported_value("spec.scope", scope, _SCOPES))
+        found.append(unsupported("spec.scope", scope, _SCOPES))
     return found
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright.api.field_errors import FieldError
+from kubewright.api.field_errors import FieldError, bad_value, too_many
 from kubewright.apiserver.crds.field_paths import BadPath, resolve, simple_path_errors
-from kubewright.schema.go_text import bad_value, too_many
 
 __all__ = ("column_errors", "selectable_errors", "subresource_errors", "warning_errors")
 

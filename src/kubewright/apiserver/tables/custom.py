@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from kubewright.api.go_text import number_text
 from kubewright.api.times import parse_time
 from kubewright.apiserver.builtin.trees import Tree
 from kubewright.apiserver.crds.versions import Column
@@ -20,7 +21,6 @@ from kubewright.apiserver.tables.ages import age
 from kubewright.apiserver.tables.jsonpath import Path, PathError, PathFailure, parse_path
 from kubewright.apiserver.tables.texts import name_of
 from kubewright.errors import DecodeError
-from kubewright.schema.go_text import number_text
 
 __all__ = ("custom_cells", "readable_columns")
 

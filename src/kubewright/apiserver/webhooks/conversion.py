@@ -101,7 +101,7 @@ def _check(before: Tree, after: Any, index: int, api_version: str, about: str) -
         raise _failed(f"{where}invalid kind (expected {before['kind']}, received {after['kind']})")
     meta = after.get("metadata") if isinstance(after.get("metadata"), dict) else {}
     for name, word in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
-        wanted, given = before["metadata"].get(name) or "", (meta or {}).get(name) or ""
+        wanted, given = (before.get("metadata") or {}).get(name) or "", (meta or {}).get(name) or ""
         if wanted != given:
             text = f"must have the same {word}: {wanted} != {given}"
             raise _failed(f"conversion webhook for {about} returned invalid object: {text}")
@@ -116,7 +116,8 @@ def _restore(before: Tree, after: Tree, about: str) -> None:
     if not isinstance(given, dict):
         kind = _GO.get(type(given), "<nil>" if given is None else "int64")
         raise _failed(f"{where}invalid metadata of type {kind} in converted object")
-    kept = {name: value for name, value in before["metadata"].items() if name not in ("labels", "annotations")}
+    own = before.get("metadata") or {}  # none, where an apply has taken away everything of it
+    kept = {name: value for name, value in own.items() if name not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
         if given.get(name):
             kept[name] = given[name]

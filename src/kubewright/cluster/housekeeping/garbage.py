@@ -78,11 +78,6 @@ class GarbageCollector:
         self._removed: set[tuple[str, str]] = set()
         """Kinds whose definition was seen to go: all their objects went with it."""
         self._definitions_changed = asyncio.Event()
-        self._synced = asyncio.Event()
-
-    async def wait_synced(self) -> None:
-        """Returns when every kind has been seen once."""
-        await self._synced.wait()
 
     async def run(self) -> None:
         """Collect until cancelled."""
@@ -93,7 +88,6 @@ class GarbageCollector:
             await self._in_sync()
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"garbage collector {number}")
-            self._synced.set()
             group.create_task(self._follow_definitions(), name="garbage collector kinds")
 
     # --- which kinds ---

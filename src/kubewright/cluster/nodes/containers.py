@@ -49,7 +49,9 @@ class ContainerLife:
         "next_at",
         "phase",
         "program",
+        "ran",
         "reason",
+        "replaced",
         "restarts",
         "role",
         "started",
@@ -60,6 +62,10 @@ class ContainerLife:
         self.name = name
         self.role = role
         self.image = image
+        self.ran = ""
+        """The image of the last run: what a runtime reports, until another has been started."""
+        self.replaced = False
+        """The last run was ended because the image was changed: it runs again, whatever the policy."""
         self.phase: Literal["waiting", "running", "ended"] = "waiting"
         self.reason = reason
         """Why it waits."""
@@ -88,6 +94,7 @@ class ContainerLife:
         name = f"{pod_uid}/{self.name}/{self.restarts}"
         self.container_id = f"containerd://{hashlib.sha256(name.encode()).hexdigest()}"
         self.phase, self.reason, self.message = "running", "", ""
+        self.ran, self.replaced = self.image, False
         self.program = program
         self.started, self.started_at = wall, now
         self.ends_at = now + program.seconds

@@ -16,6 +16,7 @@ from kubewright.client.client import Client
 from kubewright.cluster.nodes.kubelet import Kubelet
 from kubewright.cluster.nodes.kubelet_server import KubeletServer
 from kubewright.cluster.nodes.logs import Logs
+from kubewright.cluster.nodes.machines import Machines
 from kubewright.cluster.nodes.node_objects import Nodes
 from kubewright.cluster.nodes.scheduler import Scheduler
 from kubewright.cluster.nodes.timing import Timing
@@ -39,12 +40,12 @@ def node_controllers(
     scheduler: bool = True,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
-    """Nodes, their kubelet with its log endpoint, and a scheduler.
+    """Nodes, their kubelet with its endpoint for logs and commands, and a scheduler.
 
     `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another.
     """
-    logs = Logs()
-    server = None if kubelet_port is None else KubeletServer(logs, port=kubelet_port, clock=clock)
+    logs, machines = Logs(), Machines(client)
+    server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)
     nodes = Nodes(
         client,
         count,
@@ -55,7 +56,7 @@ def node_controllers(
         server=server,
         clock=clock,
     )
-    kubelet = Kubelet(nodes, timing=timing, logs=logs, clock=clock)
+    kubelet = Kubelet(nodes, timing=timing, logs=logs, machines=machines, clock=clock)
     parts: list[Runnable | Declaration[Any]] = [nodes, kubelet.declaration()]
     if server is not None:
         parts.insert(0, server)

@@ -19,6 +19,7 @@ from kubewright.cache.changes import Change
 from kubewright.cluster.nodes.addresses import PodAddresses
 from kubewright.cluster.nodes.inputs import Inputs
 from kubewright.cluster.nodes.logs import Logs
+from kubewright.cluster.nodes.machines import Machines
 from kubewright.cluster.nodes.needs import Kind, missing_of, needs_of
 from kubewright.cluster.nodes.pod_life import Missing, PodLife
 from kubewright.cluster.nodes.pod_status import status_of, status_patch
@@ -46,12 +47,14 @@ class Kubelet:
         *,
         timing: Timing | None = None,
         logs: Logs | None = None,
+        machines: Machines | None = None,
         host_ip: str = "127.0.0.1",
         clock: Clock | None = None,
         concurrency: int = 16,
     ) -> None:
         """`nodes` are the names of the nodes whose pods live here; those of others are left alone."""
         self.logs = logs or Logs()
+        self._machines = machines
         self._nodes = nodes
         self._timing = timing or Timing()
         self._host_ip = host_ip
@@ -83,6 +86,8 @@ class Kubelet:
         missing = await self._missing(pod, life, ctx)
         life.advance(pod, missing, now=now, wall=wall)
         self._tell(pod, life, ctx)
+        if self._machines is not None:
+            self._machines.note(pod, life, host_ip=self._host_ip, pod_ip=self._address(pod))
         if not await self._write(pod, life, ctx):
             return None
         if life.over and pod.metadata.deletion_timestamp is not None:
@@ -123,9 +128,13 @@ class Kubelet:
 
     async def _write(self, pod: Pod, life: PodLife, ctx: Context) -> bool:
         """Send the status if it changed; whether the pod is still there."""
-        address = self._host_ip if pod.spec.host_network else self._addresses.of(pod)
         status = status_of(
-            pod, life, host_ip=self._host_ip, pod_ip=address, now=self._clock.monotonic(), wall=self._clock.now()
+            pod,
+            life,
+            host_ip=self._host_ip,
+            pod_ip=self._address(pod),
+            now=self._clock.monotonic(),
+            wall=self._clock.now(),
         )
         patch = status_patch(pod, status)
         if patch is None:
@@ -135,6 +144,9 @@ class Kubelet:
         except NotFound:
             return False
         return True  # a conflict means a namesake in its place: the next run sees that one
+
+    def _address(self, pod: Pod) -> str:
+        return self._host_ip if pod.spec.host_network else self._addresses.of(pod)
 
     async def _remove(self, pod: Pod, ctx: Context) -> None:
         """The containers have ended: the pod can go. Finalizers may hold it still; that is not the kubelet's."""
@@ -162,6 +174,8 @@ class Kubelet:
             del self._lives[change.key]
             self._retries.pop(change.key, None)
             self.logs.forget(change.key.namespace, change.key.name)
+            if self._machines is not None:
+                self._machines.forget(change.key.namespace, change.key.name)
         self._addresses.release(uid)
         self._removed.discard(uid)
         return ()

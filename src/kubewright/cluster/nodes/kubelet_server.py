@@ -1,13 +1,13 @@
-"""The kubelet's own HTTPS endpoint: where an API server gets the logs of simulated pods.
+"""The kubelet's own HTTPS endpoint: where an API server gets the logs of simulated pods, and gets into them.
 
     GET /containerLogs/{namespace}/{pod}/{container}?follow=true&tailLines=10&timestamps=true&previous=true
     GET /healthz
+    /exec/{namespace}/{pod}/{container}, /attach/{namespace}/{pod}/{container}, /portForward/{namespace}/{pod}
 
 One for all simulated nodes: each names this port in its status, and paths name namespace and pod. On loopback, with a
-certificate of its own that API servers do not check, as they do not check a real kubelet's unless told to. There is
-no exec, attach or port-forward: nothing runs that could be entered. HTTP is spoken by hand, one request for each
-connection: its only client is an API server, and a web framework would take longer to import than a cluster to start.
-Registered by `node_controllers`.
+certificate of its own that API servers do not check, as they do not check a real kubelet's unless told to. The ways
+into a container are `entering`'s. HTTP is spoken by hand, one request for each connection: its only client is an API
+server, and a web framework would take longer to import than a cluster to start. Registered by `node_controllers`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import asyncio
 import socket
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -30,7 +30,10 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.files import write_private
 from kubewright.api.times import parse_time
 from kubewright.cluster.certificates import Authority
+from kubewright.cluster.nodes.entering import Entering, Refusal, Upgrade
 from kubewright.cluster.nodes.logs import LogQuery, Logs, read_log
+from kubewright.cluster.nodes.machines import Machines
+from kubewright.cluster.nodes.wires import WireLost
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.manager.runnables import Group
 
@@ -50,16 +53,26 @@ class _Reply(msgspec.Struct, frozen=True):
 
 @final
 class KubeletServer:
-    """Serves logs on loopback until cancelled."""
+    """Serves logs and the ways into containers on loopback until cancelled."""
 
     needs_leader = False
     group = Group.SERVERS
     name = "kubelet server"
 
-    def __init__(self, logs: Logs, *, host: str = "127.0.0.1", port: int = 0, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        logs: Logs,
+        machines: Machines | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        clock: Clock | None = None,
+    ) -> None:
+        """Without `machines` there are logs only."""
         self._logs = logs
         self._address = (host, port)
         self._clock = clock or SystemClock()
+        self._entering = None if machines is None else Entering(machines, logs, self._clock)
         self._ready = asyncio.Event()
         self._port = port
         self._answering: set[asyncio.Task[None]] = set()
@@ -101,14 +114,24 @@ class KubeletServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that says nothing, too much or nonsense, or leaves, is not worth a word.
         with suppress(
-            OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, UnicodeDecodeError
+            OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, UnicodeDecodeError, WireLost
         ):
             try:
                 async with asyncio.timeout(_HEAD_SECONDS):
                     head = await reader.readuntil(b"\r\n\r\n")
-                line = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
-                reply = self._reply(*line[:2]) if len(line) == 3 else _Reply(400, b"not a request")
-                await _send(reply, reader, writer)
+                first, *lines = head.split(b"\r\n")
+                line = first.decode("ascii").split(" ")
+                if len(line) != 3:
+                    await _send(_Reply(400, b"not a request"), reader, writer)
+                    return
+                asked = _upgrade(line[1], [one.decode("latin-1") for one in lines])
+                if asked is None or self._entering is None:
+                    await _send(self._reply(*line[:2]), reader, writer)
+                    return
+                try:
+                    await self._entering.serve(asked, reader, writer)
+                except Refusal as refusal:
+                    await _send(_Reply(refusal.code, refusal.text.encode()), reader, writer)
             finally:
                 writer.close()
                 await writer.wait_closed()
@@ -120,8 +143,6 @@ class KubeletServer:
                 return self._log(namespace, pod, container, dict(parse_qsl(address.query)))
             case ["healthz"]:
                 return _Reply(200, b"ok")
-            case ["exec" | "attach" | "portForward" | "run", *_]:
-                return _Reply(501, b"this pod is simulated: no process runs in it that could be entered")
         return _Reply(404, b"404 page not found")
 
     def _log(self, namespace: str, pod: str, container: str, given: Mapping[str, str]) -> _Reply:
@@ -167,6 +188,27 @@ async def _write_chunks(body: AsyncIterator[bytes], writer: asyncio.StreamWriter
         await writer.drain()
     writer.write(b"0\r\n\r\n")
     await writer.drain()
+
+
+def _upgrade(target: str, lines: Sequence[str]) -> Upgrade | None:
+    """What a request that leads into a container asks for; None if it is another one."""
+    address = urlsplit(target)
+    parts = [unquote(part) for part in address.path.strip("/").split("/")]
+    if len(parts) != {"exec": 4, "attach": 4, "portForward": 3}.get(parts[0]):
+        return None
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        key = name.strip().lower()
+        headers[key] = f"{headers[key]},{value.strip()}" if key in headers else value.strip()
+    return Upgrade(
+        way=parts[0],
+        namespace=parts[1],
+        pod=parts[2],
+        container=parts[3] if len(parts) == 4 else "",
+        query=parse_qsl(address.query, keep_blank_values=True),
+        headers=headers,
+    )
 
 
 def log_query(given: Mapping[str, str], *, now: Callable[[], datetime]) -> LogQuery:

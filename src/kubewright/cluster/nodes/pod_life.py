@@ -92,7 +92,7 @@ class PodLife:
         if pod.metadata.deletion_timestamp is not None or self._past_deadline(pod, wall):
             self._end(pod, now=now, wall=wall)
             return
-        self._notice_changes(pod, wall=wall)
+        self._notice_changes(pod, now=now, wall=wall)
         if not self._prepare(pod, missing, now=now):
             return
         for _ in range(100):  # each turn moves something; far more than any pod has to move at one moment
@@ -143,17 +143,18 @@ class PodLife:
                     container.name, role, container.image or "", reason=reason
                 )
 
-    def _notice_changes(self, pod: Pod, *, wall: datetime) -> None:
-        """A running container whose image was changed is replaced."""
+    def _notice_changes(self, pod: Pod, *, now: float, wall: datetime) -> None:
+        """A running container whose image was changed is replaced: it ends, and a moment later the new one starts."""
         for container, _ in _containers(pod):
             life = self.containers[container.name]
             if life.image == (container.image or ""):
                 continue
             life.image = container.image or ""
+            life.next_at, life.backoff = 0.0, 0.0
             if life.phase == "running":
                 self._event("Killing", f"Container {life.name} definition changed, will be restarted")
                 self._stopped(life, 0 if life.program.obeys else _KILLED, wall=wall)
-            life.next_at, life.backoff = 0.0, 0.0
+                life.next_at, life.replaced = now + self._timing.moment, True
 
     def _prepare(self, pod: Pod, missing: Missing, *, now: float) -> bool:
         """Whether containers can start: the sandbox is there."""
@@ -333,6 +334,8 @@ class PodLife:
             return False
         if life.role == "sidecar":
             return not self.over
+        if life.replaced:
+            return True
         policy = getattr(container, "restart_policy", None) or pod.spec.restart_policy or "Always"
         if life.role == "init" and policy == "Always":
             policy = "OnFailure"
@@ -436,6 +439,7 @@ class PodLife:
         state = status.state or ContainerState()
         life.restarts = status.restart_count
         life.container_id = status.container_id or ""
+        life.ran = status.image
         life.last = _end_of(status.last_state)
         if state.running is not None:
             life.phase, life.reason = "running", ""

@@ -105,8 +105,8 @@ def _container(container: Container | EphemeralContainer, pod_life: PodLife, *, 
     last = life.last if life.phase != "waiting" or life.end is None else life.end
     status = ContainerStatus(
         name=container.name,
-        image=images.full_name(life.image) if ran else life.image,
-        image_id=images.image_id(life.image) if ran else "",
+        image=images.full_name(life.ran) if ran else life.image,
+        image_id=images.image_id(life.ran) if ran else "",
         container_id=life.container_id or None,
         ready=ready,
         started=started if life.role != "ephemeral" else None,

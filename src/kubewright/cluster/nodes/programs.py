@@ -25,7 +25,7 @@ from typing import final
 
 import msgspec
 
-__all__ = ("Program", "program_of")
+__all__ = ("Program", "program_of", "sleep_seconds")
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
 _QUICK = re.compile(
@@ -131,7 +131,7 @@ def _run_commands(commands: Sequence[Sequence[str]], unknown: Program, moment: f
             code = int(rest[0]) & 255 if rest and rest[0].isdecimal() else code
             break
         if name == "sleep":
-            seconds += _sleep_seconds(rest)
+            seconds += sleep_seconds(rest)
             obeys, code = False, 0
         elif name in ("echo", "printf"):
             output.append(_echo(rest))
@@ -155,7 +155,8 @@ def _echo(words: Sequence[str]) -> str:
     return " ".join(kept).rstrip("\n")
 
 
-def _sleep_seconds(words: Sequence[str]) -> float:
+def sleep_seconds(words: Sequence[str]) -> float:
+    """How long `sleep` with these arguments takes."""
     total = 0.0
     for word in words:
         if word in ("infinity", "inf"):

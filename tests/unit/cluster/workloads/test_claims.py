@@ -7,6 +7,7 @@ from typing import Any
 from kubewright import ObjectKey, ObjectMeta, OwnerReference, Selector
 from kubewright.cache.changes import Change, change_of
 from kubewright.cluster.workloads.claims import Claims
+from kubewright.controllers.mapping import ByIndex
 from kubewright.k8s.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.meta.v1 import LabelSelector
@@ -31,6 +32,7 @@ def pod(app: str, owner: str = "") -> Pod:
 def told(given: Claims[ReplicaSet, Pod], change: Change[Any]) -> list[str]:
     owners, children = given.watches
     watch = owners if change.kind is ReplicaSet else children
+    assert not isinstance(watch.mapper, ByIndex)
     return sorted(key.name for key in watch.mapper(change))
 
 

@@ -188,6 +188,8 @@ def _updater(gvk: GroupVersionKind, subresource: str) -> Update:
     found = _UPDATE.get((gvk.group, gvk.kind, subresource))
     if found is not None:
         return found
+    if gvk.kind == "HorizontalPodAutoscaler" and not subresource:
+        return autoscaling.autoscaler_v1_errors if gvk.version == "v1" else autoscaling.autoscaler_errors
     create = None if subresource else _creator(gvk)
     return (lambda tree, _old: create(tree)) if create is not None else _nothing
 

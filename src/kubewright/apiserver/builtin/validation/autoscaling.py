@@ -30,19 +30,19 @@ _FIELD: Final = {kind: kind[0].lower() + kind[1:] for kind in _TYPES}
 _MISSING: Final = "must populate information for the given metric source"
 
 
-def autoscaler_errors(autoscaler: JSON) -> Errors:
-    """An autoscaler of autoscaling/v2."""
-    return _spec_errors(autoscaler.get("spec") or {})
+def autoscaler_errors(autoscaler: JSON, old: JSON | None = None) -> Errors:
+    """An autoscaler of autoscaling/v2, new or changed."""
+    return _spec_errors(autoscaler.get("spec") or {}, old)
 
 
-def autoscaler_v1_errors(autoscaler: JSON) -> Errors:
-    """An autoscaler of autoscaling/v1."""
+def autoscaler_v1_errors(autoscaler: JSON, old: JSON | None = None) -> Errors:
+    """An autoscaler of autoscaling/v1, new or changed."""
     spec = dict(autoscaler.get("spec") or {})
     percent = spec.pop("targetCPUUtilizationPercentage", None)
     if percent is not None:
         target = {"type": "Utilization", "averageUtilization": percent}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    return _spec_errors(spec)
+    return _spec_errors(spec, old)
 
 
 def autoscaler_status_errors(autoscaler: JSON, old: JSON) -> Errors:
@@ -57,7 +57,7 @@ def scale_errors(scale: JSON) -> Errors:
     return not_negative("spec.replicas", (scale.get("spec") or {}).get("replicas"))
 
 
-def _spec_errors(spec: JSON) -> Errors:
+def _spec_errors(spec: JSON, old: JSON | None) -> Errors:
     low, high = spec.get("minReplicas"), spec.get("maxReplicas", 0)
     errors: Errors = []
     if low is not None and low < 1:
@@ -66,7 +66,7 @@ def _spec_errors(spec: JSON) -> Errors:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
     if low is not None and high < low:
         errors.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
-    errors += _reference("spec.scaleTargetRef", spec.get("scaleTargetRef") or {}, needs_group=False)
+    errors += _target_reference(spec.get("scaleTargetRef") or {}, ((old or {}).get("spec") or {}).get("scaleTargetRef"))
     for position, metric in enumerate(spec.get("metrics") or ()):
         errors += _metric(f"spec.metrics[{position}]", metric)
     if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ()):
@@ -79,6 +79,15 @@ def _spec_errors(spec: JSON) -> Errors:
     return errors
 
 
+def _target_reference(reference: JSON, old: JSON | None) -> Errors:
+    """What is scaled: of the core group only a ReplicationController can be. What was let in before may stay."""
+    path = "spec.scaleTargetRef"
+    errors = _reference(path, reference, needs_group=reference.get("kind") != "ReplicationController")
+    if old is not None and all(old.get(name) == reference.get(name) for name in ("apiVersion", "kind")):
+        return [error for error in errors if error.path != f"{path}.apiVersion"]
+    return errors
+
+
 def _reference(path: str, reference: JSON, *, needs_group: bool) -> Errors:
     errors: Errors = []
     for name in ("kind", "name"):
@@ -88,7 +97,7 @@ def _reference(path: str, reference: JSON, *, needs_group: bool) -> Errors:
     version = reference.get("apiVersion", "")
     if version.count("/") > 1:
         errors.append(invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
-    elif needs_group and "/" not in version:
+    elif needs_group and not version.partition("/")[0 if "/" in version else 2]:
         errors.append(invalid(f"{path}.apiVersion", version, "apiVersion must specify API group"))
     return errors
 

@@ -23,7 +23,7 @@ from kubewright.apiserver.builtin.validation.go_types import GoField, fields_of,
 from kubewright.apiserver.builtin.validation.quantities import canonical_quantity
 from kubewright.apiserver.refusals import Refused, bad_request
 
-__all__ = ("normalize", "unknown_fields")
+__all__ = ("normalize", "normalize_type", "unknown_fields")
 
 JSON: TypeAlias = Any
 Walker: TypeAlias = Callable[[JSON], JSON]
@@ -65,16 +65,29 @@ def normalize(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:  # hot
     kind = kind_type(gvk)
     if kind is None:
         return []
-    unknown: list[str] = []
     try:
-        try:
-            _walker(kind)(obj)
-        except _UnknownField:
-            unknown = unknown_fields(gvk, obj)
-            _walker(kind)(obj)
+        return _fitted(kind, obj)
     except (_WrongType, _Unreadable) as wrong:
         raise _refusal(gvk, str(wrong)) from None
-    return unknown
+
+
+def normalize_type(kind: str, obj: dict[str, JSON]) -> None:
+    """As `normalize`, for a type by its Go name that is no kind of a group; only what is wrong is said, in a 400."""
+    try:
+        _fitted(kind, obj)
+    except (_WrongType, _Unreadable) as wrong:
+        raise bad_request(str(wrong)) from None
+
+
+def _fitted(kind: str, obj: dict[str, JSON]) -> list[str]:
+    try:
+        _walker(kind)(obj)
+    except _UnknownField:
+        unknown: list[str] = []
+        _prune(kind, obj, "", unknown)
+        _walker(kind)(obj)
+        return unknown
+    return []
 
 
 def unknown_fields(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:

@@ -1,18 +1,15 @@
 """How Go writes a value in a message: strings in quotes, numbers in their shortest form, the rest as JSON.
 
-Answers of the API server are compared by people, scripts and tests, down to the last escape. `bad_value` makes a field
-error whose sentence shows its value that way. Used by validation, by the rules for CRDs and for metadata.
+Answers of the API server are compared by people, scripts and tests, down to the last escape. `field_errors` shows every
+value this way; validation also builds sentences of its own from it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, Final, final
 
-from kubewright.api.field_errors import FieldError, FieldErrorType
-
-__all__ = ("GoStruct", "bad_value", "number_text", "quoted", "shown", "too_long", "too_many", "unsupported_value")
+__all__ = ("GoStruct", "as_maps", "number_text", "quoted", "shown")
 
 _ESCAPES: Final = {
     "\a": "\\a",
@@ -33,7 +30,7 @@ _WIDEST_INTEGER: Final = 2**63
 
 @final
 class GoStruct(dict[str, Any]):
-    """An object whose members keep their order in a message, as those of a Go struct do; plain maps are sorted."""
+    """An object whose members keep their order in a message although it is among maps, whose members are sorted."""
 
 
 def quoted(text: str) -> str:
@@ -59,7 +56,7 @@ def number_text(value: float) -> str:
 
 
 def shown(value: Any) -> str:
-    """Any JSON value, as a field error of the API server shows it."""
+    """Any JSON value, as a field error of the API server shows it; members of objects in the order they have."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bool):
@@ -69,33 +66,14 @@ def shown(value: Any) -> str:
     return _json(value)
 
 
-def bad_value(path: str, kind: FieldErrorType, value: Any, detail: str = "") -> FieldError:
-    """A field error that shows its value as Go does."""
-    error = FieldError(path, kind, detail, value)
-    if type(value) is int and -_WIDEST_INTEGER <= value < _WIDEST_INTEGER:
-        return error
-    if type(value) is str and value.isascii() and value.isprintable():
-        return error
-    text = shown(value)
-    return FieldError(path, kind, f"{text}: {detail}" if detail else text)
-
-
-def unsupported_value(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value that is none of those listed, in the order given."""
-    names = ", ".join(quoted(name) for name in supported)
-    return bad_value(path, "NotSupported", value, f"supported values: {names}" if names else "")
-
-
-def too_long(path: str, limit: int) -> FieldError:
-    """A text above its limit; the text itself is not shown."""
-    unit = "byte" if limit == 1 else "bytes"
-    return FieldError(path, "TooLong", f"may not be more than {limit} {unit}")
-
-
-def too_many(path: str, count: int, limit: int) -> FieldError:
-    """A list or map above its limit."""
-    unit = "item" if limit == 1 else "items"
-    return FieldError(path, "TooMany", f"must have at most {limit} {unit}", count)
+def as_maps(value: Any) -> Any:
+    """A value whose objects are maps to Go, which sorts them; what is a `GoStruct` stays as it is."""
+    if isinstance(value, list | tuple):
+        return [as_maps(item) for item in value]
+    if isinstance(value, dict):
+        names = value if isinstance(value, GoStruct) else sorted(value)
+        return {name: as_maps(value[name]) for name in names}
+    return value
 
 
 def _escaped(char: str) -> str:
@@ -124,8 +102,7 @@ def _mantissa(digits: str) -> str:
 
 def _json(value: Any) -> str:
     if isinstance(value, dict):
-        names = value if isinstance(value, GoStruct) else sorted(value)
-        return "{" + ",".join(f"{_json(key)}:{_json(value[key])}" for key in names) + "}"
+        return "{" + ",".join(f"{_json(key)}:{_json(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(_json(item) for item in value) + "]"
     if isinstance(value, str):
