@@ -295,7 +295,7 @@ async def test_objects_are_woken_through_an_index(client: Client, namespace: str
             obj.metadata.annotations["config"] = config
             await client.create(obj)
             await until(client, widget, obj.key, settled)
-        before = len(engine.runs)
+        before = len(await engine.reach(lambda ended: {run.key.name for run in ended} >= {"a", "b", "c"}))
         await client.create(ConfigMap.named("limits", namespace))
         runs = await engine.reach(lambda ended: len(ended) >= before + 2)
 

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -51,14 +51,28 @@ class Misled(AssertionError):
 class Reader:
     """Somebody who does what a page says."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], *, trial: Trial | None = None) -> None:
-        """`trial` sends a manifest to a cluster that keeps nothing of it; without it manifests are only parsed."""
+    def __init__(
+        self,
+        folder: Path,
+        environ: Mapping[str, str],
+        *,
+        start: Path | None = None,
+        patience: float = _PATIENCE,
+        left_out: Collection[str] = (),
+        trial: Trial | None = None,
+    ) -> None:
+        """`trial` sends a manifest to a cluster that keeps nothing of it; without it manifests are only parsed.
+
+        The reader begins in `start`, else in a home folder of his own, and does not type commands that are `left_out`.
+        """
+        self._patience = patience
+        self._left_out = left_out
         self._state = folder / _STATE
         self._state.mkdir()
         self._folder = folder / "home"
         self._folder.mkdir()
         self._environ = {**environ, "READER": str(self._state), "HOME": str(self._folder)}
-        self._where = self._folder
+        self._where = start or self._folder
         self._names: dict[str, Any] = {"__name__": "page"}
         self._trial = trial
         self._outputs: list[str] = []
@@ -105,6 +119,8 @@ class Reader:
                 raise Misled(_difference(block.place, stays, self._staying.lines))
             return
         for number, command in enumerate(commands, 1):
+            if command.text.partition("#")[0].strip() in self._left_out:
+                continue
             self._run(command, block.exit_code if number == len(commands) else 0, block.place)
 
     def _run(self, command: Command, code: int, place: str) -> None:
@@ -116,7 +132,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_PATIENCE,
+            timeout=self._patience,
             check=False,
         )
         lines = done.stdout.splitlines()

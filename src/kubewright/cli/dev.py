@@ -130,7 +130,8 @@ class _Session:
             return None
         kept = f", watches kept warm: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
-        words = f"{len(operator.controllers)} controllers, {len(operator.webhooks)} webhooks"
+        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
+        words = ", ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count)
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
