@@ -4,8 +4,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# More than there may be cores: most tests wait for a server.
-WORKERS ?= 3
+WORKERS ?= 2
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help

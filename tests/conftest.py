@@ -21,6 +21,17 @@ from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError
 
+_SHARING = ("contract", "docs", "examples", "real", "scenarios")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a module that share a control plane go to one worker, so that it is started once."""
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent)
+        if place.parts[0] in _SHARING and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(place)))
+
 
 class Kubectl(Protocol):
     """Runs kubectl with the admin's kubeconfig and returns what it prints."""

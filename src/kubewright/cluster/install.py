@@ -23,6 +23,7 @@ CRD = Dynamic(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
 )
 _METADATA: Final = ("name", "labels", "annotations")
+_MANAGER: Final = "kubewright-install"
 
 
 async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, Any], timeout: float = 30.0) -> None:
@@ -30,12 +31,7 @@ async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, A
 
     Classes of one kind in several versions are given as separate calls' worth of data: pass `crd_for(V1, V2)`.
     """
-    applied = []
-    for kind in kinds:
-        tree = crd_for(kind) if isinstance(kind, type) else kind
-        metadata = {key: tree["metadata"][key] for key in _METADATA if tree["metadata"].get(key)}
-        wanted = from_tree(CRD, {"metadata": metadata, "spec": tree["spec"]})
-        applied.append(await client.apply(wanted, field_manager="kubewright-install", force=True))
+    applied = [await _apply(client, crd_for(kind) if isinstance(kind, type) else kind, timeout) for kind in kinds]
     for crd in applied:
         try:
             async with asyncio.timeout(timeout):
@@ -45,6 +41,33 @@ async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, A
                 f"the CRD {crd.metadata.name} was not established within {timeout:g} s; "
                 f"see kubectl describe crd {crd.metadata.name}"
             ) from None
+
+
+async def _apply(client: Client, tree: Mapping[str, Any], timeout: float) -> DynamicObject:
+    metadata = {key: tree["metadata"][key] for key in _METADATA if tree["metadata"].get(key)}
+    wanted = from_tree(CRD, {"metadata": metadata, "spec": tree["spec"]})
+    crd = await client.apply(wanted, field_manager=_MANAGER, force=True)
+    if crd.metadata.deletion_timestamp is None:
+        return crd
+    # It is on its way out and takes every object of its kind along, also those that are made now.
+    try:
+        async with asyncio.timeout(timeout):
+            await _until_gone(client, crd)
+    except TimeoutError:
+        raise ClusterError(
+            f"the CRD {crd.metadata.name} is being deleted and still there after {timeout:g} s; "
+            "see which of its objects have finalizers, and who is to remove them"
+        ) from None
+    return await client.apply(wanted, field_manager=_MANAGER, force=True)
+
+
+async def _until_gone(client: Client, crd: DynamicObject) -> None:
+    async with client.watch(
+        CRD, fields={"metadata.name": crd.metadata.name}, resource_version=crd.metadata.resource_version
+    ) as events:
+        async for event in events:
+            if event.type == "DELETED":
+                return
 
 
 async def _until_established(client: Client, crd: DynamicObject) -> None:

@@ -18,7 +18,7 @@ from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
 from kubewright.k8s.core.v1 import ConfigMap, Event, Secret
 from kubewright.k8s.rbac.v1 import ClusterRole
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("housekeeping-garbage")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 class Gadget(Resource[Spec, Status], group="scenarios.example.io", version="v1"):

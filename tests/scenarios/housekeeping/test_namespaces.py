@@ -11,7 +11,7 @@ from kubewright import Client
 from kubewright.cluster.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("housekeeping-namespaces")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 async def test_a_namespace_goes_with_all_that_is_in_it(client: Client) -> None:

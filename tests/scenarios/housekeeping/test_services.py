@@ -17,7 +17,7 @@ from kubewright.k8s.core.v1 import Endpoints, Node, Pod, Service
 from kubewright.k8s.discovery.v1 import EndpointSlice
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("housekeeping-services")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 def service(name: str, namespace: str, **spec: Any) -> Service:

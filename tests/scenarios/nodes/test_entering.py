@@ -24,7 +24,7 @@ from kubewright.cluster.nodes.timing import Timing
 from kubewright.cluster.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Container, Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(90), pytest.mark.xdist_group("nodes-entering")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(90)]
 
 Cluster = EmbeddedCluster | RealCluster
 

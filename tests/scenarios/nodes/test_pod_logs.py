@@ -8,7 +8,7 @@ from tests.scenarios.nodes.conftest import is_ready, pod, reach
 
 from kubewright import Client
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("nodes-pod_logs")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 def is_over(item: object) -> bool:

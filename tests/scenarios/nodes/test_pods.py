@@ -15,7 +15,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
 from kubewright.k8s.core.v1 import ConfigMap, ContainerStatus, Event, Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("nodes-pods")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 def main(item: Pod) -> ContainerStatus | None:

@@ -12,7 +12,7 @@ from kubewright import Client
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Event, Node, Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60), pytest.mark.xdist_group("nodes-scheduling")]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
 
 
 async def test_nodes_are_ready_have_a_lease_and_name_the_port_of_their_kubelet(client: Client) -> None:
