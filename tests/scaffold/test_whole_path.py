@@ -88,7 +88,16 @@ async def walk(kubeconfig: Path, project: Path, kubewright: Kubewright) -> None:
 
 
 async def check_tree(kubewright: Kubewright, kubeconfig: Path) -> None:
-    arguments = ("tree", "podset", "podset-sample", "-n", "default", "--kubeconfig", str(kubeconfig))
+    # By its whole name: other tests leave kinds of the same name behind.
+    arguments = (
+        "tree",
+        "podsets.apps.whole-path.io",
+        "podset-sample",
+        "-n",
+        "default",
+        "--kubeconfig",
+        str(kubeconfig),
+    )
     found = json.loads(await kubewright(*arguments, "-o", "json"))
     drawn = await kubewright(*arguments)
 
