@@ -97,7 +97,7 @@ async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
         last = await at_work.client.create(Parcel.named("ink", namespace))
         await until(at_work.client, Parcel, last.key, lambda seen: seen.status.delivered)
 
-        assert 'name="book"' not in shown.exposition().decode()
+        assert f'name="book",namespace="{namespace}"' not in shown.exposition().decode()
 
 
 async def test_an_object_that_cannot_be_helped_is_told_so_in_an_event(
