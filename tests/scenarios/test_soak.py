@@ -1,6 +1,6 @@
 """An operator lives through minutes of work and bad weather: in the end all is as it should be, and nothing has leaked.
 
-SOAK_MINUTES (1) says how long, SOAK_SEED (1) what happens. Half an hour, by hand:
+SOAK_MINUTES (2) says how long, SOAK_SEED (1) what happens. Half an hour, by hand:
 
     SOAK_MINUTES=30 pytest -s tests/scenarios/test_soak.py
 """
@@ -33,7 +33,7 @@ from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.faults import FaultyTransport, status
 
-MINUTES = float(os.environ.get("SOAK_MINUTES", "1"))
+MINUTES = float(os.environ.get("SOAK_MINUTES", "2"))
 SEED = int(os.environ.get("SOAK_SEED", "1"))
 MOST_WIDGETS = 80
 ACTIONS_PER_SECOND = 40.0
