@@ -3,13 +3,16 @@
 Both are formatters of the standard library and take any record, with `pairs` or without. Two rules hold for both.
 No content leaks: of an object only its kind and name are shown, of bytes only their number, and what is named like
 a password is never shown. And an error of our own tree is one sentence, since the sentence says it all; the stack is
-added at level debug, and always for an error nobody expected. `logs` installs them.
+added at level debug, and always for an error nobody expected, from the line on where the user's code was called.
+`logs` installs them.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, final
@@ -18,8 +21,10 @@ import msgspec
 
 from kubewright.errors import KubewrightError
 
-__all__ = ("JsonLines", "ReadableText", "plain")
+__all__ = ("JsonLines", "Message", "ReadableText", "plain", "stack_of")
 
+_OURS: Final = __file__.rpartition("_base")[0]
+_PYTHON: Final = os.__file__.removesuffix("os.py")
 _HIDDEN: Final = frozenset({"authorization", "client_key", "password", "private_key", "token"})
 _MOST_ITEMS: Final = 20
 
@@ -62,12 +67,56 @@ def hidden_or_plain(name: str, value: object) -> Any:
     return "***" if name.lower() in _HIDDEN else plain(value)
 
 
+def stack_of(error: BaseException) -> str:
+    """The stack of an error, from the user's own code on: how that came to be called is the same every time.
+
+    An error that never came that far is shown with everything.
+    """
+    told = traceback.TracebackException.from_exception(error)
+    theirs = [number for number, frame in enumerate(told.stack) if not _is_ours(frame.filename)]
+    if theirs:
+        del told.stack[: theirs[0]]
+    return "".join(told.format()).rstrip("\n")
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a file is Kubewright's or one of the standard library, which calls what runs in threads."""
+    return file.startswith(_OURS) or (file.startswith(_PYTHON) and "site-packages" not in file)
+
+
+@final
+class Message(str):
+    """A constant message that says its pairs too where the formatter is somebody else's, such as pytest's.
+
+    Compared and grouped it is the constant alone; `str()`, which is what `record.getMessage()` asks for, has all.
+    """
+
+    __slots__ = ("_pairs",)
+    _pairs: Mapping[str, Any]
+
+    def __new__(cls, constant: str, pairs: Mapping[str, Any]) -> Message:
+        message = super().__new__(cls, constant)
+        message._pairs = pairs
+        return message
+
+    @property
+    def constant(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        said = (f"{name}={_shown(hidden_or_plain(name, value))}" for name, value in self._pairs.items())
+        return " ".join((self.constant, *said))
+
+
 class _Formatter(logging.Formatter):
     """What both forms share: the pairs of a record and the words for its error."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__()
         self._verbose = verbose
+
+    def _message(self, record: logging.LogRecord) -> str:
+        return record.msg.constant if isinstance(record.msg, Message) else record.getMessage()
 
     def _pairs(self, record: logging.LogRecord) -> dict[str, Any]:
         pairs = getattr(record, "pairs", None)
@@ -81,9 +130,9 @@ class _Formatter(logging.Formatter):
             return "", record.stack_info or ""
         error = record.exc_info[1]
         summary = " ".join(f"{type(error).__name__}: {error}".split())
-        if isinstance(error, KubewrightError) and not self._verbose:
-            return summary, ""
-        return summary, self.formatException(record.exc_info)
+        if self._verbose:
+            return summary, self.formatException(record.exc_info)
+        return summary, "" if isinstance(error, KubewrightError) else stack_of(error)
 
 
 @final
@@ -95,7 +144,7 @@ class JsonLines(_Formatter):
             "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": self._message(record),
         }
         for name, value in self._pairs(record).items():
             line[f"{name}_" if name in line else name] = value
@@ -122,7 +171,7 @@ class ReadableText(_Formatter):
         if self._colour:
             head = f"{_DIM}{head}{_RESET}"
             level = f"{_COLOURS.get(record.levelno, '')}{level}{_RESET}"
-        parts = [head, level, _one_line(record.getMessage())]
+        parts = [head, level, _one_line(self._message(record))]
         pairs = self._pairs(record)
         summary, stack = self._error(record)
         if summary:

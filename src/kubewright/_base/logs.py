@@ -17,7 +17,7 @@ import os
 import sys
 from typing import Any, Final, Literal, TextIO, final
 
-from kubewright._base.log_formats import JsonLines, ReadableText
+from kubewright._base.log_formats import JsonLines, Message, ReadableText
 from kubewright.errors import ConfigError
 
 __all__ = ("LEVELS", "Logger", "configure", "get_logger")
@@ -84,7 +84,7 @@ class Logger:
             del pairs["error"]  # the record carries it in its own place, where other handlers look for it
         merged = {**self._pairs, **pairs} if self._pairs else pairs
         # stacklevel: the caller of info() is two frames up.
-        self._logger.log(level, message, exc_info=trace, extra={"pairs": merged}, stacklevel=3)
+        self._logger.log(level, Message(message, merged), exc_info=trace, extra={"pairs": merged}, stacklevel=3)
 
 
 def get_logger(name: str, /, **pairs: Any) -> Logger:
@@ -97,10 +97,12 @@ def configure(
     format: Literal["auto", "json", "text"] = "auto",  # noqa: A002 - the word people know
     level: Literal["debug", "info", "warning", "error"] = "info",
     stream: TextIO | None = None,
+    only: logging.Filter | None = None,
 ) -> None:
     """Send every record of the process to `stream` (standard error), in one format.
 
-    `auto` is text for people when the stream is a terminal, else JSON lines. Called again, it replaces what it set up
+    `auto` is text for people when the stream is a terminal, else JSON lines. `only` says which records are shown, if
+    not all. Called again, it replaces what it set up
     before and leaves handlers of others alone.
     """
     if level not in LEVELS:
@@ -112,6 +114,8 @@ def configure(
     verbose = LEVELS[level] <= logging.DEBUG
     handler = logging.StreamHandler(stream)
     handler.set_name(_HANDLER)
+    if only is not None:
+        handler.addFilter(only)
     if format == "json" or (format == "auto" and not terminal):
         handler.setFormatter(JsonLines(verbose=verbose))
     else:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TypeVar, cast
 
-__all__ = ("run",)
+__all__ = ("run", "shrink_tls_buffers")
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def run(coroutine: Coroutine[object, object, T]) -> T:
     """Run `coroutine` on uvloop when it is installed, else on asyncio's own loop, and return its result."""
     factory = _uvloop_factory()
     if factory is None:
-        _shrink_tls_buffers()
+        shrink_tls_buffers()
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(coroutine)
 
@@ -36,13 +36,14 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return cast("Callable[[], asyncio.AbstractEventLoop]", uvloop.new_event_loop)
 
 
-def _shrink_tls_buffers() -> None:
-    """Let each TLS connection hold 16 KiB instead of 256 KiB.
+def shrink_tls_buffers() -> None:
+    """Let each TLS connection hold 16 KiB instead of 256 KiB; a setting of the whole process.
 
     asyncio allocates and zeroes `SSLProtocol.max_size` bytes per connection, which makes an idle watch cost
-    279 KB instead of 39 KB, and an operator holds one connection per watched kind. uvloop has a TLS layer
-    of its own without this. The attribute is not a documented setting, so a Python without it is left as it
-    is.
+    279 KB instead of 39 KB, and an operator holds one connection per watched kind. Where connections are cut
+    now and then, such blocks leave holes in the heap, too, and the process grows by a megabyte every few
+    minutes. uvloop has a TLS layer of its own without this. The attribute is not a documented setting, so a
+    Python without it is left as it is.
     """
     from asyncio import sslproto
 

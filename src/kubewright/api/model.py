@@ -15,9 +15,11 @@ Kubernetes.
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import NoneType
 from typing import Any, ClassVar, dataclass_transform, get_origin
 
 import msgspec
@@ -25,9 +27,12 @@ from msgspec import UNSET, field
 from msgspec import UnsetType as Unset
 
 from kubewright.api.fields import Field
+from kubewright.errors import SchemaError
 
 __all__ = ("UNSET", "Model", "ModelMeta", "Unset", "field", "is_constant")
 
+_UNKNOWN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'|'(\w+)' is an invalid keyword argument")
+_DATA = (bool, int, float, str, bytes, tuple, list, dict, set, frozenset, NoneType, msgspec.Struct, Unset)
 _IMMUTABLE = (bool, int, float, str, bytes, tuple, frozenset)
 
 
@@ -49,15 +54,49 @@ class ModelMeta(msgspec.StructMeta):
         `omit_empty=True` leaves defaults as msgspec has them: a value equal to its default is not sent.
         That is right for metadata, where an empty name or label map never means anything.
         """
+        _check_attributes(name, namespace)
         if not omit_empty:
             _send_defaults(namespace)
         options.setdefault("kw_only", True)
-        cls = super().__new__(mcls, name, bases, namespace, **options)
+        try:
+            cls = super().__new__(mcls, name, bases, namespace, **options)
+        except TypeError as error:
+            if unknown := _UNKNOWN_OPTION.search(str(error)):
+                raise SchemaError(_about_option(name, unknown[1] or unknown[2], mcls)) from None
+            raise
         # Always set, so that a subclass does not seem to have said what its base said.
         cls.__marker__ = marker
         return cls
 
     __marker__: Field | None
+
+
+def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
+    """Refuse what nobody means: `size = 1` is no attribute to msgspec, only a value that all instances share."""
+    typed = _annotations(namespace)
+    for attribute, value in namespace.items():
+        if isinstance(value, Field) and attribute in typed:  # as pydantic and dataclasses have it
+            raise SchemaError(
+                f"{name}.{attribute}: Field(...) goes beside the type and is no default; write "
+                f"{attribute}: Annotated[..., Field(...)], and a default after it if there is one"
+            )
+        if attribute in typed or attribute.startswith("_") or attribute.isupper() or not isinstance(value, _DATA):
+            continue
+        shown = repr(value) if isinstance(value, _IMMUTABLE) else "..."
+        raise SchemaError(
+            f"{name}.{attribute} has no type; write {attribute}: {type(value).__name__} = {shown}, or ClassVar[...] if "
+            "all objects share it"
+        )
+
+
+def _about_option(name: str, option: str, metaclass: type) -> str:
+    from difflib import get_close_matches  # only for those who mistype
+
+    known = getattr(metaclass.__new__, "__kwdefaults__", None) or {}
+    close = get_close_matches(option, known, n=1)
+    return f"{name}: a class statement has no option {option}" + (
+        f"; did you mean {close[0]}?" if close else f"; it has {', '.join(known)}"
+    )
 
 
 def _send_defaults(namespace: dict[str, Any]) -> None:

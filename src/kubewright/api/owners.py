@@ -68,8 +68,9 @@ def _put(metadata: ObjectMeta, wanted: OwnerReference) -> None:
 
 def _check_namespaces(owner: KubeObject, owned: KubeObject) -> None:
     if owner.metadata.namespace and owner.metadata.namespace != owned.metadata.namespace:
-        place = f"namespace {owned.metadata.namespace}" if owned.metadata.namespace else "no namespace"
+        place = f"in namespace {owned.metadata.namespace}" if owned.metadata.namespace else "in no namespace"
         raise ConfigError(
-            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.metadata.name} in {place}: "
-            "an owner must be in the same namespace or cluster-scoped"
+            f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.metadata.name}, which is {place}: an owner must "
+            "be in the same namespace or cluster-scoped, else the garbage collector takes it for gone and deletes what "
+            "it owns; write it without an owner (owned=False) and delete it in finalize"
         )

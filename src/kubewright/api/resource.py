@@ -252,9 +252,34 @@ class KubeObject(
         return self.metadata.key
 
     @classmethod
-    def named(cls, name: str, namespace: str = "", **fields: Any) -> Self:
-        """A new object of that name: `ConfigMap.named("limits", "shop", data={"cpu": "2"})`."""
-        return cls(metadata=ObjectMeta(name=name, namespace=namespace), **fields)
+    def named(
+        cls,
+        name: str,
+        namespace: str = "",
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A new object of that name: `ConfigMap.named("limits", "shop", labels={"app": "web"}, data={"cpu": "2"})`."""
+        metadata = ObjectMeta(
+            name=name, namespace=namespace, labels=dict(labels or {}), annotations=dict(annotations or {})
+        )
+        try:
+            return cls(metadata=metadata, **fields)
+        except TypeError:
+            for unknown in [given for given in fields if given not in cls.__struct_fields__]:
+                raise TypeError(_about_attribute(cls, unknown)) from None
+            raise
+
+
+def _about_attribute(kind: type[KubeObject], unknown: str) -> str:
+    from difflib import get_close_matches  # only for those who mistype
+
+    known = kind.__struct_fields__
+    close = get_close_matches(unknown, known, n=1)
+    advice = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}"
+    return f"{kind.__name__} has no attribute {unknown}; {advice}"
 
 
 class Spec(Model):

@@ -14,7 +14,7 @@ reads see them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, TypeVar, cast, final
@@ -35,6 +35,7 @@ __all__ = ("Cache",)
 
 K = TypeVar("K", bound=KubeObject)
 _Key = tuple[type[KubeObject], Scope]
+_GIVEN: tuple[Scope | None, ...] = (None,)
 
 
 class _Use:
@@ -59,16 +60,20 @@ class Cache:
         scopes: Mapping[type[KubeObject], Scope] | None = None,
         default_scope: Scope = Scope(),  # noqa: B008 - frozen
         clock: Clock = SystemClock(),  # noqa: B008 - has no state
+        network_clock: Clock | None = None,
         rng: Random | None = None,
         observer: CacheObserver | None = None,
     ) -> None:
-        self.reader = CacheReader(self._informer_in_use)
+        """`network_clock` is what waits for the server go by, if it is to be another than that of everything else."""
+        self.reader = CacheReader(self._in_use)
         self._client = client
         self._scopes = dict(scopes or {})
         self._default_scope = default_scope
         self._clock = clock
+        self._network_clock = network_clock or clock
         self._rng = rng or Random()
         self._observer = observer or CacheObserver()
+        self._keys: dict[type[KubeObject], _Key] = {}
         self._uses: dict[_Key, _Use] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -83,8 +88,14 @@ class Cache:
         use = self._uses.get(key)
         if use is None:
             informer = Informer(
-                self._client, kind, key[1], clock=self._clock, rng=self._rng, observer=self._observer
-            )  # fmt: skip
+                self._client,
+                kind,
+                key[1],
+                clock=self._clock,
+                network_clock=self._network_clock,
+                rng=self._rng,
+                observer=self._observer,
+            )
             use = self._uses[key] = _Use(informer)
             self._start(use)
         use.count += 1
@@ -119,8 +130,26 @@ class Cache:
 
     def watches(self, kind: type[KubeObject]) -> bool:
         """Whether a kind is watched and in sync, so that `reader` can answer for it."""
-        use = self._uses.get(self._key(kind, None))
-        return use is not None and use.informer.synced
+        return self.reader.watches(kind)
+
+    def reader_in(self, scopes: Mapping[type[KubeObject], Sequence[Scope | None]]) -> CacheReader:
+        """A reader that knows some kinds in scopes of its own; None is the one given to the cache.
+
+        Several of one kind see different namespaces, so that it is clear whom to ask.
+        """
+        return CacheReader(lambda kind: self._in_use(kind, scopes.get(kind, _GIVEN)))
+
+    def scope_of(self, kind: type[KubeObject], scope: Scope | None = None) -> Scope:
+        """The scope of a kind as it is watched, in the scope given to the cache unless another is asked for."""
+        return self._key(kind, scope)[1]
+
+    def namespaced(self, kind: type[KubeObject]) -> bool:
+        """Whether objects of a kind live in namespaces; known of one that is looked up once it is watched."""
+        definition = definition_of(kind)
+        if definition.looked_up:
+            for informer in self._informers_of(kind):
+                return informer.namespaced
+        return definition.namespaced
 
     # --- life ---
 
@@ -143,7 +172,10 @@ class Cache:
 
     async def wait_for_sync(self, *kinds: type[KubeObject], timeout: float | None = None) -> None:
         """Returns when these kinds, or all in use, are in sync. RequestTimeout says which are not, and why."""
-        waiting = [self._informer_in_use(kind) for kind in kinds] if kinds else list(self.informers())
+        for kind in kinds:
+            if not self._in_use(kind):
+                raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}) first")
+        waiting = [informer for kind in kinds for informer in self._in_use(kind)] if kinds else list(self.informers())
         if timeout is None:
             await _all_in_sync(waiting)
             return
@@ -193,13 +225,24 @@ class Cache:
     # --- inside ---
 
     def _key(self, kind: type[KubeObject], scope: Scope | None) -> _Key:
-        return kind, scope or self._scopes.get(kind, self._default_scope)
+        known = self._keys.get(kind) if scope is None else None
+        if known is None:
+            chosen = scope or self._scopes.get(kind, self._default_scope)
+            namespaced = definition_of(kind).namespaced
+            known = (kind, chosen.within(self._default_scope.namespaces, namespaced=namespaced))
+            if scope is None:
+                self._keys[kind] = known
+        return known
 
-    def _informer_in_use(self, kind: type[KubeObject]) -> Informer[Any]:
-        use = self._uses.get(self._key(kind, None))
-        if use is None:
-            raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}), or ask the server")
-        return use.informer
+    def _in_use(
+        self, kind: type[KubeObject], scopes: Sequence[Scope | None] = _GIVEN
+    ) -> tuple[Informer[Any], ...]:  # hot
+        """The informers of a kind in these scopes; none unless all of them are in use."""
+        if len(scopes) == 1:
+            use = self._uses.get(self._key(kind, scopes[0]))
+            return (use.informer,) if use is not None else ()
+        uses = [self._uses.get(key) for key in dict.fromkeys(self._key(kind, scope) for scope in scopes)]
+        return () if None in uses else tuple(use.informer for use in uses if use is not None)
 
     def _informers_of(self, kind: type[KubeObject]) -> Iterator[Informer[Any]]:
         """Every informer of the same objects, by whatever class and in whatever scope."""

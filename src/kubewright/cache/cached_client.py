@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, final
 
+from kubewright.api.codec import encode, origin_of
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
+from kubewright.cache.reader import CacheReader
+from kubewright.cache.scope import in_scope
 from kubewright.client.client import Client, Fields, Labels
 from kubewright.client.lists import ObjectList
 from kubewright.client.routes import Propagation
@@ -27,22 +30,37 @@ K = TypeVar("K", bound=KubeObject)
 class CachedClient:
     """The verbs of `Client`, with cached reads. `live` is the client itself, for everything else."""
 
-    def __init__(self, live: Client, cache: Cache, *, namespace: str | None = None) -> None:
-        """`namespace` is where objects are looked for when a call names none."""
+    def __init__(
+        self, live: Client, cache: Cache, *, namespace: str | None = None, reader: CacheReader | None = None
+    ) -> None:
+        """`namespace` is where objects are looked for when a call names none.
+
+        `reader` is one in other scopes than the cache's own.
+        """
         self.live = live
         self._cache = cache
+        self._reader = reader or cache.reader
         self.namespace = namespace or live.namespace
 
     def in_namespace(self, namespace: str) -> CachedClient:
         """The same client, at home in another namespace."""
-        return CachedClient(self.live, self._cache, namespace=namespace or self.live.namespace)
+        return CachedClient(self.live, self._cache, namespace=namespace or self.live.namespace, reader=self._reader)
 
     async def get(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
         """One object, yours to change; NotFound if there is none."""
         key = self._key(kind, name, namespace)
-        if self._cache.watches(kind):
-            return self._cache.reader.get(kind, key)
+        if self._reader.watches(kind):
+            return self._reader.get(kind, key)
         return await self.live.get(kind, key)
+
+    async def get_fresh(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
+        """As `get`, asked of the server; what the cache's scope leaves out is not found there either."""
+        key = self._key(kind, name, namespace)
+        obj = await self.live.get(kind, key)
+        informer = self._reader.informer_for(kind, key.namespace) if self._reader.watches(kind) else None
+        if informer is not None and not in_scope(informer.scope, obj.key, origin_of(obj) or encode(obj)):
+            raise NotFound(f'{kind.kind} "{key}" is not in the scope of the cache', code=404, reason="NotFound")
+        return obj
 
     async def find(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
         """As `get`, with None where there is no such object."""
@@ -50,6 +68,16 @@ class CachedClient:
             return await self.get(kind, name, namespace=namespace)
         except NotFound:
             return None
+
+    async def find_hidden(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
+        """As `find`, but what the cache's scope leaves out is looked for on the server: before it is overwritten."""
+        key = self._key(kind, name, namespace)
+        informer = self._reader.informer_for(kind, key.namespace) if self._reader.watches(kind) else None
+        if informer is not None:
+            found = informer.store.get(key)
+            if found is not None or not informer.scope.is_selective:
+                return found
+        return await self.live.find(kind, key)
 
     async def list(
         self,
@@ -64,8 +92,8 @@ class CachedClient:
 
         `index=("config", "limits")` asks an index of the cache.
         """
-        if self._cache.watches(kind):
-            return self._cache.reader.list(kind, namespace=namespace, labels=labels, fields=fields, index=index)
+        if self._reader.watches(kind):
+            return self._reader.list(kind, namespace=namespace, labels=labels, fields=fields, index=index)
         return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields)
 
     async def create(self, obj: K, *, dry_run: bool = False) -> K:
@@ -139,6 +167,10 @@ class CachedClient:
             return None
         return self._seen(left, dry_run)
 
+    async def namespaced(self, kind: type[KubeObject]) -> bool:
+        """Whether objects of a kind live in namespaces; see `Client.namespaced`."""
+        return await self.live.namespaced(kind)
+
     def _seen(self, obj: K, dry_run: bool) -> K:
         if not dry_run:
             # Not marked as own: the answer to a write that changed nothing has somebody else's version. Which echoes
@@ -149,6 +181,9 @@ class CachedClient:
     def _key(self, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
         if not isinstance(name, ObjectKey):
             name = ObjectKey(namespace or "", name)
-        if name.namespace or not definition_of(kind).namespaced:
+        definition = definition_of(kind)
+        if definition.looked_up and not self._cache.namespaced(kind):
+            return ObjectKey("", name.name)
+        if name.namespace or not definition.namespaced:
             return name
         return ObjectKey(namespace or self.namespace, name.name)

@@ -1,8 +1,9 @@
 """Informer: the live copy of one kind: its reflectors, its store and everybody who wants to hear of changes.
 
 One informer serves all who ask for the same kind and scope. Several namespaces are several reflectors that feed one
-store. Handlers are plain functions called on the event loop after the store has been changed; they only take note, such
-as by adding to a queue. Made and run by `cache.cache`.
+store; whether a kind that is known only by its name has any is found out with its first list. Handlers are plain
+functions called on the event loop after the store has been changed; they only take note, such as by adding to a queue.
+Made and run by `cache.cache`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,15 @@ class Informer(Generic[K]):
     """A kind as the server has it, kept up to date while `run` runs."""
 
     def __init__(
-        self, client: Client, kind: type[K], scope: Scope, *, clock: Clock, rng: Random, observer: CacheObserver
+        self,
+        client: Client,
+        kind: type[K],
+        scope: Scope,
+        *,
+        clock: Clock,
+        network_clock: Clock | None = None,
+        rng: Random,
+        observer: CacheObserver,
     ) -> None:
         self.kind = kind
         self.scope = scope
@@ -56,19 +65,26 @@ class Informer(Generic[K]):
         self._rng = rng
         self._observer = observer
         definition = definition_of(kind)
+        self.namespaced = definition.namespaced
+        """Whether its objects live in namespaces; before its first list, a guess for a kind that is looked up."""
         namespaces = scope.namespaces if definition.namespaced else ()
+        self._client = client
+        self._looked_up = not definition.looked_up
         self._wire = Wire(definition, scope)
         self._view = View(self.store, clock=clock, by_namespace=bool(namespaces))
         self._subscriptions: list[Subscription[K]] = []
         self._synced = asyncio.Event()
         self._listed: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
-        self._reflectors = tuple(
+        patience = network_clock or clock
+        reflectors = tuple(
             Reflector(
-                client, kind, self, namespace=namespace, scope=scope, clock=clock, rng=rng, observer=observer
+                client, kind, self, namespace=namespace, scope=scope, clock=patience, rng=rng, observer=observer
             )
             for namespace in namespaces or ("",)
         )  # fmt: skip
+        one = len(reflectors) if self._looked_up else 1
+        self._reflectors, self._later = reflectors[:one], reflectors[one:]
 
     # --- for everybody ---
 
@@ -137,8 +153,7 @@ class Informer(Generic[K]):
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                for reflector in self._reflectors:
-                    group.create_task(reflector.run(), name=f"watch {self.kind.__name__} {reflector.namespace}")
+                self._follow(self._reflectors)
                 if self.scope.resync > 0:
                     group.create_task(self._resync(), name=f"resync {self.kind.__name__}")
                 for subscription in self._subscriptions:
@@ -167,6 +182,9 @@ class Informer(Generic[K]):
 
     async def listed(self, namespace: str, items: dict[ObjectKey, Entry], version: Version) -> None:
         """Everything there is in a namespace, or everywhere."""
+        if not self._looked_up:
+            await self._look_up()
+        namespace = namespace if self.namespaced else ""
         first = namespace not in self._listed
         for count, change in enumerate(self._view.replace(namespace, items, version, initial=first), start=1):
             self._tell(change)
@@ -201,6 +219,22 @@ class Informer(Generic[K]):
         self._report_malformed(str(error), error)
 
     # --- inside ---
+
+    def _follow(self, reflectors: Iterable[Reflector]) -> None:
+        if self._group is not None:
+            for reflector in reflectors:
+                self._group.create_task(reflector.run(), name=f"watch {self.kind.__name__} {reflector.namespace}")
+
+    async def _look_up(self) -> None:
+        """With the first list: the other namespaces are followed as well, or the one watch is that of all objects."""
+        resource = await self._client.discovery.find(definition_of(self.kind).gvk)
+        self._looked_up, self.namespaced = True, resource.namespaced
+        later, self._later = self._later, ()
+        if self.namespaced:
+            self._reflectors += later
+            self._follow(later)
+        else:
+            self._reflectors[0].namespace = ""
 
     def _tell(self, change: Change[K]) -> None:  # hot
         # A copy, since a handler may close its own subscription or make another.

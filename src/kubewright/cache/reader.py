@@ -35,20 +35,39 @@ Fields = str | Mapping[str, str] | FieldSelector
 class CacheReader:
     """Reads from informers."""
 
-    def __init__(self, informer_of: Callable[[type[Any]], Informer[Any]]) -> None:
-        self._informer_of = informer_of
+    def __init__(self, informers_of: Callable[[type[Any]], tuple[Informer[Any], ...]]) -> None:
+        """`informers_of` names those of a kind that are in use: one or, of different namespaces, several."""
+        self._informers_of = informers_of
+
+    def watches(self, kind: type[KubeObject]) -> bool:  # hot
+        """Whether a kind is watched and in sync, so that it can be read."""
+        informers = self._informers_of(kind)
+        for informer in informers:
+            if not informer.synced:
+                return False
+        return bool(informers)
+
+    def informer_for(self, kind: type[K], namespace: str) -> Informer[K] | None:
+        """Who would know of the objects in a namespace, if anybody does."""
+        for informer in self._informers_of(kind):
+            if _sees(informer, namespace):
+                return informer
+        return None
 
     def get(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:  # hot
         """One object; NotFound if there is none."""
-        informer: Informer[K] = self._informer_of(kind)
         key = name if isinstance(name, ObjectKey) else ObjectKey(namespace or "", name)
         if not key.namespace and namespace:
             key = ObjectKey(namespace, key.name)
-        _check_namespace(informer, key.namespace)
+        informer: Informer[K] = self._one(kind, key.namespace)
         obj = informer.store.get(key)
         if obj is None:
             raise _not_found(informer, key)
         return obj
+
+    def has(self, kind: type[KubeObject], key: ObjectKey) -> bool:
+        """Whether there is such an object."""
+        return any(informer.store.entry(key) is not None for informer in self._all(kind))
 
     def list(
         self,
@@ -65,31 +84,67 @@ class CacheReader:
         `fields` knows `metadata.name`, `metadata.namespace` and the names of indexes. An object that does not fit its
         class is left out; it has been reported.
         """
-        informer: Informer[K] = self._informer_of(kind)
-        _check_namespace(informer, namespace or "")
-        store = informer.store
+        informers = (self._one(kind, namespace),) if namespace else self._all(kind)
         labels_wanted = _label_selector(labels)
         fields_wanted = _field_selector(fields)
-        conditions = [
-            *_label_conditions(store, labels_wanted),
-            *_field_conditions(store, fields_wanted),
-            *([_index_keys(store, *index)] if index is not None else []),
-        ]
-        keys = _candidates(store, namespace, conditions)
-        if not fields_wanted.selects_everything:
-            keys = [key for key in keys if _meets_fields(store, key, fields_wanted)]
-        if _needs_a_look(store, labels_wanted):
-            keys = [key for key in keys if labels_wanted.matches(store.labels(key))]
-        return ObjectList(_objects(store, sorted(keys), limit), ListMeta(resource_version=informer.resource_version))
+        found: list[tuple[ObjectKey, Store[K]]] = []
+        for informer in informers:
+            keys = _matching(informer.store, namespace, labels_wanted, fields_wanted, index)
+            found += [(key, informer.store) for key in keys]
+        found.sort(key=_key_of)
+        version = informers[0].resource_version if len(informers) == 1 else ""
+        return ObjectList(_objects(found, limit), ListMeta(resource_version=version))
 
     def keys(self, kind: type[KubeObject], *, index: tuple[str, str]) -> tuple[ObjectKey, ...]:
         """Which objects an index has under a value, without decoding any of them."""
-        return tuple(sorted(_index_keys(self._informer_of(kind).store, *index)))
+        return tuple(sorted(key for informer in self._all(kind) for key in _index_keys(informer.store, *index)))
+
+    def _all(self, kind: type[K]) -> tuple[Informer[K], ...]:
+        informers = self._informers_of(kind)
+        if not informers:
+            raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}), or ask the server")
+        return informers
+
+    def _one(self, kind: type[K], namespace: str) -> Informer[K]:  # hot
+        informers = self._all(kind)
+        for informer in informers:
+            if _sees(informer, namespace):
+                return informer
+        watched = ", ".join(name for informer in informers for name in informer.scope.namespaces)
+        raise ConfigError(
+            f"the cache of {kind.__name__} watches only the namespaces {watched}, not {namespace}; "
+            "add it to the scope, or ask the server"
+        )
 
 
-def _objects(store: Store[K], keys: Iterable[ObjectKey], limit: int | None) -> list[K]:
+def _matching(
+    store: Store[K], namespace: str | None, labels: Selector, fields: FieldSelector, index: tuple[str, str] | None
+) -> list[ObjectKey]:
+    conditions = [
+        *_label_conditions(store, labels),
+        *_field_conditions(store, fields),
+        *([_index_keys(store, *index)] if index is not None else []),
+    ]
+    keys = _candidates(store, namespace, conditions)
+    if not fields.selects_everything:
+        keys = [key for key in keys if _meets_fields(store, key, fields)]
+    if _needs_a_look(store, labels):
+        keys = [key for key in keys if labels.matches(store.labels(key))]
+    return keys
+
+
+def _key_of(found: tuple[ObjectKey, Store[Any]]) -> ObjectKey:
+    return found[0]
+
+
+def _sees(informer: Informer[Any], namespace: str) -> bool:  # hot
+    watched = informer.scope.namespaces
+    return not watched or not namespace or namespace in watched or not informer.namespaced
+
+
+def _objects(keys: Iterable[tuple[ObjectKey, Store[K]]], limit: int | None) -> list[K]:
     found: list[K] = []
-    for key in keys:
+    for key, store in keys:
         if limit is not None and len(found) >= limit:
             break
         try:
@@ -157,8 +212,8 @@ def _index_keys(store: Store[Any], name: str, value: str) -> AbstractSet[ObjectK
     if index is None:
         known = ", ".join(store.index_names) or "none"
         raise ConfigError(
-            f"the cache of {store.kind.__name__} has no index {name!r} (there is: {known}); "
-            "add it with add_index, or ask the server"
+            f"the cache of {store.kind.__name__} has no index {name!r} (there is: {known}); declare it with indexes= "
+            "of @controller, Owned or Watch, or add_index of the cache, or ask the server"
         )
     return index.keys(value)
 
@@ -190,15 +245,6 @@ def _field_selector(fields: Fields | None) -> FieldSelector:
     if isinstance(fields, FieldSelector):
         return fields
     return FieldSelector.parse(fields) if isinstance(fields, str) else FieldSelector.of(fields)
-
-
-def _check_namespace(informer: Informer[Any], namespace: str) -> None:
-    watched = informer.scope.namespaces
-    if watched and namespace and namespace not in watched and definition_of(informer.kind).namespaced:
-        raise ConfigError(
-            f"the cache of {informer.kind.__name__} watches only the namespaces {', '.join(watched)}, not {namespace}; "
-            "add it to the scope, or ask the server"
-        )
 
 
 def _not_found(informer: Informer[Any], key: ObjectKey) -> NotFound:

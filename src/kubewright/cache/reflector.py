@@ -328,9 +328,11 @@ class Reflector:
         if error is not None and _is_too_large(error):
             return self._after_expiry(lived)
         if error is not None and is_lasting(error):
-            if isinstance(error, NotFound) and self.version:
+            if isinstance(error, NotFound) and self.version and self._list_reason != "missing":
+                # Whoever removed the kind may be about to end this watch, too: that is nothing to complain of.
                 self._list_reason, self._list_from = "missing", ""
-            self._report(error)
+            else:
+                self._report(error)
             return self._patience.next_delay()
         broken = error is None or (
             isinstance(error, TransportError | DecodeError) and not isinstance(error, _Unreadable)

@@ -7,7 +7,7 @@ object this process wrote belongs into the cache at all.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,12 +18,15 @@ from kubewright.errors import ConfigError, DecodeError
 
 __all__ = ("Scope", "in_scope")
 
+_ALL: Final = ("*",)
+
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """What to watch of a kind. The default is everything, whole, without managedFields."""
 
     namespaces: tuple[str, ...] = ()
-    """Only these, each with a watch of its own; none means all. Ignored for kinds that have no namespace."""
+    """Only these, each with a watch of its own; none means those of the manager, and all if it names none; `("*",)`
+    means all, whatever the manager says. Ignored for kinds that have no namespace."""
     labels: str = ""
     """A label selector, applied by the server."""
     fields: str = ""
@@ -35,11 +38,41 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two local resyncs, give or take a tenth; 0 for none."""
 
     def __post_init__(self) -> None:
+        for name in ("namespaces", "projection"):
+            given: Any = getattr(self, name)
+            if isinstance(given, str):
+                raise ConfigError(f"a scope's {name} are several; write {name}=({given!r},)")
+            if isinstance(given, list):
+                msgspec.structs.force_setattr(self, name, tuple(given))  # it has to be hashable
+        if "*" in self.namespaces and self.namespaces != _ALL:
+            raise ConfigError("a scope's namespaces name some and all of them; leave out * or the others")
+        for name in ("labels", "fields"):
+            if not isinstance(getattr(self, name), str):
+                raise ConfigError(f'a scope\'s {name} are text; write {name}="app=web,tier!=front"')
         try:
             Selector.parse(self.labels)
             FieldSelector.parse(self.fields)
         except DecodeError as exc:
             raise ConfigError(f"a scope's selector cannot be read: {exc}") from exc
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether it leaves out objects of the namespaces it sees."""
+        return bool(self.labels or self.fields)
+
+    def within(self, namespaces: tuple[str, ...], *, namespaced: bool = True) -> Scope:
+        """The same with its namespaces settled: of a kind that has any, those given if it names none itself."""
+        settled = (self.namespaces or namespaces) if namespaced else ()
+        if settled == _ALL:
+            settled = ()
+        return self if settled == self.namespaces else msgspec.structs.replace(self, namespaces=settled)
+
+    def __str__(self) -> str:
+        parts = [f"namespaces {', '.join(self.namespaces)}" if self.namespaces else "all namespaces"]
+        parts += [f"{name} {text}" for name, text in (("labels", self.labels), ("fields", self.fields)) if text]
+        if self.projection is not None:
+            parts.append(f"only {', '.join(self.projection)}" if self.projection else "only metadata")
+        return ", ".join(parts)
 
 
 def in_scope(scope: Scope, key: ObjectKey, data: bytes) -> bool:

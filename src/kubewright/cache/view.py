@@ -5,7 +5,8 @@ that readers see. Two promises hold whatever the order they come in:
 
 - a reader never sees an object older than this process has written it, nor one it has deleted;
 - handlers are told of every state the server showed, in order, with the state before it. An object that was deleted and
-  made again under its name is a deletion and an addition, even if only the result was seen.
+  made again under its name is a deletion and an addition, even if only the result was seen. One that this process made
+  and that was gone before the watch showed it is an addition and a deletion: readers have seen it.
 
 An own write that the watch has not shown yet is a *shadow*: the store has the written object, the shadow remembers what
 the server has shown so far. It ends when the watch reaches the written version. Pure and synchronous; `cache.informer`
@@ -38,15 +39,19 @@ _FADES_AFTER = 300.0
 class _Shadow:
     """What the server has shown of an object that this process has written or deleted since."""
 
-    __slots__ = ("after", "observed", "uid", "version")
+    __slots__ = ("after", "observed", "uid", "version", "written")
 
-    def __init__(self, observed: Entry | None, version: Version | None, uid: str, after: Version | None) -> None:
+    def __init__(
+        self, observed: Entry | None, version: Version | None, uid: str, *, after: Version | None, written: Entry | None
+    ) -> None:
         self.observed = observed
         self.version = version
         """The version written; None if the object was deleted, which tells no version."""
         self.uid = uid
         self.after = after
         """For a deletion: the newest version known then. Whatever is not newer is the past."""
+        self.written = written
+        """What this process wrote last, if it is in scope; None once the watch has passed it."""
 
     @property
     def known(self) -> Version | None:
@@ -75,6 +80,8 @@ class View(Generic[K]):
         # Own writes by version, for each watch: as it reaches a version, all up to there are settled.
         self._due: dict[str, list[tuple[int, ObjectKey]]] = {}
         self._fading: deque[tuple[float, ObjectKey, _Shadow]] = deque()
+        # Own writes of a history that the server has gone back from, until a list tells what became of them.
+        self._undone: dict[ObjectKey, Entry] = {}
 
     # --- from the server ---
 
@@ -120,10 +127,17 @@ class View(Generic[K]):
 
         Changes are made as they are taken from the iterator: take them all.
         """
+        unshown = self._unshown(namespace, items, version)
         for key, old in self._observed(namespace):
             new = items.get(key)
             if new is None or new.uid != old.uid:
                 yield self._lose(key, old, version)
+        for key, made in unshown:
+            own, shadow = self._is_own(key, made.version), self._shadows.get(key)
+            if shadow is not None and (shadow.known is None or not is_newer(shadow.known, version)):
+                self._end(key, shadow)
+            yield self._change("added", key, None, made, own, initial)
+            yield self._change("deleted", key, made, None, False, False, uncertain=True)
         for key, entry in items.items():
             shadow = self._shadows.get(key) if self._shadows else None
             shown = self.store.entry(key) if shadow is None else shadow.observed
@@ -152,6 +166,8 @@ class View(Generic[K]):
     def forget_writes(self) -> None:
         """Show what the server shows: its history went back, so what was written may never have been."""
         for key, shadow in tuple(self._shadows.items()):
+            if shadow.written is not None:
+                self._undone[key] = shadow.written
             self._end(key, shadow)
         self._own.clear()
         self._due.clear()
@@ -179,7 +195,8 @@ class View(Generic[K]):
                 return  # written and deleted at once, and this answer came last
             if shadow.known is not None and not is_newer(entry.version, shadow.known):
                 return  # an answer that was overtaken
-        self._shadows[key] = _Shadow(observed, entry.version, entry.uid, None)
+        written = entry if belongs else None
+        self._shadows[key] = _Shadow(observed, entry.version, entry.uid, after=None, written=written)
         if belongs:
             self.store.put(key, entry)
         else:
@@ -202,7 +219,8 @@ class View(Generic[K]):
             if known_uid != uid and (current is not None or after is not None):
                 return  # about an earlier object of this name, as far as can be told
             after = known
-        hidden = self._shadows[key] = _Shadow(observed, None, uid, after)
+        written = shadow.written if shadow is not None and shadow.uid == uid else None
+        hidden = self._shadows[key] = _Shadow(observed, None, uid, after=after, written=written)
         self.store.remove(key)
         if observed is None:
             self._fading.append((self._clock.monotonic() + _FADES_AFTER, key, hidden))
@@ -241,6 +259,8 @@ class View(Generic[K]):
             else:
                 del self._own[key]
         shadow = self._shadows.get(key)
+        if shadow is not None and shadow.written is not None and not is_newer(shadow.written.version, version):
+            shadow.written = None
         # Passed, and never shown: the written object is not in scope, or was changed so that it no longer is.
         if shadow is not None and isinstance(shadow.version, int) and shadow.version <= version:
             self._end(key, shadow)
@@ -268,6 +288,26 @@ class View(Generic[K]):
             if shadow.observed is not None and (not namespace or key.namespace == namespace):
                 yield key, shadow.observed
 
+    def _unshown(
+        self, namespace: str, items: Mapping[ObjectKey, Entry], version: Version
+    ) -> list[tuple[ObjectKey, Entry]]:
+        """What this process made, no watch has shown, and a later list does not have: it has been deleted since."""
+        made = {key: entry for key, entry in self._undone.items() if not namespace or key.namespace == namespace}
+        for key in made:
+            del self._undone[key]
+        for key, shadow in self._shadows.items():
+            written = shadow.written
+            if written is None or is_newer(written.version, version) or (namespace and key.namespace != namespace):
+                continue
+            shadow.written = None
+            made[key] = written
+        return [(key, entry) for key, entry in made.items() if not (self._shows(key, entry) or _has(items, key, entry))]
+
+    def _shows(self, key: ObjectKey, entry: Entry) -> bool:
+        shadow = self._shadows.get(key)
+        shown = self.store.entry(key) if shadow is None else shadow.observed
+        return shown is not None and shown.uid == entry.uid
+
     def _is_own(self, key: ObjectKey, version: Version) -> bool:
         versions = self._own.get(key)
         if versions is None or version not in versions:
@@ -280,9 +320,12 @@ class View(Generic[K]):
         now = self._clock.monotonic()
         while self._fading and self._fading[0][0] <= now:
             _, key, shadow = self._fading.popleft()
-            # If the object has been shown since, its deletion will be, too.
-            if self._shadows.get(key) is shadow and shadow.observed is None:
+            if self._shadows.get(key) is not shadow or shadow.observed is not None:
+                continue  # it has been shown since, so its deletion will be, too
+            if shadow.written is None:
                 self._end(key, shadow)
+            else:  # it was made here, and is still to be told
+                self._fading.append((now + _FADES_AFTER, key, shadow))
 
     def _change(
         self,
@@ -306,3 +349,8 @@ class View(Generic[K]):
             own=own,
             uncertain=uncertain,
         )
+
+
+def _has(items: Mapping[ObjectKey, Entry], key: ObjectKey, entry: Entry) -> bool:
+    listed = items.get(key)
+    return listed is not None and listed.uid == entry.uid

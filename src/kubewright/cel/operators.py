@@ -235,7 +235,8 @@ def contains(item: Any, container: Any) -> bool:
     if isinstance(container, list):
         return any(equal(each, item) for each in container)
     if isinstance(container, dict):
-        return _found(container, item) is not _MISSING
+        # A map may have an answer for keys that it does not have.
+        return _found(container, item) is not _MISSING and item in container
     raise no_overload()
 
 

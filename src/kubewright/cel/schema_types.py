@@ -117,6 +117,9 @@ def _object(schema: Mapping[str, Any], name: str) -> CelType:
             continue
         if spelled is not None:
             fields[spelled] = Field(json, inside)
+            if spelled == f"__{json}__":
+                # A word of the language is understood as it is, too, where nothing but a field can be meant.
+                fields[json] = fields[spelled]
             converted = converted or inside.converted or spelled != json
         if json in required and "default" not in inner:
             least += len(json.encode()) + _least(inside) + 4

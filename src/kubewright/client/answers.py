@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -175,6 +174,8 @@ def _sentence_for_text(answered: str, body: bytes) -> str:
 
 
 def _phrase(code: int) -> str:
+    from http import HTTPStatus  # a class of seventy numbers, for answers that Kubernetes itself never gives
+
     try:
         return f" {HTTPStatus(code).phrase}"
     except ValueError:

@@ -542,6 +542,10 @@ class Client:
         """Where one object, or a subresource of it, lives on the server."""
         return await self._path(definition_of(kind), name, namespace, subresource)
 
+    async def namespaced(self, kind: type[KubeObject]) -> bool:
+        """Whether objects of a kind live in namespaces; the server is asked, once, of a kind known only by its name."""
+        return (await self._route(definition_of(kind))).namespaced
+
     async def _route(self, definition: Definition) -> Route:
         if not definition.looked_up:
             return Route.of(definition)

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Literal, cast, final
 from urllib.parse import quote, urlsplit
 
 from kubewright._base.clock import Clock
@@ -33,8 +33,10 @@ from kubewright.client.credentials import (
     TokenFile,
     read_file,
 )
-from kubewright.client.execplugin import EXEC_VERSIONS, ExecPlugin, ExecSpec
 from kubewright.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kubewright.client.execplugin import ExecSpec
 
 __all__ = ("Config", "Impersonation", "default_user_agent")
 
@@ -291,6 +293,8 @@ def _credentials(
     elif value.username or value.password:
         authorization = Basic(value.username, value.password)
     elif value.exec_ is not None:
+        from kubewright.client.execplugin import ExecPlugin  # in a cluster nobody runs programs for a token
+
         spec = _exec_spec(user, value.exec_, cluster, ca)
         authorization = ExecPlugin(spec, clock=clock, environ=environ)
     if authorization and certificate:
@@ -324,6 +328,8 @@ def _certificate(user: form.Entry[form.User], clock: Clock | None) -> ClientCert
 def _exec_spec(
     user: form.Entry[form.User], plugin: form.Exec, cluster: form.Entry[form.Cluster], ca: bytes | None
 ) -> ExecSpec:
+    from kubewright.client.execplugin import EXEC_VERSIONS, ExecSpec  # see _credentials
+
     if not plugin.command:
         raise ConfigError(f"{user.field('exec.command')} is missing; name the program to run")
     if plugin.api_version not in EXEC_VERSIONS:

@@ -50,8 +50,10 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
 class Catalogue:
     """All kinds of a server, in its own order: core first, then groups, preferred version first in each."""
 
-    def __init__(self, resources: Iterable[ApiResource]) -> None:
+    def __init__(self, resources: Iterable[ApiResource], *, stale: Iterable[GroupVersion] = ()) -> None:
         self.resources = tuple(resources)
+        self.stale = tuple(stale)
+        """Of which it is not known what they hold: an extension server serves them, and does not answer."""
         self._by_kind = {resource.gvk: resource for resource in reversed(self.resources)}
 
     def by_kind(self, gvk: GroupVersionKind) -> ApiResource | None:
@@ -108,7 +110,7 @@ class Discovery:
         async with self._reading:
             # Several callers that miss at once share one reading.
             if self._catalogue is None or (refresh and seen == self._generation):
-                self._catalogue = Catalogue(await self._read())
+                self._catalogue = await self._read()
                 self._generation += 1
             return self._catalogue
 
@@ -130,23 +132,27 @@ class Discovery:
             raise _no_such_kind(f'the server has no resource type "{name}"')
         return found
 
-    async def _read(self) -> list[ApiResource]:
+    async def _read(self) -> Catalogue:
         core = await self._get("/api")
         if core.get("kind") == "APIGroupDiscoveryList":
             groups = await self._get("/apis")
-            return [*_aggregated(core), *_aggregated(groups)]
+            return Catalogue([*_aggregated(core), *_aggregated(groups)], stale=_stale(groups))
         groups = await self._get("/apis")
         versions = [("", str(version)) for version in core.get("versions") or ()]
         versions += [pair for group in groups.get("groups") or () for pair in _versions_in_order(group)]
-        answers = await asyncio.gather(*(self._old_form(GroupVersion(group, version)) for group, version in versions))
-        return [resource for answer in answers for resource in answer]
+        wanted = [GroupVersion(group, version) for group, version in versions]
+        answers = await asyncio.gather(*(self._old_form(version) for version in wanted))
+        stale = [version for version, answer in zip(wanted, answers, strict=True) if answer is None]
+        return Catalogue([resource for answer in answers for resource in answer or ()], stale=stale)
 
-    async def _old_form(self, version: GroupVersion) -> list[ApiResource]:
+    async def _old_form(self, version: GroupVersion) -> list[ApiResource] | None:
         path = f"/apis/{version.group}/{version.version}" if version.group else f"/api/{version.version}"
         try:
             return _resource_list(version, await self._get(path))
-        except (NotFound, ServiceUnavailable):
-            return []  # an aggregated API whose server is away must not hide all the others
+        except NotFound:
+            return []
+        except ServiceUnavailable:
+            return None  # an aggregated API whose server is away must not hide all the others
 
     async def _get(self, path: str) -> dict[str, Any]:
         request = HttpRequest(method="GET", path=path, headers=(("Accept", _AGGREGATED),))
@@ -192,6 +198,15 @@ def _aggregated(document: dict[str, Any]) -> list[ApiResource]:
                     )
                 )
     return found
+
+
+def _stale(document: dict[str, Any]) -> list[GroupVersion]:
+    return [
+        GroupVersion(group.get("metadata", {}).get("name", ""), version["version"])
+        for group in document.get("items") or ()
+        for version in group.get("versions") or ()
+        if version.get("freshness") == "Stale"
+    ]
 
 
 def _versions_in_order(group: dict[str, Any]) -> Sequence[tuple[str, str]]:

@@ -59,16 +59,13 @@ class Heads:
         method, target, body = request.method, self._prefix + request.path, request.body
         if request.query:
             target = f"{target}?{encoded_query(request.query)}"
-        if not target.isprintable() or " " in target or not method.isalpha():
+        line = f"{method} {target}"
+        if not line.isascii() or not line.isprintable() or " " in target or not method.isalpha():
             raise ValueError("the method or the path contains what has no place there")
         if body is not None:
-            return b"%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n" % (
-                f"{method} {target}".encode("ascii"),
-                block,
-                len(body),
-            )
+            return b"%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n" % (line.encode("ascii"), block, len(body))
         length = b"Content-Length: 0\r\n" if method in _WITH_BODY else b""
-        return b"%b HTTP/1.1\r\n%b%b\r\n" % (f"{method} {target}".encode("ascii"), block, length)
+        return b"%b HTTP/1.1\r\n%b%b\r\n" % (line.encode("ascii"), block, length)
 
     def _block(self, headers: tuple[tuple[str, str], ...]) -> bytes:
         given = {name.lower() for name, _ in headers}

@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar, final
 
 import msgspec
 
-from kubewright._base import yaml
 from kubewright._base.files import write_private
 from kubewright.errors import ConfigError
 
@@ -313,6 +312,8 @@ def kubeconfig_tree(
 
 def write(path: Path, tree: Mapping[str, Any]) -> None:
     """Write a kubeconfig that only its owner can read, all at once: nobody ever sees half of it."""
+    from kubewright._base import yaml  # see _tree
+
     try:
         write_private(path, yaml.dump(tree).encode())
     except OSError as error:
@@ -358,6 +359,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _tree(path: Path, source: str) -> Any:
+    from kubewright._base import yaml  # more than 1 MB, which an operator in a cluster has no use for
+
     try:
         return yaml.load(path.read_bytes())
     except FileNotFoundError:

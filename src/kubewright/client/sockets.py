@@ -8,10 +8,12 @@ quarter of a second apart and without giving up on the earlier ones, so that a b
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 from itertools import chain, zip_longest
 
-__all__ = ("connected_socket", "watchful_socket")
+__all__ = ("ascii_name", "connected_socket", "watchful_socket")
 
 _STAGGER = 0.25
 
@@ -28,6 +30,11 @@ def watchful_socket(family: int, kind: int, protocol: int) -> socket.socket:
     return sock
 
 
+def ascii_name(host: str) -> str | bytes:
+    """The name of a host in the form that spares Python half a megabyte of tables for names that are not ASCII."""
+    return host.encode() if host.isascii() else host
+
+
 async def connected_socket(host: str, port: int) -> socket.socket:
     """Connect; `OSError` says why no address could be reached, `socket.gaierror` why there is none."""
     addresses = await _addresses(host, port)
@@ -39,7 +46,7 @@ async def connected_socket(host: str, port: int) -> socket.socket:
 async def _addresses(host: str, port: int) -> list[_Address]:
     try:
         # An address in figures needs no name server, hence no thread.
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        found = socket.getaddrinfo(ascii_name(host), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -56,11 +63,27 @@ async def _connect(address: _Address) -> socket.socket:
     sock = watchful_socket(family, kind, protocol)
     try:
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, peer)
+        # Not `loop.sock_connect`, which looks up once more what is an address already, as a name that may not be ASCII.
+        error = sock.connect_ex(peer)
+        if error == errno.EINPROGRESS:
+            await _writable(sock)
+            error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, os.strerror(error))
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+async def _writable(sock: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(sock, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(sock)
 
 
 async def _first_of(addresses: list[_Address]) -> socket.socket:

@@ -11,12 +11,12 @@ import contextlib
 import os
 import re
 import ssl
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
+from kubewright._base.files import private_file
 from kubewright.client.config import Config
 from kubewright.client.credentials import Certificate, secret_folder
+from kubewright.client.sockets import ascii_name
 from kubewright.errors import ConfigError
 
 __all__ = ("ssl_context",)
@@ -30,7 +30,11 @@ def ssl_context(config: Config, certificate: Certificate | None = None) -> ssl.S
     The name that the server has to prove is `config.tls_server_name`, else the host of its address; a context
     does not hold it, so the transport gives it with each connection.
     """
-    context = ssl.create_default_context() if config.ca_data is None else _trusting(config)
+    context = _Context(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and names, as everybody's default does
+    if config.ca_data is None:
+        context.load_default_certs()
+    else:
+        _trust(context, config)
     # Python 3.13 turned on the strict reading of RFC 5280, and with it refuses the CAs of many clusters: no
     # key usage, no authority key identifier. Go clients accept them, and trust does not depend on it, since
     # the CA was given by hand. Taking any given certificate as an anchor, so that a bundle may hold an
@@ -45,13 +49,28 @@ def ssl_context(config: Config, certificate: Certificate | None = None) -> ssl.S
     return context
 
 
-def _trusting(config: Config) -> ssl.SSLContext:
-    """A context that trusts the configured CA alone, not the CAs of this machine."""
+class _Context(ssl.SSLContext):
+    """A context that takes a name in ASCII as it is: what Python does with others costs half a megabyte of tables."""
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        name = ascii_name(server_hostname) if isinstance(server_hostname, str) else server_hostname
+        return super().wrap_bio(incoming, outgoing, server_side, name, session)
+
+
+def _trust(context: ssl.SSLContext, config: Config) -> None:
+    """Trust the configured CA alone, not the CAs of this machine."""
     found = _CERTIFICATES.findall(config.ca_data or b"")
     if not found:
         raise ConfigError(f"{config.ca_origin} holds no PEM certificate; it must begin with BEGIN CERTIFICATE")
     try:
-        return ssl.create_default_context(cadata=b"\n".join(found).decode("ascii"))
+        context.load_verify_locations(cadata=b"\n".join(found).decode("ascii"))
     except (ssl.SSLError, ValueError):
         raise ConfigError(f"{config.ca_origin} holds a PEM block that is no certificate") from None
 
@@ -87,10 +106,10 @@ def _secret_file(content: bytes) -> Iterator[str]:
 
     OpenSSL reads certificates from files only, as far as Python's `ssl` lets it.
     """
-    handle, name = tempfile.mkstemp(prefix="kubewright-", dir=secret_folder())
+    handle, path = private_file(secret_folder(), prefix="kubewright-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        yield name
+        yield str(path)
     finally:
-        Path(name).unlink()
+        path.unlink()

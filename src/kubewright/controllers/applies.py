@@ -7,20 +7,28 @@ always goes to the server, which alone knows what an earlier version of the oper
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from enum import Enum
 from typing import Any, TypeVar, final
 
+import msgspec
+
 from kubewright.api.codec import encode, to_tree
+from kubewright.api.kinds import GroupVersion
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import controller_of
-from kubewright.api.resource import KubeObject
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.errors import ApiError, Conflict
 
-__all__ = ("Applied", "Claim", "claim_on", "stands_in")
+__all__ = ("Applied", "Claim", "claim_on", "has_missed", "meant_for", "not_owned", "stands_in")
 
 K = TypeVar("K", bound=KubeObject)
 
 _REMEMBERED = 100_000
+
+# What no object has: the first revision of a store is that of its empty beginning.
+_VERSION_OF_NOTHING = "1"
 
 
 class Claim(Enum):
@@ -47,8 +55,48 @@ def claim_on(child: KubeObject, owner: KubeObject, *, labels: dict[str, str] | N
         return Claim.ADOPTABLE if meant else Claim.STRANGER
     if reference.uid == owner.metadata.uid:
         return Claim.OURS
-    same = reference.kind == owner.kind and reference.name == owner.metadata.name
+    group = GroupVersion.parse(reference.api_version).group
+    kind, name = definition_of(type(owner)).gvk, owner.metadata.name
+    same = (group, reference.kind, reference.name) == (kind.group, kind.kind, name)
     return Claim.EARLIER if same else Claim.STRANGER
+
+
+def not_owned(child: KubeObject, owner: str, *, labels: dict[str, str] | None = None) -> str:
+    """What to tell of a stranger in a child's place: who has it now, and what can be done about it."""
+    reference = controller_of(child)
+    who = "nor by anybody else" if reference is None else f"but by {reference.kind} {reference.name}"
+    ways = ["rename one of the two", "delete it"]
+    if reference is None and labels:  # what somebody manages is not adopted, whatever its labels
+        ways.append(
+            f"label it with {', '.join(f'{name}={value}' for name, value in labels.items())} to have it adopted"
+        )
+    told = f"{', '.join(ways[:-1])} or {ways[-1]}"
+    return f"{child.kind} {child.key} exists and is not managed by {owner} {who}, so it is left as it is; {told}"
+
+
+def meant_for(present: KubeObject | None, child: K) -> K:
+    """The child as it is sent: it changes the object that was looked at, or makes one where there is none.
+
+    The cache may be behind, and an apply goes through whatever there is: a stranger of that name would be overwritten
+    and taken for a child. So the document says which object it means. One that does so already is left as it is.
+    """
+    metadata = child.metadata
+    if metadata.uid or metadata.resource_version:
+        return child
+    if present is None:
+        metadata = msgspec.structs.replace(metadata, resource_version=_VERSION_OF_NOTHING)
+    else:
+        metadata = msgspec.structs.replace(metadata, uid=present.metadata.uid)
+    sent = copy.copy(child)
+    sent.metadata = metadata
+    return sent
+
+
+def has_missed(error: ApiError) -> bool:
+    """Whether an apply was refused because there is another object than the one that was meant, or none."""
+    if isinstance(error, Conflict):
+        return not error.causes  # those name the managers of fields
+    return any(cause.field == "metadata.uid" for cause in error.causes)
 
 
 @final

@@ -11,26 +11,30 @@ changed; nothing else of the object is written unless `patch` is called.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Container, Coroutine
+from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, TypeVar, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
+from kubewright._base.metrics import Metrics
 from kubewright.api.codec import to_tree
 from kubewright.api.conditions import Condition, ConditionStatus, set_condition
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import set_controller
-from kubewright.api.resource import KubeObject, definition_of
+from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
-from kubewright.controllers.applies import Applied, Claim, claim_on
+from kubewright.controllers.applies import Applied, Claim, claim_on, has_missed, meant_for, not_owned
 from kubewright.controllers.loops import Finding, LoopDetector
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.strangers import Strangers
 from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent, timeless
-from kubewright.errors import ConfigError, NotOwned, RetryAfter
+from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
 __all__ = ("Context",)
 
@@ -51,10 +55,14 @@ class Context:
         log: Callable[[], Logger],
         causes: tuple[Cause, ...],
         run_id: str,
+        writes: list[str],
         recorder: Recorder | None,
         applied: Applied,
         written: Written,
         loops: LoopDetector,
+        strangers: Strangers,
+        owned: Container[type[KubeObject]],
+        metrics: Metrics,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -62,10 +70,13 @@ class Context:
         """Cached reads, live writes; at home in the object's namespace."""
         self.causes = causes
         """Why this run happens."""
+        self.metrics = metrics
+        """For counters and the like of your own, shown with those of the manager; asked twice for a name, it gives the
+        same one."""
         self.run_id = run_id
         self.findings: list[Finding] = []
         """Loops noticed in this run; the worker slows the object down for them."""
-        self.writes: list[str] = []
+        self.writes = writes
         """What was written, for people: `apply ConfigMap shop/web`."""
         self._bind_log = log
         self._object = obj
@@ -74,8 +85,12 @@ class Context:
         self._applied = applied
         self._written = written
         self._loops = loops
+        self._strangers = strangers
+        self._owned = owned
         self._clock = clock
         self._loop = loop
+        self._ended = False
+        self._waits: set[Future[Any]] = set()
 
     @cached_property
     def log(self) -> Logger:
@@ -98,36 +113,43 @@ class Context:
     ) -> K:
         """Server-side apply a child of the object; returns it as it is on the server.
 
-        It gets the object as its managing owner (unless `owned=False`) and the controller's field manager. A child that
+        It gets the object's namespace if it names none, the object as its managing owner (unless `owned=False`) and the
+        controller's field manager. An object in a namespace cannot own one that is in none or in another. A child that
         exists and is not ours is left alone: `NotOwned`. One without an owner is taken over if it carries
-        all the labels in `adopt`. Nothing is sent if the same was applied before and still stands.
+        all the labels in `adopt` and `confirm` agrees. Nothing is sent if the same was applied before and still stands.
         """
-        if definition_of(type(child)).namespaced and not child.metadata.namespace:
-            child.metadata.namespace = self._object.metadata.namespace
-        if owned:
-            set_controller(self._object, child)
-        present = await self.client.find(type(child), child.key)
+        await self._place(child, owned=owned)
+        present = await self.client.find_hidden(type(child), child.key)
         if present is not None and owned:
-            self._check_claim(present, adopt)
+            await self._check_claim(present, adopt)
         if self._applied.is_noop(child, present):
             assert present is not None
             return present
         with self._written.writing(self._object.key, type(child), child.key) as writing:
-            result = await self.client.apply(child, field_manager=self._manager, force=force)
+            try:
+                result = await self._send(child, present, owned=owned, force=force)
+            except (Conflict, Invalid) as error:
+                if not (owned and has_missed(error)):
+                    raise
+                # The cache is behind: there is another object than it shows, or none. Once more, with what there is.
+                present = await self.client.live.find(type(child), child.key)
+                if present is not None:
+                    await self._check_claim(present, adopt)
+                result = await self._send(child, present, owned=owned, force=force)
             if is_what_was_sent(present, child, result, manager=self._manager):
                 writing.version = result.metadata.resource_version
         self._applied.remember(child, result)
-        self._wrote("apply", result, before=present)
+        self.wrote("apply", result, before=present)
         return result
 
     async def create(self, child: K, *, owned: bool = True) -> K:
         """Create a child, such as one with a generated name; later reads of this process see it at once."""
-        if definition_of(type(child)).namespaced and not child.metadata.namespace:
-            child.metadata.namespace = self._object.metadata.namespace
-        if owned:
-            set_controller(self._object, child)
+        await self._place(child, owned=owned)
         result = await self.client.create(child)
         self.writes.append(f"create {result.kind} {result.key}")
+        if not child.metadata.generate_name:
+            title, now = f"{result.kind} {result.key}", self._clock.monotonic()
+            self._notice(self._loops.made((type(result), result.key), title, now=now, owner=self._object.metadata.uid))
         return result
 
     async def patch(self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False) -> K:
@@ -138,13 +160,14 @@ class Context:
             if result is not obj and is_what_was_meant(obj, result):
                 writing.version = result.metadata.resource_version
         if result is not obj:
-            self._wrote("patch", result, before=present)
+            self.wrote("patch", result, before=present)
         return result
 
     async def delete(self, child: KubeObject, *, propagation: Propagation | None = None) -> None:
         """Delete this very object; that it is gone already is fine."""
         await self.client.delete(child, propagation=propagation)
         self._applied.forget(type(child), child.key)
+        self._loops.forget((type(child), child.key))
         self.writes.append(f"delete {child.kind} {child.key}")
 
     async def remove(self, kind: type[KubeObject], name: str, *, namespace: str | None = None) -> bool:
@@ -153,11 +176,27 @@ class Context:
         For what `apply` made and is no longer wanted. One of the same name that is somebody else's is left alone.
         """
         home = namespace or self._object.metadata.namespace
-        present = await self.client.find(kind, name, namespace=home if definition_of(kind).namespaced else None)
+        namespaced = await self.client.namespaced(kind)
+        present = await self.client.find_hidden(kind, name, namespace=home if namespaced else None)
         if present is None or claim_on(present, self._object) is not Claim.OURS:
             return False
         await self.delete(present)
         return True
+
+    async def confirm(self) -> None:
+        """Make sure that the object is still there to take over a child that is nobody's; else the run ends here.
+
+        Asked of the server, not of the cache: while an object is deleted and its children are to stay, the cache may
+        show a child without its owner before it shows that the owner is going. Taken over once more, the child would
+        be deleted with it. `apply` does this by itself; call it before you write an owner reference in another way.
+        """
+        kind, mine = type(self._object), self._object.metadata
+        try:
+            found = await self.client.live.find(kind, self.key)
+        except Forbidden:
+            return  # a role without `get`: the cache is all there is
+        if found is None or found.metadata.uid != mine.uid or found.metadata.deletion_timestamp is not None:
+            raise RetryAfter(2.0, f"{self._object.kind} {self.key} is gone or being deleted; it takes over no child")
 
     # --- telling ---
 
@@ -206,39 +245,78 @@ class Context:
     def wait(self, coroutine: Coroutine[Any, Any, T] | Awaitable[T]) -> T:
         """For plain (not async) reconcilers, which run in a thread: await something and return its result.
 
-        `deployment = ctx.wait(ctx.apply(child))`
+        `deployment = ctx.wait(ctx.apply(child))`. A TimeoutError once the time of the run is over.
         """
+
+        over = TimeoutError(f"the run for {self._object.kind} {self.key} has been ended; return from it")
+        if self._ended:
+            if asyncio.iscoroutine(coroutine):
+                coroutine.close()  # not begun, and nobody is to be told that it was not awaited
+            raise over
 
         async def awaited() -> T:
             return await coroutine
 
-        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
+        waiting = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
+        self._waits.add(waiting)
+        try:
+            if self._ended:  # looked at last: whoever ends the run finds it among the waits, or it is seen here
+                waiting.cancel()
+            return waiting.result()
+        except FutureCancelled:
+            raise over from None
+        finally:
+            self._waits.discard(waiting)
 
     # --- inside ---
+
+    def end(self) -> None:
+        """The run is over, though its thread may not know: what it waits for is cancelled, and so is all it begins."""
+        self._ended = True
+        for waiting in tuple(self._waits):
+            waiting.cancel()
 
     def replace(self, obj: KubeObject) -> None:
         """The object as it is now, after the framework itself wrote it."""
         self._object = obj
 
-    def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
+    async def _place(self, child: KubeObject, *, owned: bool) -> None:
+        """Where a child goes that does not say so itself, and whom it belongs to."""
+        if not await self.client.namespaced(type(child)):
+            child.metadata.namespace = ""
+        elif not child.metadata.namespace:
+            child.metadata.namespace = self._object.metadata.namespace or self.client.namespace
+        if owned:
+            set_controller(self._object, child)
+
+    async def _send(self, child: K, present: KubeObject | None, *, owned: bool, force: bool) -> K:
+        document = meant_for(present, child) if owned else child
+        return await self.client.apply(document, field_manager=self._manager, force=force)
+
+    async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
         owner = f"{self._object.kind} {self._object.key}"
         claim = claim_on(present, self._object, labels=adopt)
-        if claim in (Claim.OURS, Claim.ADOPTABLE):
+        if claim is Claim.OURS:
             return
+        if claim is Claim.ADOPTABLE:
+            await self.confirm()
+            return
+        if claim is Claim.STRANGER:
+            self._strangers.met(present, self.key)
+            raise NotOwned(not_owned(present, owner, labels=adopt))
+        child = f"{present.kind} {present.key}"
         if claim is Claim.LEAVING:
-            # Its deletion wakes us; the time is only there in case it never ends.
-            raise RetryAfter(30.0, f"{present.kind} {present.key} is being deleted; {owner} waits until it is gone")
-        if claim is Claim.EARLIER:
-            raise RetryAfter(
-                2.0, f"{present.kind} {present.key} belongs to an earlier {owner}; waiting for its removal"
+            reason = f"{child} is being deleted; {owner} waits until it is gone"
+        else:
+            reason = (
+                f"{child} belongs to an earlier {owner}, which is gone; waiting for the garbage collector to delete it"
             )
-        hint = f", or label it with {adopt} to have it adopted" if adopt else ""
-        raise NotOwned(
-            f"{present.kind} {present.key} exists and is not managed by {owner}, so it is left as it is; "
-            f"rename one of the two or delete it{hint}"
-        )
+        self.event("WaitingForRemoval", reason, related=present)
+        # The deletion of a child of a kind that is owned wakes us; the time is only there in case it never comes.
+        raise RetryAfter(30.0 if type(present) in self._owned else 2.0, reason)
 
-    def _wrote(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
+    def wrote(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
+        """Take note of a write, and of the loop that it may be a part of."""
         self.writes.append(f"{verb} {result.kind} {result.key}")
         finding = self._loops.wrote(
             (type(result), result.key),
@@ -247,7 +325,11 @@ class Context:
             after=timeless(result),
             now=self._clock.monotonic(),
             tree=to_tree,
+            owner=self._object.metadata.uid,
         )
+        self._notice(finding)
+
+    def _notice(self, finding: Finding | None) -> None:
         if finding is not None:
             self.findings.append(finding)
 

@@ -9,37 +9,51 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, final
+from itertools import combinations
+from random import getrandbits
+from time import thread_time
+from typing import Any, Final, Protocol, final
 
 import msgspec
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger, get_logger
+from kubewright._base.metrics import Metrics
 from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
 from kubewright.cache.cached_client import CachedClient
+from kubewright.cache.reader import CacheReader
+from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
 from kubewright.controllers.applies import Applied
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.loops import LoopDetector
 from kubewright.controllers.mapping import ByIndex, to_owner, to_self
-from kubewright.controllers.reconcile import Cause
+from kubewright.controllers.reconcile import Cause, what_woke
 from kubewright.controllers.recorder import Recorder
 from kubewright.controllers.sources import KindSource, Source
+from kubewright.controllers.strangers import Strangers
 from kubewright.controllers.worker import Outcome, Worker
 from kubewright.controllers.written import Written
-from kubewright.errors import ApiError
+from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
-from kubewright.workqueue.limits import Bucket, Exponential, MaxOf
+from kubewright.workqueue.limits import Bucket, Exponential, MaxOf, RateLimiter
 from kubewright.workqueue.observer import Observer
 from kubewright.workqueue.queue import WorkQueue
 
 __all__ = ("Controller", "ControllerObserver", "Run")
+
+_MOST_AT_ONCE: Final = 100
+_MOST_CAUSES: Final = 20
+_SLICE: Final = 0.005
+"""Seconds of the processor after which a worker lets others have a turn."""
+_LOOK_EVERY: Final = 8
+"""How many runs go by between two looks at that time, which is not for nothing."""
 
 
 class ControllerObserver(Protocol):
@@ -83,6 +97,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     result: str
     seconds: float
     error: str | None = None
+    wrote: tuple[str, ...] = ()
+    """What it wrote: `apply ConfigMap shop/web`."""
+    again_in: float | None = None
+    """After how many seconds it is to run again, if it said so; after a failure the queue knows."""
+    run: str = ""
+    """Its id, as in the log."""
 
 
 @final
@@ -100,33 +120,42 @@ class Controller:
         log: Logger | None = None,
         observer: ControllerObserver | None = None,
         queue_observer: Observer | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
+        """`metrics` is where reconcilers find room for their own; without it nobody sees those."""
         self.declaration = declaration
         self.name = declaration.name
         self.needs_leader = declaration.needs_leader
         self.kinds = declaration.kinds
+        self.scopes = _settled(declaration, cache)
         self.recent: deque[Run] = deque(maxlen=100)
         """The last runs, newest last."""
         self._clock = clock or SystemClock()
         gvk = definition_of(declaration.kind).gvk
         self._log = (log or get_logger("kubewright.controllers")).bind(controller=self.name, kind=gvk.kind)
         self._observer = observer
+        self._at_once: dict[ObjectKey, int] = {}
+        """How often in a row an object has asked to run again at once."""
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            limiter=_limiter(declaration.rate_limit, self._clock), clock=self._clock, observer=queue_observer
+            limiter=_limiter(declaration, self._clock), clock=self._clock, observer=queue_observer
         )
-        written, applied, loops = Written(), Applied(), LoopDetector(encode)
+        written, applied, loops, strangers = Written(), Applied(), LoopDetector(encode), Strangers()
 
         def forget(kind: type[KubeObject], key: ObjectKey) -> None:
             written.forget(kind, key)
             applied.forget(kind, key)
-            loops.forget((kind, key))
-            if observer is not None and kind is declaration.kind:
-                observer.on_gone(key)
+            loops.gone((kind, key))
+            if kind is declaration.kind:
+                strangers.gone(key)
+                if observer is not None:
+                    observer.on_gone(key)
 
-        kinds = _kind_sources(declaration, cache, written, forget)
+        reader = cache.reader_in(self.scopes)
+        kinds = _kind_sources(declaration, cache, reader, written, strangers, forget)
         self._sources: tuple[Source, ...] = (*kinds, *declaration.sources)
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
-        self.client = CachedClient(client, cache)
+        self._reader = reader
+        self.client = CachedClient(client, cache, reader=reader)
         self._worker = Worker(
             declaration,
             client=self.client,
@@ -135,6 +164,9 @@ class Controller:
             applied=applied,
             written=written,
             loops=loops,
+            strangers=strangers,
+            on_write_loop=observer.on_write_loop if observer is not None else None,
+            metrics=metrics or Metrics(),
             clock=self._clock,
             threads=self._threads,
         )
@@ -172,6 +204,7 @@ class Controller:
                 await answer
 
     async def _work(self) -> None:
+        turn, runs = thread_time(), 0
         while (item := await self.queue.get()) is not None:
             if self._stopping:  # what is still queued is there again after the next start
                 self.queue.done(item.key)
@@ -179,50 +212,82 @@ class Controller:
             started = self._clock.monotonic()
             if self._observer is not None:
                 self._observer.on_start()
+            run_id, wrote = f"{getrandbits(64):016x}", list[str]()
             try:
-                outcome = await self._worker.run(item)
+                outcome = await self._worker.run(item, run_id, wrote)
                 self._settle(item, outcome)
             finally:
                 self.queue.done(item.key)
-            self._tell(item, outcome, self._clock.monotonic() - started)
+            self._tell(item, outcome, self._clock.monotonic() - started, run_id, wrote)
+            # A run that needs no request does not wait for anything, and the queue hands out the next key at once: the
+            # loop has other things to do, such as to keep the lease.
+            runs += 1
+            if runs % _LOOK_EVERY == 0 and thread_time() - turn > _SLICE:
+                await asyncio.sleep(0)
+                turn = thread_time()
 
     def _settle(self, item: Item[ObjectKey], outcome: Outcome) -> None:
         """Error wins over requeue; success and a planned requeue end the back-off."""
         key, queue = item.key, self.queue
+        again = self._wait(key, outcome.requeue_after)
         if outcome.retry:
             cause = Cause(self.name, "retry", key)
             asked = outcome.error.retry_after if isinstance(outcome.error, ApiError) else None
             if asked is None:
-                queue.add_rate_limited(key, priority=outcome.priority, cause=cause)
+                queue.add_rate_limited(key, priority=outcome.priority, cause=cause, at_most=outcome.longest_wait)
             else:  # the server knows better than our back-off
                 queue.add_after(key, asked, priority=outcome.priority, cause=cause)
             return
         if outcome.result != "terminal":
             queue.forget(key)
-        if outcome.requeue_after is not None:
+        if again is not None:
             cause = Cause(self.name, "requeue", key)
-            queue.add_after(key, outcome.requeue_after, priority=outcome.priority, cause=cause)
+            queue.add_after(key, again, priority=outcome.priority, cause=cause)
 
-    def _tell(self, item: Item[ObjectKey], outcome: Outcome, seconds: float) -> None:
+    def _wait(self, key: ObjectKey, asked: float | None) -> float | None:
+        """What was asked for; but who asks for no wait at all again and again would take a whole processor."""
+        if asked is None or asked > 0:
+            self._at_once.pop(key, None)
+            return asked
+        count = self._at_once[key] = self._at_once.get(key, 0) + 1
+        if count <= _MOST_AT_ONCE:
+            return asked
+        if count == _MOST_AT_ONCE + 1:
+            self._log.warning(
+                "it asks to run again at once time after time, and is slowed down to once a second; "
+                "give the seconds until it is needed as requeue_after, or None",
+                namespace=key.namespace,
+                name=key.name,
+                times=count,
+            )
+        return min(1.0, 0.001 * 2.0 ** min(count - _MOST_AT_ONCE, 10))
+
+    def _tell(self, item: Item[ObjectKey], outcome: Outcome, seconds: float, run_id: str, wrote: Sequence[str]) -> None:
         if self._observer is not None:
             self._observer.on_end(outcome.result, seconds)
             if outcome.timed_out:
                 self._observer.on_timeout()
             if outcome.unexpected:
                 self._observer.on_panic()
-            for _ in range(outcome.write_loops):
-                self._observer.on_write_loop()
-            if outcome.gauges:
+            # An object may go while it is worked on; its numbers went with it and must not come back.
+            if outcome.gauges and self._is_there(item.key):
                 self._observer.on_gauges(item.key, outcome.gauges)
         self.recent.append(
             Run(
                 key=item.key,
-                causes=tuple(str(cause) for cause in item.causes),
+                causes=_told(what_woke(item.causes)),
                 result=outcome.result,
                 seconds=seconds,
-                error=None if outcome.error is None else str(outcome.error),
+                error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
+                wrote=tuple(wrote),
+                again_in=outcome.requeue_after,
+                run=run_id,
             )
         )
+
+    def _is_there(self, key: ObjectKey) -> bool:
+        kind = self.declaration.kind
+        return self._reader.watches(kind) and self._reader.has(kind, key)
 
     async def _stop(self, workers: list[asyncio.Task[None]], feeds: list[asyncio.Task[None]]) -> None:
         self.ready.clear()
@@ -233,30 +298,61 @@ class Controller:
         try:
             # Shielded: the cancellation that stops the controller must not tear a run that is half done.
             await asyncio.shield(asyncio.gather(*workers, return_exceptions=True))
+        except asyncio.CancelledError:
+            # The time is over. Waited for all the same: a run that swallows this is to be named, not forgotten.
+            for worker in workers:
+                worker.cancel()
+            if workers:
+                await asyncio.wait(workers)
+            raise
         finally:
             for worker in workers:
                 worker.cancel()
             self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+def _told(causes: Sequence[object]) -> tuple[str, ...]:
+    """For people, and remembered for a while: what is woken by all pods of a cluster at once has as many causes."""
+    told = tuple(str(cause) for cause in causes[:_MOST_CAUSES])
+    return told if len(causes) <= _MOST_CAUSES else (*told, f"and {len(causes) - _MOST_CAUSES} more")
+
+
 def _kind_sources(
     declaration: Declaration[Any],
     cache: Cache,
+    reader: CacheReader,
     written: Written,
+    strangers: Strangers,
     forget: Callable[[type[KubeObject], ObjectKey], None],
 ) -> Iterable[Source]:
     source = partial(KindSource, cache, written=written, on_gone=forget)
     kind: type[KubeObject] = declaration.kind
-    yield source(kind, to_self, declaration.when, indexes=declaration.indexes)
+    yield source(kind, to_self, declaration.when, indexes=declaration.indexes, scope=declaration.scope)
     for owned in declaration.owns:
-        yield source(owned.kind, to_owner(kind, controller_only=owned.controller_only), owned.when)
+        owner = strangers.beside(to_owner(kind, controller_only=owned.controller_only))
+        yield source(owned.kind, owner, owned.when, indexes=owned.indexes, scope=owned.scope)
     for watch in declaration.watches:
-        mapper = watch.mapper.over(cache, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
-        yield source(watch.kind, mapper, watch.when)
+        mapper = watch.mapper.over(reader, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
+        yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope)
 
 
-def _limiter(rate_limit: tuple[float, int] | None, clock: Clock) -> Any:
-    if rate_limit is None:
-        return Exponential()
-    qps, burst = rate_limit
-    return MaxOf(Exponential(), Bucket(qps=qps, burst=burst, clock=clock))
+def _settled(declaration: Declaration[Any], cache: Cache) -> dict[type[KubeObject], tuple[Scope | None, ...]]:
+    """The scopes of each kind, once it is clear that every read has one place to go to."""
+    for kind, scopes in declaration.scopes.items():
+        meant = dict.fromkeys(cache.scope_of(kind, scope) for scope in scopes)
+        for one, other in combinations(meant, 2):
+            if not one.namespaces or not other.namespaces or {*one.namespaces} & {*other.namespaces}:
+                raise ConfigError(
+                    f"controller {declaration.name}: {kind.__name__} is declared in two scopes that overlap ({one}; "
+                    f"{other}), so that nobody could tell what a read shows; give both the same scope, name other "
+                    "namespaces in each, or make two controllers"
+                )
+    return declaration.scopes
+
+
+def _limiter(declaration: Declaration[Any], clock: Clock) -> RateLimiter[ObjectKey]:
+    growing: Exponential[ObjectKey] = Exponential(cap=declaration.max_backoff)
+    if declaration.rate_limit is None:
+        return growing
+    qps, burst = declaration.rate_limit
+    return MaxOf(growing, Bucket(qps=qps, burst=burst, clock=clock))

@@ -6,7 +6,7 @@
     @controller(Cache, owns=[Deployment], watches=[Watch(ConfigMap, to_caches)], concurrency=4)
     class CacheController:
         async def reconcile(self, cache: Cache, ctx: Context) -> Result | None: ...
-        async def finalize(self, cache: Cache, ctx: Context) -> None: ...     # brings a finalizer with it
+        async def finalize(self, cache: Cache, ctx: Context) -> Result | None: ...     # brings a finalizer with it
         async def setup(self, controller: Controller) -> None: ...           # before the first reconcile
 
 The decorator only records; it starts nothing and registers nowhere. The function stays callable, so a unit test calls
@@ -25,6 +25,7 @@ import msgspec
 from kubewright.api.names import ObjectKey, dns1123_label_errors
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
+from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import ByIndex, Mapper
 from kubewright.controllers.predicates import Predicate, any_version, worth_a_look
 from kubewright.controllers.reconcile import Result
@@ -33,11 +34,12 @@ from kubewright.errors import ConfigError
 
 __all__ = ("Declaration", "Owned", "Watch", "controller")
 
+_SHORTEST_BACKOFF: Final = 0.005
 _METRIC: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 K = TypeVar("K", bound=KubeObject)
 Reconcile = Callable[[Any, Any], Awaitable[Result | None] | Result | None]
-Finalize = Callable[[Any, Any], Awaitable[None] | None]
+Finalize = Callable[[Any, Any], Awaitable[Result | None] | Result | None]
 SetUp = Callable[[Any], Awaitable[None] | None]
 
 
@@ -49,6 +51,10 @@ class Owned(msgspec.Struct, frozen=True):
     when: Predicate = any_version
     controller_only: bool = True
     """False to wake every owner, not only the managing one."""
+    indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
+    """Ways to find children in the cache, as `indexes` of `@controller` are for the kind itself."""
+    scope: Scope | None = None
+    """What this controller watches and reads of the kind, if not what the manager says."""
 
 
 @final
@@ -58,6 +64,10 @@ class Watch(msgspec.Struct, frozen=True):
     kind: type[KubeObject]
     mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex
     when: Predicate = any_version
+    indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
+    """Ways to find objects of that kind in the cache, as `indexes` of `@controller` are for the kind itself."""
+    scope: Scope | None = None
+    """What this controller watches and reads of the kind, if not what the manager says."""
 
 
 @final
@@ -79,12 +89,15 @@ class Declaration(Generic[K]):
         finalizer: str | None,
         field_manager: str | None,
         rate_limit: tuple[float, int] | None,
+        max_backoff: float,
         sources: tuple[Source, ...],
         deleting: bool,
         indexes: Mapping[str, Callable[[K], Iterable[str]]],
         gauges: Mapping[str, Callable[[K], float]],
+        scope: Scope | None,
     ) -> None:
         self.kind = kind
+        self.scope = scope
         self.name = name
         self.owns = owns
         self.watches = watches
@@ -94,6 +107,7 @@ class Declaration(Generic[K]):
         self.needs_leader = needs_leader
         self.field_manager = field_manager or name
         self.rate_limit = rate_limit
+        self.max_backoff = max_backoff
         self.sources = sources
         self.deleting = deleting
         self.indexes = dict(indexes)
@@ -121,7 +135,7 @@ class Declaration(Generic[K]):
 
     def _bind(self, target: Any) -> None:
         if not inspect.isclass(target):
-            self.reconcile = target
+            self.reconcile = _called_with_two(self.name, target)
             return
         try:
             worker: Any = target()
@@ -129,8 +143,9 @@ class Declaration(Generic[K]):
             raise ConfigError(f"controller {self.name}: {target.__name__}() must need no arguments: {exc}") from exc
         if not callable(getattr(worker, "reconcile", None)):
             raise ConfigError(f"controller {self.name}: {target.__name__} needs a reconcile method")
-        self.reconcile = worker.reconcile
-        self.finalize = getattr(worker, "finalize", None)
+        self.reconcile = _called_with_two(self.name, worker.reconcile)
+        if (finalize := getattr(worker, "finalize", None)) is not None:
+            self.finalize = _called_with_two(self.name, finalize)
         self.setup = getattr(worker, "setup", None)
 
     def __call__(self, obj: K, ctx: Any) -> Any:
@@ -142,6 +157,15 @@ class Declaration(Generic[K]):
         return tuple(
             dict.fromkeys((self.kind, *(owned.kind for owned in self.owns), *(watch.kind for watch in self.watches)))
         )
+
+    @property
+    def scopes(self) -> dict[type[KubeObject], tuple[Scope | None, ...]]:
+        """In which scopes each of these kinds is watched; None is the manager's own."""
+        found: dict[type[KubeObject], dict[Scope | None, None]] = {self.kind: {self.scope: None}}
+        others: tuple[Owned | Watch, ...] = (*self.owns, *self.watches)
+        for other in others:
+            found.setdefault(other.kind, {})[other.scope] = None
+        return {kind: tuple(scopes) for kind, scopes in found.items()}
 
     def __repr__(self) -> str:
         return f"<controller {self.name} for {self.kind.__name__}>"
@@ -160,36 +184,49 @@ def controller(
     finalizer: str | None = None,
     field_manager: str | None = None,
     rate_limit: tuple[float, int] | None = None,
+    max_backoff: float = 1000.0,
     sources: Sequence[Source] = (),
     deleting: bool = False,
     indexes: Mapping[str, Callable[[K], Iterable[str]]] | None = None,
     gauges: Mapping[str, Callable[[K], float]] | None = None,
+    scope: Scope | None = None,
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
+    Its `name`, if none is given, is the kind in small letters; two controllers of an operator cannot share one.
     `owns` are kinds of children: their changes wake the owner. `watches` pairs another kind with a mapper. `when`
     says which changes of the kind itself matter. `concurrency` objects are worked on at a time, one object never
-    twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits all runs together.
+    twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits the retries of all objects
+    together; `max_backoff` is the longest wait, in seconds, after an object has failed again and again.
     `field_manager` names the owner of applied fields, by default the controller's name. `sources` are others that
     wake it: a `Channel`, a `Timer`. An object that is being deleted is reconciled only with `deleting=True`, for who
     ends its life, such as a kubelet, and holds it by other means than a finalizer. `indexes` are ways to find objects
-    of the kind in the cache: `by_index` wakes through one, `ctx.client.list(..., index=(name, value))` asks it.
+    of the kind in the cache: `by_index` wakes through one, `ctx.client.list(..., index=(name, value))` asks it; `Owned`
+    and `Watch` take some for other kinds.
     `gauges` are numbers of an object, by the metrics that show them: taken after each run, gone with the object.
+    `scope` is what this controller watches and reads of the kind, if not what the manager says; `Owned` and `Watch`
+    take one as well.
     """
-    definition = definition_of(kind)
+    definition = definition_of(_kind(kind))
     chosen = name or definition.kind.lower()
+    children, others = _several(chosen, "owns", owns), _several(chosen, "watches", watches)
     if problems := dns1123_label_errors(chosen):
         raise ConfigError(f"controller name {chosen!r} cannot be used: {problems[0]}")
     if concurrency < 1:
         raise ConfigError(f"controller {chosen}: concurrency is {concurrency}; at least 1 object must be worked on")
+    if max_backoff < _SHORTEST_BACKOFF:
+        raise ConfigError(
+            f"controller {chosen}: max_backoff is {max_backoff:g}; it is in seconds, and at least "
+            f"{_SHORTEST_BACKOFF:g}, where the waits begin"
+        )
 
     def declare(target: Any) -> Declaration[K]:
         return Declaration(
             kind,
             target,
             name=chosen,
-            owns=tuple(item if isinstance(item, Owned) else Owned(item) for item in owns),
-            watches=tuple(item if isinstance(item, Watch) else Watch(*item) for item in watches),
+            owns=tuple(item if isinstance(item, Owned) else Owned(_kind(item)) for item in children),
+            watches=tuple(item if isinstance(item, Watch) else Watch(*item) for item in others),
             when=when,
             concurrency=concurrency,
             timeout=timeout,
@@ -197,10 +234,43 @@ def controller(
             finalizer=finalizer,
             field_manager=field_manager,
             rate_limit=rate_limit,
+            max_backoff=max_backoff,
             sources=tuple(sources),
             deleting=deleting,
             indexes=indexes or {},
             gauges=gauges or {},
+            scope=scope,
         )
 
     return declare
+
+
+def _kind(given: Any) -> Any:
+    """The class of a kind, and nothing that people give instead of one."""
+    if isinstance(given, type) and issubclass(given, KubeObject):
+        return given
+    if inspect.isfunction(given):
+        raise ConfigError(f"@controller above {given.__name__} does not say what it is for; write @controller(Kind)")
+    shown = given.__name__ if isinstance(given, type) else repr(given)
+    raise ConfigError(f"@controller takes classes of kinds, and {shown} is none; import the class, or see Dynamic")
+
+
+def _several(name: str, option: str, given: Any) -> tuple[Any, ...]:
+    pair = option == "watches" and isinstance(given, tuple) and bool(given) and isinstance(given[0], type)
+    if isinstance(given, type | Owned | Watch | str) or pair:
+        raise ConfigError(f"controller {name}: {option} takes a list; write {option}=[...] around what is in it")
+    return tuple(given)
+
+
+def _called_with_two(name: str, function: Any) -> Any:
+    try:
+        inspect.signature(function).bind(None, None)
+    except ValueError:  # written in C: it says nothing about its arguments
+        return function
+    except TypeError as exc:
+        what = getattr(function, "__name__", "the reconciler")
+        raise ConfigError(
+            f"controller {name}: {what} gets two arguments, the object and its Context: {exc}; write it like "
+            f"async def {what}(obj, ctx)"
+        ) from None
+    return function

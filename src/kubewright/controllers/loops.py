@@ -1,9 +1,10 @@
 """Notice a controller that writes the same object over and over, slow it down, and say which field.
 
-Two shapes of the same mistake: a write that changes nothing (the desired state is written again on every run), and a
-write that is undone and redone (two writers disagree about a field). Both look like a healthy, busy operator from
-outside. Pure: told of each write, answers with a finding; `context` reports it and `worker` waits, kept to it by
-`Slowdown`: in a fight it is the other writer who wakes the controller, so what wakes it early has to wait as well.
+Three shapes of the same mistake: a write that changes nothing (the desired state is written again on every run), a
+write that is undone and redone (two writers disagree about a field), and an object that is made again whenever
+somebody deletes it. All look like a healthy, busy operator from outside. Pure: told of each write, answers with a
+finding; `context` reports it and `worker` waits, kept to it by `Slowdown`: in a fight it is the other side who wakes
+the controller, so what wakes it early has to wait as well.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _WRITES = 8
 """So many writes that lead nowhere within the window make a loop; fewer are ordinary conflicts and retries."""
 _STATES = 6
 _REMEMBERED = 4096
+_REMEMBERED_LOST = 256
 _LONGEST_WAIT = 300.0
 
 
@@ -31,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
     target: str
     """What is written, for people."""
     shape: str
-    """`empty`: the writes change nothing; `oscillating`: they are undone by somebody else."""
+    """`empty`: the writes change nothing; `oscillating`: they are undone by somebody else; `deleted`: the object is."""
     paths: tuple[str, ...]
     """Which fields go back and forth; none if the writes are empty."""
     count: int
@@ -41,6 +43,8 @@ class Finding(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         if self.shape == "empty":
             return f"{self.target} was written {self.count} times within a minute without any change"
+        if self.shape == "deleted":
+            return f"{self.target} was made anew {self.count} times within a minute; somebody keeps deleting it"
         fields = ", ".join(self.paths) or "a field"
         return f"{self.target} was written {self.count} times within a minute, {fields} going back and forth"
 
@@ -56,6 +60,17 @@ class _History:
         self.found = 0
 
 
+class _Lost:
+    """An object that was written and that somebody else has deleted."""
+
+    __slots__ = ("found", "made", "owner")
+
+    def __init__(self) -> None:
+        self.owner: Hashable = None
+        self.made: tuple[float, ...] = ()
+        self.found = 0
+
+
 @final
 class LoopDetector:
     """Remembers the recent writes of one controller."""
@@ -64,13 +79,23 @@ class LoopDetector:
         """`encode` makes bytes of a state, the same for the same state."""
         self._encode = encode
         self._histories: OrderedDict[Hashable, _History] = OrderedDict()
+        self._lost: OrderedDict[Hashable, _Lost] = OrderedDict()
 
     def wrote(  # hot
-        self, target: Hashable, title: str, *, before: Any, after: Any, now: float, tree: Callable[[Any], Any]
+        self,
+        target: Hashable,
+        title: str,
+        *,
+        before: Any,
+        after: Any,
+        now: float,
+        tree: Callable[[Any], Any],
+        owner: Hashable = None,
     ) -> Finding | None:
-        """Told after each write: the state before, if known, and after, both without versions.
+        """Told after each write: the state before, None if there was no such object, and after, both without versions.
 
-        `tree` makes plain data of a state; it is only asked for when there is something to report.
+        `tree` makes plain data of a state; it is only asked for when there is something to report. `owner` is for whom
+        it is written: what is made for another one is not made again.
         """
         history = self._history(target)
         empty = before is not None and before == after
@@ -80,7 +105,7 @@ class LoopDetector:
         if not repeated:
             history.writes = ()
             history.found = 0
-            return None
+            return None if before is not None else self._remade(target, title, now=now, owner=owner)
         history.writes = (*(then for then in history.writes if now - then <= _WINDOW), now)
         if len(history.writes) < _WRITES:
             return None
@@ -93,9 +118,35 @@ class LoopDetector:
             wait=min(_LONGEST_WAIT, float(2**history.found)),
         )
 
+    def made(self, target: Hashable, title: str, *, now: float, owner: Hashable = None) -> Finding | None:
+        """Told after an object was made that is not written any more."""
+        self._history(target)
+        return self._remade(target, title, now=now, owner=owner)
+
+    def gone(self, target: Hashable) -> None:
+        """Somebody has deleted the object."""
+        if self._histories.pop(target, None) is not None and target not in self._lost:
+            self._lost[target] = _Lost()
+            if len(self._lost) > _REMEMBERED_LOST:
+                self._lost.popitem(last=False)
+
     def forget(self, target: Hashable) -> None:
-        """The object is gone."""
+        """The controller itself has deleted the object."""
         self._histories.pop(target, None)
+        self._lost.pop(target, None)
+
+    def _remade(self, target: Hashable, title: str, *, now: float, owner: Hashable) -> Finding | None:
+        lost = self._lost.get(target)
+        if lost is None:
+            return None
+        if lost.owner != owner:  # the one it was deleted with, as children are, is another
+            lost.owner, lost.made, lost.found = owner, (), 0
+        lost.made = (*(then for then in lost.made if now - then <= _WINDOW), now)
+        if len(lost.made) < _WRITES:
+            return None
+        lost.found += 1
+        wait = min(_LONGEST_WAIT, float(2**lost.found))
+        return Finding(target=title, shape="deleted", paths=(), count=len(lost.made), wait=wait)
 
     def _history(self, target: Hashable) -> _History:
         history = self._histories.get(target)

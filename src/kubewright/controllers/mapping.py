@@ -15,8 +15,8 @@ from kubewright.api.kinds import GroupVersion
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
-from kubewright.cache.cache import Cache
 from kubewright.cache.changes import Change
+from kubewright.cache.reader import CacheReader
 
 __all__ = ("ByIndex", "Mapper", "by_index", "for_each", "to_owner", "to_self")
 
@@ -67,14 +67,14 @@ class ByIndex(msgspec.Struct, frozen=True):
     values: Callable[[Any], Iterable[str]]
     everywhere: bool = False
 
-    def over(self, cache: Cache, kind: type[KubeObject]) -> Mapper:
+    def over(self, reader: CacheReader, kind: type[KubeObject]) -> Mapper:
         """The mapper, with the cache that holds the index."""
         at_home = definition_of(kind).namespaced and not self.everywhere
 
         def users(obj: KubeObject) -> Iterable[ObjectKey]:
             home = obj.metadata.namespace if at_home else ""
             for value in self.values(obj):
-                keys = cache.reader.keys(kind, index=(self.index, value))
+                keys = reader.keys(kind, index=(self.index, value))
                 yield from (key for key in keys if not home or key.namespace == home)
 
         return for_each(users)

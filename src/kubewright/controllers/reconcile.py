@@ -9,13 +9,15 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import final
 
 import msgspec
 
 from kubewright.api.names import ObjectKey
+from kubewright.errors import ConfigError
 
-__all__ = ("Cause", "Result")
+__all__ = ("Cause", "Result", "what_woke")
 
 
 @final
@@ -26,6 +28,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Run again after so many seconds, even if nothing changes. The back-off after errors starts over."""
     priority: int | None = None
     """The priority of that run; as this one if not given."""
+
+    def __post_init__(self) -> None:
+        # Said here, where the reconciler can be blamed: what the queue cannot reckon with would end the controller.
+        if self.requeue_after is not None and not isinstance(self.requeue_after, int | float):
+            raise ConfigError(
+                f"Result(requeue_after={self.requeue_after!r}): give seconds as a number, as in requeue_after=30"
+            )
+        if self.priority is not None and not isinstance(self.priority, int):
+            raise ConfigError(f"Result(priority={self.priority!r}): give a whole number; fresh changes have 0")
 
 
 @final
@@ -43,3 +54,9 @@ class Cause(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.source} {self.key} {self.what}" if self.key is not None else f"{self.source} {self.what}"
+
+
+def what_woke(causes: Iterable[object]) -> tuple[Cause, ...]:
+    """Why an object runs now: not because it had planned to run later, where something else came first."""
+    found = tuple(cause for cause in causes if isinstance(cause, Cause))
+    return tuple(cause for cause in found if cause.what != "requeue") or found

@@ -184,7 +184,7 @@ class Recorder:
 
     def _give_up(self, series: Series, error: Exception) -> None:
         self.dropped += 1
-        # Nobody reads the events of a namespace that is being deleted; with pods in it there are many.
+        # Nobody reads the events of a namespace that is being deleted, or gone; with pods in it there are many.
         say = _log.debug if _namespace_is_leaving(error) else _log.warning
         say(
             "an event was not written",
@@ -249,6 +249,8 @@ class Recorder:
 
 
 def _namespace_is_leaving(error: Exception) -> bool:
+    if isinstance(error, NotFound):
+        return error.details.get("kind") == "namespaces"
     return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 

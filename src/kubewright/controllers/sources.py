@@ -14,14 +14,17 @@ from random import Random
 from typing import Any, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.logs import get_logger
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.changes import Change
+from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import Mapper
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.written import Written
+from kubewright.errors import ConfigError
 from kubewright.workqueue.queue import WorkQueue
 
 __all__ = ("Channel", "KindSource", "Source", "Timer")
@@ -30,6 +33,8 @@ BACKGROUND = -100
 """The priority of the initial list and of resyncs; controller-runtime's number."""
 
 Queue = WorkQueue[ObjectKey]
+
+_log = get_logger("kubewright.controllers")
 
 
 class Source(Protocol):
@@ -58,11 +63,14 @@ class KindSource:
         written: Written,
         on_gone: Callable[[type[KubeObject], ObjectKey], None],
         indexes: Mapping[str, Callable[[Any], Iterable[str]]] | None = None,
+        scope: Scope | None = None,
     ) -> None:
         """`on_gone` is told of every deletion, whether or not it wakes anybody: what was known of it can go, too.
 
-        `indexes` of the kind are there before its first change is handed over.
+        `indexes` of the kind are there before its first change is handed over. `scope` is the cache's own for the kind
+        unless another is given.
         """
+        self._scope = scope
         self._indexes = dict(indexes or {})
         self._written = written
         self._on_gone = on_gone
@@ -84,11 +92,13 @@ class KindSource:
             priority = BACKGROUND if change.initial or change.resync else 0
             cause = Cause(title, what, change.key, change.uncertain)
             for key in self._mapper(change):
+                if not isinstance(key, ObjectKey):
+                    raise _no_key(key, f"the queue, by the mapper of {title},")
                 add = partial(queue.add, key, priority=priority, cause=cause)
                 if not self._written.holds(change, key, add):
                     add()
 
-        with self._cache.use(self._kind) as informer:
+        with self._cache.use(self._kind, scope=self._scope) as informer:
             for name, function in self._indexes.items():
                 informer.add_index(name, function)
             subscription = informer.subscribe(enqueue)
@@ -113,13 +123,16 @@ class Channel:
 
     def __init__(self, name: str = "channel") -> None:
         self.name = name
-        self._waiting: list[tuple[ObjectKey, str]] = []
+        # Each once: a replica that does not lead is fed as well, and may never get to it.
+        self._waiting: dict[tuple[ObjectKey, str], None] = {}
         self._queues: list[Queue] = []
 
     def put(self, key: ObjectKey, *, what: str = "signalled") -> None:
         """Have the object looked at; `what` is shown as its cause."""
+        if not isinstance(key, ObjectKey):
+            raise _no_key(key, f"the channel {self.name}")
         if not self._queues:
-            self._waiting.append((key, what))
+            self._waiting[key, what] = None
         for queue in self._queues:
             queue.add(key, cause=Cause(self.name, what, key))
 
@@ -161,8 +174,20 @@ class Timer:
     async def run(self, queue: Queue) -> None:
         while True:
             await self._clock.sleep(self._seconds * (1 + self._jitter * self._rng.random()))
-            for key in self._keys():
-                queue.add(key, priority=BACKGROUND, cause=Cause(self.name, "due", key))
+            try:
+                for key in self._keys():
+                    if not isinstance(key, ObjectKey):
+                        raise _no_key(key, f"the timer {self.name}")
+                    queue.add(key, priority=BACKGROUND, cause=Cause(self.name, "due", key))
+            except Exception as exc:
+                # Somebody else's function, and mostly a system outside that does not answer: there is a next time.
+                _log.exception(
+                    "the keys of a timer cannot be found; trying again next time", timer=self.name, error=exc
+                )
 
     async def wait_for_sync(self) -> None:
         return
+
+
+def _no_key(given: object, who: str) -> ConfigError:
+    return ConfigError(f"{who} was given {given!r}; objects are named by ObjectKey(namespace, name)")

@@ -100,6 +100,7 @@ class Written:
     def _remember(self, target: _Target, version: str, run: ObjectKey) -> None:
         known = self._versions.get(target, ())
         self._versions[target] = (*known[1 - _VERSIONS :], (version, run))
+        self._versions.move_to_end(target)
         if len(self._versions) > _REMEMBERED:
             self._versions.popitem(last=False)
 

@@ -9,10 +9,12 @@ Called by `manager`; the caches are known only by what they can be asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubewright._base.lag import LoopMonitor
-from kubewright.manager.leadership import Leadership
+
+if TYPE_CHECKING:
+    from kubewright.manager.leadership import Leadership
 
 __all__ = (
     "CacheLike",

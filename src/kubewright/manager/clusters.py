@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
 from kubewright._base.clock import Clock
@@ -22,10 +22,11 @@ from kubewright.client.default_transport import default_transport
 from kubewright.client.retries import Retrying
 from kubewright.client.transport import Transport
 from kubewright.manager.checks import CacheLike
-from kubewright.manager.fence import Fenced
-from kubewright.manager.leadership import Leadership
 from kubewright.manager.runnables import Group
 from kubewright.manager.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from kubewright.manager.leadership import Leadership
 
 __all__ = ("CacheFactory", "CacheRunnable", "Connection", "ManagedCluster")
 
@@ -56,7 +57,11 @@ class Connection:
 
     def client(self, leadership: Leadership | None = None) -> Client:
         """A client; fenced, if there is a leadership to keep."""
-        wire = self._wire if leadership is None else Fenced(self._wire, leadership)
+        wire = self._wire
+        if leadership is not None:
+            from kubewright.manager.fence import Fenced  # only those who are several pay for it
+
+            wire = Fenced(wire, leadership)
         if self._pattern is None:
             return Client(Retrying(wire), namespace=self._namespace, field_manager=self._manager)
         return Client(

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubewright._base.log_formats import plain
 from kubewright.manager.checks import CacheLike
-from kubewright.manager.leadership import Leadership
-from kubewright.manager.pages import Provider
 from kubewright.manager.runnables import Group, Runnables
 
-__all__ = ("pages_of",)
+if TYPE_CHECKING:
+    from kubewright.manager.leadership import Leadership
+
+__all__ = ("Provider", "pages_of")
+
+Provider = Callable[[], Any]
+"""Returns something that can be shown as JSON."""
 
 
 def pages_of(
@@ -67,6 +71,7 @@ def _cache(cache: CacheLike) -> list[dict[str, Any]]:
     return [
         {
             "kind": watched.kind.__name__,
+            "scope": str(getattr(watched, "scope", "")),
             "synced": watched.synced,
             "last_heard_seconds": round(watched.watch_age(), 3),
             "past_deadline": watched.past_deadline(),

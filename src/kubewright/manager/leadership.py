@@ -30,40 +30,14 @@ from kubewright.api.times import MicroTime
 from kubewright.client.client import Client
 from kubewright.errors import AlreadyExists, ConfigError, Conflict, KubewrightError, LeadershipLost, NotFound
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
+from kubewright.manager.lease_times import JITTER, LeaseTimes
 
 __all__ = ("Leadership", "LeaseTimes", "new_identity")
-
-_JITTER = 1.2
 
 
 def new_identity() -> str:
     """A name for this process that no other has, in this life or another: the host's name and a random part."""
     return f"{socket.gethostname()}_{uuid4()}"
-
-
-@final
-class LeaseTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a lease is good for, in seconds."""
-
-    duration: float = 15.0
-    """How long candidates wait without having seen a change before they take the lease; rounded up to whole seconds."""
-    renew_deadline: float = 10.0
-    """How long a leader may be without a renewal before it stops leading."""
-    retry_period: float = 2.0
-    """How often a leader renews, and about how often a candidate looks."""
-
-    def __post_init__(self) -> None:
-        if self.duration < 1 or self.retry_period <= 0:
-            raise ConfigError(
-                f"a lease of {self.duration:g} s, tried every {self.retry_period:g} s, cannot work: "
-                "the lease duration is at least 1 s and the retry period above 0"
-            )
-        if not self.duration > self.renew_deadline > _JITTER * self.retry_period:
-            raise ConfigError(
-                f"lease duration {self.duration:g} s, renew deadline {self.renew_deadline:g} s and retry period "
-                f"{self.retry_period:g} s do not fit: the duration must be above the deadline, and the deadline above "
-                f"{_JITTER} times the retry period"
-            )
 
 
 @final
@@ -159,7 +133,7 @@ class Leadership:
         Cancelled, it ends without giving the lease back, because who leads may still be at work: see `release`.
         """
         while not await self._attempt():
-            await self._clock.sleep(jittered(self.times.retry_period, self._rng, _JITTER))
+            await self._clock.sleep(jittered(self.times.retry_period, self._rng, JITTER))
         self._log.info("became the leader")
         self._elected.set()
         self._tell(True)

@@ -1,7 +1,7 @@
 """Manager: one process, from start to stop.
 
-    manager = Manager(Config.load(), options=ManagerOptions.load(), cache=Cache)
-    manager.add(controller)
+    manager = Manager()                                  # the cluster and the options that the environment names
+    manager.add(reconcile)
     asyncio.run(manager.run())
 
 It puts the parts together and owns their order: servers, webhooks, caches, others, and the leaders once this
@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
+from itertools import chain
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast, final
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.lag import LoopMonitor
 from kubewright._base.logs import Logger, configure
+from kubewright._base.loop import shrink_tls_buffers
 from kubewright._base.tasks import Tasks, cancel_and_wait, within
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
@@ -33,26 +35,23 @@ from kubewright.controllers.controller import Controller
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.recorder import Recorder
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost
-from kubewright.manager.access import Access
+from kubewright.manager.addresses import is_on
 from kubewright.manager.checks import CacheLike, caches_ready, lease_kept, loop_turns, watches_heard, webhooks_ready
 from kubewright.manager.clusters import CacheFactory, CacheRunnable, Connection, ManagedCluster
 from kubewright.manager.health import Check, Checks
-from kubewright.manager.inspection import pages_of
-from kubewright.manager.leadership import Leadership
+from kubewright.manager.inspection import Provider, pages_of
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.pages import Provider, debug_page, health_pages, metrics_page
 from kubewright.manager.runnables import Function, Group, Runnable, Runnables
-from kubewright.manager.servers import Server, parse_address
 from kubewright.manager.signals import stop_on_signal
 from kubewright.manager.telemetry import Telemetry
-from kubewright.webhooks.conversion import ConversionDeclaration
-from kubewright.webhooks.declarations import AdmissionDeclaration
-from kubewright.webhooks.files import FileCertificates
-from kubewright.webhooks.service import WebhookDeclaration
-from kubewright.webhooks.sources import CertificateSource
 
 if TYPE_CHECKING:
+    # What not every operator needs is imported where it is made.
+    from kubewright.manager.leadership import Leadership
+    from kubewright.manager.servers import Server
     from kubewright.manager.webhooks import ServedWebhooks
+    from kubewright.webhooks.service import WebhookDeclaration
+    from kubewright.webhooks.sources import CertificateSource
 
 __all__ = ("Manager",)
 
@@ -74,18 +73,19 @@ class Manager:
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
-        """`target` is the cluster, found as `Config.load` finds it if not given.
+        """`target` is the cluster. What is not given of it and `options` is what their `load` finds.
 
-        `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds.
+        `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds, and what
+        declares a controller may say more still.
         `cache` makes another cache of a client. `certificates` are what webhooks are served with, if not as the options
         say.
         """
-        self.options = options or ManagerOptions()
+        self.options = options or ManagerOptions.load()
         self.log = Logger("kubewright.manager", manager=self.options.name)
         self._clock = clock or SystemClock()
         self.telemetry = telemetry or Telemetry(clock=self._clock)
         self._rng = rng or Random()
-        self._namespaces = tuple(namespaces)
+        self._namespaces = (namespaces,) if isinstance(namespaces, str) else tuple(namespaces)
         self._scopes = dict(scopes or {})
         target = target if target is not None else Config.load()
         self._config = target if isinstance(target, Config) else None
@@ -101,7 +101,8 @@ class Manager:
         self._election = Tasks(f"{self.options.name} election", clock=self._clock)
         self._healthz = Checks("healthz", clock=self._clock)
         self._readyz = Checks("readyz", clock=self._clock)
-        self._kinds: list[tuple[str, type[KubeObject]]] = []
+        self._kinds: list[tuple[str, type[KubeObject], Scope | None]] = []
+        self._controllers: set[tuple[str, str, type[KubeObject]]] = set()
         self._debug: dict[str, Provider] = {}
         self._servers: list[Server | ServedWebhooks] = []
         self._certificates = certificates
@@ -151,17 +152,21 @@ class Manager:
         """
         if cluster not in self._clusters:
             raise ConfigError(f"the manager {self.options.name} has no cluster {cluster!r}; call add_cluster first")
-        if isinstance(runnable, AdmissionDeclaration | ConversionDeclaration):
+        if _is_webhook(runnable):
             if self._state != "new":
                 raise ConfigError(f"{runnable.name}: webhooks are added before the manager starts; it is {self._state}")
             if self.options.webhooks:
                 self._declared.append(runnable)
-                self._kinds.extend(("home", kind) for kind in getattr(runnable, "reads", ()))
+                self._kinds.extend(("home", kind, None) for kind in getattr(runnable, "reads", ()))
             return
         if isinstance(runnable, Declaration):
             runnable = self._controller(runnable, self._clusters[cluster])
         self._runnables.add(_as_runnable(runnable), group=group)
-        self._kinds.extend((cluster, kind) for kind in getattr(runnable, "kinds", ()))
+        scopes = runnable.scopes if isinstance(runnable, Controller) else {}
+        for kind in getattr(runnable, "kinds", ()):
+            self._kinds.extend((cluster, kind, scope) for scope in scopes.get(kind, (None,)))
+        if self._state == "running":
+            self._follow_kinds()
 
     def add_cluster(self, name: str, target: Config | Client, *, cache: CacheFactory | None = None) -> ManagedCluster:
         """Another cluster to work with. Who leads is decided in the home cluster, for all of them."""
@@ -191,11 +196,20 @@ class Manager:
         """Show this at `/debug/<name>`."""
         self._debug[name] = provider
 
-    def recorder(self, controller: str) -> Recorder:
-        """An event recorder for a controller; it runs with this manager, and stops after the controllers."""
-        recorder = Recorder(self.client, controller=controller, clock=self._clock, rng=self._rng)
+    def recorder(self, controller: str, *, client: Client | None = None) -> Recorder:
+        """An event recorder for a controller; it runs with this manager, and stops after the controllers.
+
+        `client` is how it writes, where that is not the home cluster or does not need to lead.
+        """
+        recorder = Recorder(client or self.client, controller=controller, clock=self._clock, rng=self._rng)
         self._runnables.add(recorder, group=Group.CACHES)
         return recorder
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """Those that have been added, also while they do not run."""
+        everything = chain.from_iterable(self._runnables.members(group) for group in Group)
+        return tuple(member for member in everything if isinstance(member, Controller))
 
     def port(self, server: str) -> int:
         """The port that `health`, `metrics`, `debug` or `webhooks` listens on."""
@@ -215,9 +229,11 @@ class Manager:
             not logging.getLogger().handlers
         ):  # nobody has set up logging, and an operator that says nothing helps nobody
             configure(format=self.options.log_format, level=self.options.log_level)
+        # Two settings of the whole process, so only here: with `async with` it belongs to somebody else.
+        shrink_tls_buffers()
         with stop_on_signal(self.stop):
             async with self:
-                freeze_loaded()  # only here: with `async with` the process belongs to somebody else
+                freeze_loaded()
                 await self.wait()
 
     def stop(self) -> None:
@@ -248,12 +264,12 @@ class Manager:
             await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
+            # In here too: who is cancelled at the very last moment must not leave behind what has just been started.
+            await cancel_and_wait(starting, asked)
         except BaseException as error:
-            await cancel_and_wait(starting)
+            await cancel_and_wait(starting, asked)
             await self._shut_down(error)
             raise
-        finally:
-            await cancel_and_wait(starting, asked)
         return self
 
     async def __aexit__(
@@ -276,8 +292,7 @@ class Manager:
         for server in self._servers:
             server.open()
         # Made before the webhooks are asked: those that read from the cache wait for it, so they have to know it.
-        for cluster, kind in dict.fromkeys(self._kinds):
-            self._clusters[cluster].cache.informer(kind)
+        self._follow_kinds()
         await self._runnables.start(Group.SERVERS)
         await self._runnables.start(Group.WEBHOOKS)
         await self._sync()
@@ -289,6 +304,12 @@ class Manager:
             self._election.start(self._take_up(self.leadership), name="start of the leaders", may_end=True)
         self._state = "running"
         self.log.info("started")
+
+    def _follow_kinds(self) -> None:
+        for name, kind, scope in dict.fromkeys(self._kinds):
+            cache = self._clusters[name].cache
+            cache.informer(kind, scope=scope) if isinstance(cache, Cache) else cache.informer(kind)
+        self._kinds.clear()
 
     async def _sync(self) -> None:
         limit = self.options.sync_timeout
@@ -340,6 +361,8 @@ class Manager:
         return Connection(target, telemetry=self.telemetry, field_manager=self.options.name)
 
     def _campaign(self, client: Client) -> Leadership:
+        from kubewright.manager.leadership import Leadership  # only those who are several pay for it
+
         name = self.options.lease_name or self.options.name
         return Leadership(
             client,
@@ -357,15 +380,24 @@ class Manager:
                 f"the controller {declaration.name} needs the framework's own cache; "
                 "make a Controller by hand to run it on another"
             )
+        known = (cluster.name, declaration.name, declaration.kind)
+        if known in self._controllers:
+            raise ConfigError(
+                f"there are two controllers named {declaration.name} for {declaration.kind.__name__}; they would share "
+                "metrics, fields and finalizers, so give one of them another name"
+            )
+        self._controllers.add(known)
         metrics = self.telemetry.queue(declaration.name)
+        client = cluster.client if declaration.needs_leader else cluster.open_client
         controller = Controller(
             declaration,
-            client=cluster.client if declaration.needs_leader else cluster.open_client,
+            client=client,
             cache=cluster.cache,
-            recorder=self.recorder(declaration.name),
+            recorder=self.recorder(declaration.name, client=client),
             clock=self._clock,
             observer=self.telemetry.controller(declaration.name, concurrency=declaration.concurrency),
             queue_observer=metrics,
+            metrics=self.telemetry.metrics,
         )
         metrics.follow(controller.queue)
         return controller
@@ -384,6 +416,7 @@ class Manager:
             config=self._config,
             certificates=self._certificates,
             observer=self.telemetry.webhooks(),
+            on_certificate=self.telemetry.on_certificate,
             clock=self._clock,
         )
         self._servers.append(webhooks)
@@ -399,6 +432,7 @@ class Manager:
             scopes=self._scopes,
             default_scope=Scope(namespaces=self._namespaces),
             clock=self._clock,
+            network_clock=SystemClock(),  # a test that stops the clock does not stop the server from ending a watch
             rng=self._rng,
             observer=self.telemetry.cache(),
         )
@@ -428,43 +462,33 @@ class Manager:
 
     def _add_servers(self) -> None:
         options = self.options
-        access = Access(self.home.open_client, clock=self._clock) if options.metrics_access else None
-        for name, text, handler in (
-            ("health", options.health_address, health_pages(self._healthz, self._readyz)),
-            ("metrics", options.metrics_address, metrics_page(self.telemetry.metrics, access=access)),
-            ("debug", options.debug_address, debug_page(self._debug)),
+        if not any(map(is_on, (options.health_address, options.metrics_address, options.debug_address))):
+            return
+        from kubewright.manager.reporting import reporting_servers  # only those who are asked pay for answering
+
+        for server in reporting_servers(
+            options,
+            health=(self._healthz, self._readyz),
+            metrics=self.telemetry.metrics,
+            debug=self._debug,
+            client=self.home.open_client,
+            on_certificate=self.telemetry.on_certificate,
+            clock=self._clock,
         ):
-            address = parse_address(text, what=f"{name} address")
-            if address is not None:
-                source = self._metrics_certificates() if name == "metrics" else None
-                server = Server(name, address, handler, certificates=source)
-                self._servers.append(server)
-                self._runnables.add(server)
-
-    def _metrics_certificates(self) -> CertificateSource | None:
-        """What metrics are served with; None for plain HTTP."""
-        chosen = self.options.metrics_certificates
-        if not chosen:
-            return None
-        if chosen == "self":
-            from kubewright.webhooks.local_certificates import LocalCertificates  # only those who have TLS pay for it
-
-            return LocalCertificates(_own_hosts(self.options), name=self.options.name, clock=self._clock)
-        if not Path(chosen, "tls.crt").is_file():
-            raise ConfigError(
-                f"the metrics certificates {chosen!r} are no folder with a tls.crt; mount one, or write self"
-            )
-        return FileCertificates(chosen, clock=self._clock)
+            self._servers.append(server)
+            self._runnables.add(server)
 
 
-def _own_hosts(options: ManagerOptions) -> tuple[str, ...]:
-    """This machine as it calls itself, and the Service that a scaffolded project has for metrics."""
-    service = f"{options.name}-controller-manager-metrics-service"
-    inside = (f"{service}.{options.namespace}.svc",) if options.namespace else ()
-    return ("localhost", "127.0.0.1", *inside)
+def _is_webhook(given: object) -> TypeGuard[WebhookDeclaration]:
+    """Whether it is what `@validate` and its like declare. Who has declared one has imported the module it is of."""
+    return any(
+        isinstance(given, getattr(module, name))
+        for place, name in (("declarations", "AdmissionDeclaration"), ("conversion", "ConversionDeclaration"))
+        if (module := sys.modules.get(f"kubewright.webhooks.{place}")) is not None
+    )
 
 
-def _as_runnable(given: Runnable | Callable[[], Awaitable[None]]) -> Runnable:
+def _as_runnable(given: object) -> Runnable:
     if callable(given) and not hasattr(given, "run"):
         return Function(given)
     return cast("Runnable", given)

@@ -46,8 +46,8 @@ import msgspec
 
 from kubewright.api.times import Duration
 from kubewright.errors import ConfigError, DecodeError
-from kubewright.manager.leadership import LeaseTimes
-from kubewright.manager.servers import is_loopback, parse_address
+from kubewright.manager.addresses import is_loopback, parse_address
+from kubewright.manager.lease_times import LeaseTimes
 
 __all__ = ("ManagerOptions",)
 

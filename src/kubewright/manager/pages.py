@@ -5,8 +5,8 @@ Each function makes the handler of one `Server`. No HTTP library here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -14,14 +14,15 @@ import msgspec
 from kubewright._base.http_server import Answer, Question
 from kubewright._base.log_formats import plain
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
-from kubewright.manager.access import Access
+from kubewright.manager.addresses import is_loopback
 from kubewright.manager.health import Checks
-from kubewright.manager.servers import Handler, is_loopback
+from kubewright.manager.inspection import Provider
+from kubewright.manager.servers import Handler
 
-__all__ = ("Provider", "debug_page", "health_pages", "metrics_page")
+if TYPE_CHECKING:
+    from kubewright.manager.access import Access
 
-Provider = Callable[[], Any]
-"""Returns something that can be shown as JSON."""
+__all__ = ("debug_page", "health_pages", "metrics_page")
 
 _READS: Final = ("GET", "HEAD")
 _NOT_READ: Final = Answer(status=405, body=b"only GET and HEAD are answered here\n", headers=(("Allow", "GET, HEAD"),))

@@ -7,21 +7,20 @@ A `Server` is a runnable around one function from `Question` to `Answer`; what i
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
 from kubewright._base.http_server import Answer, Connections, Question, listening_socket
 from kubewright._base.logs import Logger
-from kubewright.errors import ConfigError
 from kubewright.manager.runnables import Group
-from kubewright.webhooks.serving_context import ServingContext
-from kubewright.webhooks.sources import CertificateSource
 
-__all__ = ("Handler", "Server", "is_loopback", "parse_address")
+if TYPE_CHECKING:
+    from kubewright.webhooks.sources import CertificateSource
+
+__all__ = ("Handler", "Server")
 
 _log = Logger("kubewright.servers")
 
@@ -33,28 +32,6 @@ _NO_GUESSING: Final = ("X-Content-Type-Options", "nosniff")
 Handler = Callable[[Question], Awaitable[Answer]]
 
 
-def parse_address(text: str, *, what: str) -> tuple[str, int] | None:
-    """`:8081`, `127.0.0.1:8081`, `[::1]:8081`; None, which means off, for an empty text or `0`."""
-    if text in ("", "0"):
-        return None
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise ConfigError(
-            f"the {what} {text!r} is not an address; write it like :8081 or 127.0.0.1:8081, or 0 for none"
-        )
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server there."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @final
 class Server:
     """Serves one handler on one address. `open` takes the port; `run` answers until cancelled."""
@@ -63,13 +40,23 @@ class Server:
     group = Group.SERVERS
 
     def __init__(
-        self, name: str, address: tuple[str, int], handler: Handler, *, certificates: CertificateSource | None = None
+        self,
+        name: str,
+        address: tuple[str, int],
+        handler: Handler,
+        *,
+        certificates: CertificateSource | None = None,
+        on_certificate: Callable[[bool], None] | None = None,
     ) -> None:
-        """With `certificates` it speaks TLS, and takes each new certificate as it comes."""
+        """With `certificates` it speaks TLS, and takes each new certificate as it comes.
+
+        `on_certificate` is told of each of them, and whether it fits.
+        """
         self.name = name
         self._host, self._port = address
         self._handler = handler
         self._certificates = certificates
+        self._on_certificate = on_certificate
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
 
@@ -102,7 +89,9 @@ class Server:
             if self._certificates is None:
                 await connections.serve(self._socket, on_ready=self._listening)
                 return
-            context = ServingContext(self._certificates, server=self.name)
+            from kubewright.webhooks.serving_context import ServingContext  # only those who have TLS pay for it
+
+            context = ServingContext(self._certificates, server=self.name, on_certificate=self._on_certificate)
             await context.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(context.follow(), name=f"{self.name}: certificates")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import Any, Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
@@ -19,9 +20,18 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.manager.checks import CacheLike
+from kubewright.manager.checks import CacheLike, Watched
 
-__all__ = ("CacheMetrics", "ControllerMetrics", "Measured", "QueueLike", "QueueMetrics", "Telemetry", "WebhookMetrics")
+__all__ = (
+    "CacheMetrics",
+    "ControllerMetrics",
+    "Measured",
+    "QueueLike",
+    "QueueMetrics",
+    "Telemetry",
+    "WatchMetrics",
+    "WebhookMetrics",
+)
 
 _RECONCILE_BUCKETS: Final = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
@@ -53,6 +63,9 @@ _RECONCILE_BUCKETS: Final = (
 _QUEUE_BUCKETS: Final = tuple(10.0**exponent for exponent in range(-8, 4))
 _REQUEST_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _WEBHOOK_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_CONVERSION: Final = "/convert"
+_MOST_PRIORITIES: Final = 25
+_TOO_MANY: Final = "exceeded_cardinality_limit"
 _RESULTS: Final = ("success", "error", "requeue", "requeue_after")
 
 
@@ -75,6 +88,11 @@ class Telemetry:
         self._leading = gauge("leader_election_master_status", "1 where this process leads.", labels=("name",))
         self._lag = gauge("kubewright_event_loop_lag_seconds", "How late the event loop was when last measured.")
         self._blocks = counter("kubewright_event_loop_blocks_total", "How often the event loop stood still.")
+        self._certificates = counter("certwatcher_read_certificate_total", "Serving certificates that came.").child()
+        text = "Those that could not be used."
+        self._unfit_certificates = counter("certwatcher_read_certificate_errors_total", text).child()
+        self._watches = WatchMetrics(self.metrics)
+        self._queues: dict[str, QueueMetrics] = {}
 
     def controller(self, name: str, *, concurrency: int = 1) -> ControllerMetrics:
         """For the runs of a controller."""
@@ -82,7 +100,9 @@ class Telemetry:
 
     def queue(self, name: str) -> QueueMetrics:
         """For the queue of the controller of that name."""
-        return QueueMetrics(self.metrics, name)
+        if name not in self._queues:
+            self._queues[name] = QueueMetrics(self.metrics, name)
+        return self._queues[name]
 
     def cache(self) -> CacheMetrics:
         """For a cache."""
@@ -93,16 +113,8 @@ class Telemetry:
         return WebhookMetrics(self.metrics)
 
     def watch_cache(self, cache: CacheLike) -> None:
-        """Show the age of each watch."""
-        ages = self.metrics.gauge(
-            "kubewright_watch_age_seconds", "Seconds since the server was last heard on a watch.", labels=("kind",)
-        )
-
-        def refresh() -> None:
-            for watched in cache.informers():
-                ages.child(watched.kind.__name__).set(watched.watch_age())
-
-        self.metrics.before_exposition(refresh)
+        """Show the age of each watch, and how much is kept of each kind."""
+        self._watches.follow(cache)
 
     def transport(self, transport: Transport, *, host: str) -> Measured:
         """Count and trace what goes through a transport."""
@@ -116,6 +128,12 @@ class Telemetry:
 
     def on_lag(self, seconds: float) -> None:
         self._lag.child().set(seconds)
+
+    def on_certificate(self, fits: bool) -> None:
+        """For servers with TLS: a certificate came, and it can be used or cannot."""
+        self._certificates.inc()
+        if not fits:
+            self._unfit_certificates.inc()
 
     def on_block(self, block: Block) -> None:
         """For the loop monitor, on its thread: counters may be used from any."""
@@ -152,7 +170,7 @@ class ControllerMetrics:
         ).child(controller)
         metrics.gauge(
             "controller_runtime_max_concurrent_reconciles", "Workers there are.", labels=("controller",)
-        ).child(controller).set(concurrency)
+        ).child(controller).inc(concurrency)  # one controller on two clusters is two of them
 
     def on_start(self) -> None:
         """A run begins."""
@@ -204,6 +222,7 @@ class QueueMetrics:
         labels = ("name", "controller")
         self._metrics = metrics
         self._name = name
+        self._followed: list[QueueLike] = []
         self._add = metrics.counter("workqueue_adds_total", "Keys added.", labels=labels).child(name, name).inc
         self._retry = metrics.counter("workqueue_retries_total", "Keys retried.", labels=labels).child(name, name).inc
         self._waited = metrics.histogram(
@@ -226,7 +245,12 @@ class QueueMetrics:
         self._retry()
 
     def follow(self, queue: QueueLike) -> None:
-        """Show how long the queue is, and how long its workers have been at it."""
+        """Show how long the queue is, and how long its workers have been at it; of several, all together."""
+        self._followed.append(queue)
+        if len(self._followed) == 1:
+            self._show()
+
+    def _show(self) -> None:
         name, gauge = self._name, self._metrics.gauge
         depth = gauge("workqueue_depth", "Keys that wait.", labels=("name", "controller", "priority"))
         unfinished = gauge(
@@ -235,14 +259,19 @@ class QueueMetrics:
         longest = gauge(
             "workqueue_longest_running_processor_seconds", "The longest work under way.", labels=("name", "controller")
         ).child(name, name)
-        shown: set[int] = {0}
+        shown = {"0"}
 
         def refresh() -> None:
-            depths = queue.depths()
-            shown.update(depths)
-            for priority in shown:
-                depth.child(name, name, str(priority)).set(depths.get(priority, 0))
-            running = queue.running().values()
+            depths: dict[str, int] = {}
+            for priority, count in chain.from_iterable(queue.depths().items() for queue in self._followed):
+                label = str(priority)
+                if label not in shown and len(shown) >= _MOST_PRIORITIES:
+                    label = _TOO_MANY
+                shown.add(label)
+                depths[label] = depths.get(label, 0) + count
+            for label in shown:
+                depth.child(name, name, label).set(depths.get(label, 0))
+            running = [seconds for queue in self._followed for seconds in queue.running().values()]
             unfinished.set(sum(running))
             longest.set(max(running, default=0.0))
 
@@ -250,14 +279,52 @@ class QueueMetrics:
 
 
 @final
+class WatchMetrics:
+    """What is looked up of caches when the metrics are shown: one row for each kind, however many watches it has.
+
+    A kind is watched several times in different scopes and clusters: its objects are added up, and its age is that of
+    the watch that has been silent longest. A kind that nobody watches any more is not shown.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        kind = ("kind",)
+        self._caches: list[CacheLike] = []
+        self._shown: set[str] = set()
+        self._objects = metrics.gauge("kubewright_cache_objects", "Objects in the cache.", labels=kind)
+        self._bytes = metrics.gauge("kubewright_cache_bytes", "Bytes of objects in the cache.", labels=kind)
+        self._age = metrics.gauge(
+            "kubewright_watch_age_seconds", "Seconds since the server was last heard on a watch.", labels=kind
+        )
+        metrics.before_exposition(self._refresh)
+
+    def follow(self, cache: CacheLike) -> None:
+        """Show this one, too."""
+        self._caches.append(cache)
+
+    def _refresh(self) -> None:
+        found: dict[str, list[Watched]] = {}
+        for cache in self._caches:
+            for watched in cache.informers():
+                found.setdefault(watched.kind.__name__, []).append(watched)
+        for kind, watches in found.items():
+            self._age.child(kind).set(max(watched.watch_age() for watched in watches))
+            stores = [store for watched in watches if (store := getattr(watched, "store", None)) is not None]
+            if stores:  # another cache than our own need not tell
+                self._objects.child(kind).set(sum(len(store) for store in stores))
+                self._bytes.child(kind).set(sum(store.size for store in stores))
+        for kind in self._shown - found.keys():
+            for family in (self._age, self._objects, self._bytes):
+                family.remove(kind)
+        self._shown = {*found}
+
+
+@final
 class CacheMetrics(CacheObserver):
     """An observer of a cache. It looks children up by kind each time: it is told of batches, not of single objects."""
 
     def __init__(self, metrics: Metrics) -> None:
-        counter, gauge = metrics.counter, metrics.gauge
+        counter = metrics.counter
         kind = ("kind",)
-        self._objects = gauge("kubewright_cache_objects", "Objects in the cache.", labels=kind)
-        self._bytes = gauge("kubewright_cache_bytes", "Bytes of objects in the cache.", labels=kind)
         self._events = counter("kubewright_watch_events_total", "Events received.", labels=kind)
         self._lists = counter(
             "kubewright_lists_total", "Full lists, by what made them needed.", labels=("kind", "reason")
@@ -265,10 +332,6 @@ class CacheMetrics(CacheObserver):
         self._ends = counter("kubewright_watch_ends_total", "Watches that ended.", labels=("kind", "reason"))
         self._malformed = counter("kubewright_malformed_objects_total", "Objects that could not be read.", labels=kind)
         self._handler = counter("kubewright_handler_errors_total", "Handlers that raised.", labels=("kind", "handler"))
-
-    def on_size(self, kind: type[KubeObject], objects: int, size: int) -> None:
-        self._objects.child(kind.__name__).set(objects)
-        self._bytes.child(kind.__name__).set(size)
 
     def on_events(self, kind: type[KubeObject], count: int) -> None:
         self._events.child(kind.__name__).inc(count)
@@ -298,10 +361,17 @@ class WebhookMetrics:
             f"{name}_latency_seconds", "How long answers take.", labels=webhook, buckets=_WEBHOOK_BUCKETS
         )
         self._active = metrics.gauge(f"{name}_requests_in_flight", "Requests being answered.", labels=webhook)
-        self._panics = metrics.counter(f"{name}_panics_total", "Handlers that failed unexpectedly.")
-        self._panics.child()
+        text = "Handlers that failed unexpectedly."
+        self._panic = metrics.counter(f"{name}_panics_total", text).child().inc
+        self._conversion_panic = metrics.counter("controller_runtime_conversion_webhook_panics_total", text).child().inc
+        self._known: set[str] = set()
 
     def on_start(self, path: str) -> None:  # hot
+        if path not in self._known:
+            # So that a rate over them is right from the first answer on.
+            self._known.add(path)
+            for code in ("200", "500"):
+                self._total.child(path, code)
         self._active.child(path).inc()
 
     def on_end(self, path: str, code: int, seconds: float) -> None:  # hot
@@ -310,7 +380,10 @@ class WebhookMetrics:
         self._seconds.child(path).observe(seconds)
 
     def on_panic(self, path: str) -> None:
-        self._panics.child().inc()
+        if path == _CONVERSION:
+            self._conversion_panic()
+        else:
+            self._panic()
 
 
 @final

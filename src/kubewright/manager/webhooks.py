@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final, Protocol, final
 
@@ -123,6 +123,7 @@ def served_webhooks(
     config: Config | None,
     certificates: CertificateSource | None,
     observer: WebhookObserver,
+    on_certificate: Callable[[bool], None],
     clock: Clock,
 ) -> ServedWebhooks:
     """The webhooks, with a certificate and an announcement as the options say. Takes the port.
@@ -131,7 +132,14 @@ def served_webhooks(
     """
     declared = list(declarations)
     webhooks = Webhooks(declared, client=client, cache=cache, observer=observer)
-    server = WebhookServer(webhooks, certificates, host=options.webhook_host, port=options.webhook_port, clock=clock)
+    server = WebhookServer(
+        webhooks,
+        certificates,
+        host=options.webhook_host,
+        port=options.webhook_port,
+        clock=clock,
+        on_certificate=on_certificate,
+    )
     if certificates is not None:
         return ServedWebhooks(server)
     choice = _choice(options, config)

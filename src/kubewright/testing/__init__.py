@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubewright.testing.clock import VirtualClock
+    from kubewright.testing.examples import example_of
     from kubewright.testing.faults import FaultyTransport, status
     from kubewright.testing.operators import RunningOperator, running
     from kubewright.testing.round_trips import assert_round_trip
@@ -17,6 +18,7 @@ __all__ = (
     "RunningOperator",
     "VirtualClock",
     "assert_round_trip",
+    "example_of",
     "gone",
     "running",
     "status",
@@ -28,6 +30,7 @@ _LATER = {
     "RunningOperator": "kubewright.testing.operators",
     "VirtualClock": "kubewright.testing.clock",
     "assert_round_trip": "kubewright.testing.round_trips",
+    "example_of": "kubewright.testing.examples",
     "gone": "kubewright.testing.waiting",
     "running": "kubewright.testing.operators",
     "status": "kubewright.testing.faults",

@@ -1,6 +1,7 @@
 """Objects made up from a schema: any that its types, bounds, enums and patterns allow.
 
-    lamp = example_of(Lamp, Random(7))
+    lamp = example_of(Lamp)
+    lamps = [example_of(Lamp, Random(seed)) for seed in range(100)]
 
 Meant for tests that must hold for every object. The same source of randomness gives the same object; hypothesis' own
 source makes it look for the smallest one that fails. Rules written in CEL are not looked at. A value with a pattern is
@@ -54,8 +55,9 @@ _NOTHING: Final = object()
 """No value could be made up."""
 
 
-def example_of(kind: type[K], rng: Random) -> K:
-    """An object of a kind with a name, labels and whatever else its schema allows."""
+def example_of(kind: type[K], rng: Random | None = None) -> K:
+    """An object of a kind with a name, labels and whatever else its schema allows; without `rng` always the same."""
+    rng = rng or Random(0)
     schema = _schema_of(kind)
     tree: dict[str, Any] = {}
     for name, inner in schema.get("properties", {}).items():

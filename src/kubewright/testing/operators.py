@@ -12,18 +12,23 @@ on loopback and registered. Everything the operator sends goes through `faults`,
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, TypeVar, final
+from uuid import uuid4
 
 from kubewright._base import yaml
 from kubewright._base.clock import Clock
-from kubewright.api.codec import from_tree
+from kubewright.api.codec import from_tree, to_tree
 from kubewright.api.dynamic import Dynamic
+from kubewright.api.metadata import ObjectMeta
+from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
+from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
 from kubewright.client.config import Config
@@ -33,19 +38,29 @@ from kubewright.client.default_transport import default_transport
 from kubewright.client.retries import Retrying
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.ports import free_ports
-from kubewright.generate.operator import Operator, load_operator
+from kubewright.controllers.declaration import Declaration
+from kubewright.errors import ApiError, ClusterError, TransportError
+from kubewright.generate.operator import Operator, load_operator, operator_of
 from kubewright.generate.project import operator_crds
 from kubewright.generate.rbac import HOME
 from kubewright.generate.roles import ACCOUNT, rbac_files
+from kubewright.k8s.authorization.v1 import SubjectAccessReview
+from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 from kubewright.testing.faults import FaultyTransport
+from kubewright.testing.waiting import key_in
 
 __all__ = ("RunningOperator", "running")
 
+K = TypeVar("K", bound=KubeObject)
 Tree = dict[str, Any]
 _MANAGER: Final = "kubewright-testing"
+_MARKER: Final = "kubewright.io/testing-marker"
+_PATIENCE: Final = 30.0
+"""Seconds a server may take to notice roles and webhooks."""
+_PAUSE: Final = 0.02
 
 
 class LocalCluster(Protocol):
@@ -72,10 +87,66 @@ class RunningOperator:
         """What the operator asked for without having the right to, in the server's words, each once."""
         return list(self.faults.refused)
 
+    async def noticed(
+        self,
+        kind: type[K],
+        name: str | ObjectKey,
+        holds: Callable[[K | None], object],
+        *,
+        namespace: str | None = None,
+        scope: Scope | None = None,
+        timeout: float = 30.0,
+    ) -> None:
+        """Return once the operator's cache shows the object so; None stands for no object.
+
+        The server knows of a change before the operator does. What the operator writes shows that it knows, too; what
+        it only answers, as a webhook that reads from the cache, does not. `scope` is that in which the operator watches
+        the kind, if it declares one.
+        """
+        cache = self.manager.cache
+        assert isinstance(cache, Cache)
+        key = key_in(self.client, kind, name, namespace)
+        changed = asyncio.Event()
+        with cache.use(kind, scope=scope) as informer:
+            subscription = informer.subscribe(lambda _: changed.set())
+            try:
+                async with asyncio.timeout(timeout):
+                    await subscription.wait_for_sync()
+                    while not holds(informer.store.get(key)):
+                        changed.clear()
+                        await changed.wait()
+            except TimeoutError:
+                shown = informer.store.get(key)
+                seen = "no such object" if shown is None else f"\n{yaml.dump(to_tree(shown))}"
+                raise AssertionError(
+                    f"{kind.__name__} {key} is not noticed as expected after {timeout:g} s; the operator sees {seen}"
+                ) from None
+            finally:
+                subscription.close()
+
+    async def idle(self, *, timeout: float = 30.0) -> None:
+        """Return once no run of the operator is under way or due: what was asked for later has been asked for.
+
+        A status is there to be seen before the run that wrote it has ended; a clock that is moved in between is moved
+        too early for the requeue that the run asks for. What the operator is yet to be told of may start the next run
+        at any time.
+        """
+        controllers = self.manager.controllers
+        try:
+            async with asyncio.timeout(timeout):
+                while any(len(each.queue) or each.queue.running() for each in controllers):
+                    for each in controllers:
+                        await each.queue.idle()
+        except TimeoutError:
+            busy = [f"{each.name} {key}" for each in controllers for key in each.queue.running()]
+            raise AssertionError(
+                f"the operator is still at work after {timeout:g} s: {', '.join(busy) or 'nobody takes what is due'}"
+            ) from None
+
 
 @asynccontextmanager
 async def running(
-    operator: str | Operator,
+    operator: str | Operator | Declaration[Any],
     *,
     on: LocalCluster,
     webhooks: bool = True,
@@ -84,13 +155,13 @@ async def running(
     scopes: Mapping[type[KubeObject], Scope] | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningOperator]:
-    """Run an operator, given as its package, its folder or loaded, until the block ends.
+    """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
 
     `admin` gives it all rights. `clock` and `scopes` are the manager's: a `Scope(resync=0.1)` has it look at everything
     again and again. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for
     it, and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
     """
-    found = load_operator(operator) if isinstance(operator, str) else operator
+    found = _loaded(operator)
     config = Config.load(kubeconfig=on.kubeconfig)
     async with connect(config, field_manager=_MANAGER) as client:
         await install_crds(client, *operator_crds(found).values())
@@ -103,12 +174,23 @@ async def running(
                 found, client, own, config, webhooks=webhooks, clock=clock, scopes=scopes, options=options
             )
             async with manager:
+                if webhooks and found.webhooks:
+                    await _until_webhooks_known(client)
                 yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
+        if webhooks and found.webhooks:
+            with suppress(TransportError):  # whoever has ended the server as well needs to know nothing of it
+                await _until_webhooks_known(client)
         if wire.refused:
             raise AssertionError(
                 f"{found.name} asked for what its roles do not allow: {'; '.join(wire.refused)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
+
+
+def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
+    if isinstance(operator, Declaration):
+        return operator_of(operator)
+    return load_operator(operator) if isinstance(operator, str) else operator
 
 
 def _assembled(
@@ -161,6 +243,103 @@ async def _grant(client: Client, operator: Operator) -> None:
         await client.apply(Namespace.named(namespace), force=True)
     for tree in trees:
         await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            for review in _reviews(trees):
+                await _until_allowed(client, review)
+    except TimeoutError:
+        raise ClusterError(
+            f"the roles of {operator.name} were applied, but the server did not heed them within {_PATIENCE:g} s; "
+            "see kubectl auth can-i --list"
+        ) from None
+
+
+async def _until_allowed(client: Client, review: Tree) -> None:
+    """A server hears of roles and bindings a moment after they were written; what it denies till then is no finding."""
+    while True:
+        answer = await client.create(from_tree(SubjectAccessReview, {"spec": review}))
+        if answer.status is not None and answer.status.allowed:
+            return
+        await asyncio.sleep(_PAUSE)
+
+
+def _reviews(trees: list[Tree]) -> Iterator[Tree]:
+    """For each rule that is bound to an account, a question that is answered yes once the server knows it."""
+    rules: dict[tuple[str, str, str], list[Tree]] = {}
+    for tree in trees:
+        metadata = tree["metadata"]
+        rules[tree["kind"], metadata.get("namespace", ""), metadata["name"]] = tree.get("rules") or []
+    for tree in trees:
+        role, home = tree.get("roleRef", {}), tree["metadata"].get("namespace", "")
+        place = home if role.get("kind") == "Role" else ""
+        for rule in rules.get((role.get("kind", ""), place, role.get("name", "")), ()):
+            yield from (_review(subject, rule, home) for subject in tree["subjects"])
+
+
+def _review(subject: Tree, rule: Tree, namespace: str) -> Tree:
+    home = subject["namespace"]
+    account = {
+        "user": f"system:serviceaccount:{home}:{subject['name']}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{home}", "system:authenticated"],
+    }
+    verb = rule["verbs"][0]
+    if "nonResourceURLs" in rule:
+        return {**account, "nonResourceAttributes": {"path": rule["nonResourceURLs"][0], "verb": verb}}
+    resource, _, subresource = rule["resources"][0].partition("/")
+    asked = {"namespace": namespace, "verb": verb, "group": rule["apiGroups"][0], "resource": resource}
+    names = rule.get("resourceNames", ("",))
+    return {**account, "resourceAttributes": {**asked, "subresource": subresource, "name": names[0]}}
+
+
+async def _until_webhooks_known(client: Client) -> None:
+    """A server hears of webhooks a moment after they were registered or removed, but in that order.
+
+    So one more of each kind is registered, which nobody answers. Once the server asks it, it knows of those before.
+    """
+    from kubewright.webhooks.targets import KINDS
+
+    for kind in KINDS.values():
+        marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await _until_asked(client, marker.metadata.name)
+        except TimeoutError:
+            raise ClusterError(
+                f"a {kind.kind} was registered, but the server did not heed it within {_PATIENCE:g} s; see its log"
+            ) from None
+        finally:
+            await client.delete(marker)
+
+
+def _marker(name: str) -> Tree:
+    """A configuration for nothing but a Lease with its label, which nobody makes."""
+    rule = {
+        "operations": ["CREATE"],
+        "apiGroups": ["coordination.k8s.io"],
+        "apiVersions": ["v1"],
+        "resources": ["leases"],
+    }
+    hook = {
+        "name": f"{name}.kubewright.io",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "objectSelector": {"matchLabels": {_MARKER: name}},
+        "rules": [rule],
+        "sideEffects": "None",
+    }
+    return {"metadata": {"name": name}, "webhooks": [hook]}
+
+
+async def _until_asked(client: Client, name: str) -> None:
+    """Returns when the server asks the webhook of a marker about a Lease with its label."""
+    probe = Lease(metadata=ObjectMeta(name=name, namespace="default", labels={_MARKER: name}))
+    while True:
+        try:
+            await client.create(probe, dry_run=True)
+        except ApiError as error:
+            if f"{name}.kubewright.io" in str(error):
+                return
+        await asyncio.sleep(_PAUSE)
 
 
 def _placed(tree: Tree, operator: Operator) -> Tree:

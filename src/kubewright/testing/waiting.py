@@ -21,7 +21,7 @@ from kubewright.client.client import Client
 from kubewright.client.watch import WatchEvent
 from kubewright.errors import Expired
 
-__all__ = ("gone", "until")
+__all__ = ("gone", "key_in", "until")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -45,7 +45,7 @@ async def until(
         last[:] = [event.object] if event.type != "DELETED" else []
         return bool(last and holds(event.object))
 
-    key = _key(client, kind, name, namespace)
+    key = key_in(client, kind, name, namespace)
     try:
         return await _first(client, kind, key, met, timeout)
     except TimeoutError:
@@ -63,7 +63,7 @@ async def gone(
     timeout: float = 30.0,
 ) -> None:
     """Returns as soon as there is no such object, or, with a `uid`, as soon as that very one is gone."""
-    key = _key(client, kind, name, namespace)
+    key = key_in(client, kind, name, namespace)
     try:
         async with asyncio.timeout(timeout):
             while True:
@@ -102,7 +102,8 @@ async def _first(
                 continue  # the server forgot where this watch was: the next one begins with what is there
 
 
-def _key(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
+def key_in(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
+    """Namespace and name of what is asked for: at home where the client is, unless it says otherwise."""
     if isinstance(name, ObjectKey):
         return name
     return ObjectKey((namespace or client.namespace) if definition_of(kind).namespaced else "", name)

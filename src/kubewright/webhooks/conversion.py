@@ -74,7 +74,12 @@ class ConversionDeclaration(Generic[Old, New]):
 
 
 def convert(old: type[Old], new: type[New]) -> Callable[[Callable[[Old], New]], ConversionDeclaration[Old, New]]:
-    """Declare how an object of one version becomes one of another."""
+    """Declare how an object of one version becomes one of another: a plain function from class to class.
+
+    The metadata stays by itself; labels and annotations that the function sets are added. Where two versions have no
+    converter of their own, others are chained. `deny("...")` refuses an object in your words; of any other error the
+    cluster is told only that there was one, and the log says which.
+    """
 
     def declare(handler: Callable[[Old], New]) -> ConversionDeclaration[Old, New]:
         declaration = ConversionDeclaration(old, new, handler)

@@ -16,7 +16,7 @@ import msgspec
 from kubewright._base.logs import Logger
 from kubewright.api.codec import encode_tree
 from kubewright.api.resource import definition_of
-from kubewright.errors import DecodeError
+from kubewright.errors import ApiError, DecodeError
 from kubewright.webhooks.conversion import ConversionDeclaration, ConversionFailed, Converters, group_kind_of
 
 __all__ = ("Conversions",)
@@ -109,6 +109,8 @@ class Conversions:
         except Exception as error:
             metadata = tree.get("metadata") or {}
             where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".lstrip("/")
+            if isinstance(error, ApiError) and not error.request:  # said by the converter itself, with `deny`
+                raise ConversionFailed(f"{tree.get('kind')} {where}: {error.message}") from None
             _log.exception("a converter failed", kind=tree.get("kind"), object=where, wanted=wanted, error=error)
             if self._on_failure is not None:
                 self._on_failure()

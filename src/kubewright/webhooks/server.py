@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from typing import Final, final
 
 from kubewright._base.clock import Clock, SystemClock
@@ -45,13 +46,16 @@ class WebhookServer:
         host: str = "",
         port: int = 9443,
         clock: Clock | None = None,
+        on_certificate: Callable[[bool], None] | None = None,
     ) -> None:
+        """`on_certificate` is told of each certificate that came, and whether it fits."""
         self.webhooks = webhooks
         self.certificates: CertificateSource = certificates or _NoCertificates()
         """May be given later, before it runs."""
         self._host = host
         self._port = port
         self._clock = clock or SystemClock()
+        self._on_certificate = on_certificate
         self._connections = Connections(webhooks.answer, limit=_limit_of)
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
@@ -104,7 +108,9 @@ class WebhookServer:
             self.close()
 
     async def _serve(self) -> None:
-        self._context = context = ServingContext(self.certificates, server=self.name)
+        self._context = context = ServingContext(
+            self.certificates, server=self.name, on_certificate=self._on_certificate
+        )
         await context.start()
         assert self._socket is not None  # opened by `run`
         async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import final
 
@@ -27,8 +27,10 @@ _log = Logger("kubewright.webhooks")
 class ServingContext:
     """An SSL context that follows a source of certificates."""
 
-    def __init__(self, source: CertificateSource, *, server: str) -> None:
-        """`server` is what the log calls the one that serves."""
+    def __init__(
+        self, source: CertificateSource, *, server: str, on_certificate: Callable[[bool], None] | None = None
+    ) -> None:
+        """`server` is what the log calls the one that serves. `on_certificate` is told whether one that came fits."""
         self.ssl = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self.ssl.set_alpn_protocols(["http/1.1"])
@@ -36,6 +38,7 @@ class ServingContext:
         """Why the last certificate could not be used."""
         self._source = source
         self._server = server
+        self._on_certificate = on_certificate or (lambda _: None)
 
     async def start(self) -> None:
         """Returns when there is a certificate to serve with."""
@@ -61,7 +64,9 @@ class ServingContext:
             fault = "the key does not belong to it" if error.reason == "KEY_VALUES_MISMATCH" else "it is no PEM pair"
             self.problem = f"the certificate from {self._source} cannot be used: {fault}"
             _log.warning("a certificate cannot be used", source=str(self._source), fault=fault)
+            self._on_certificate(False)
             return False
+        self._on_certificate(True)
         return True
 
 

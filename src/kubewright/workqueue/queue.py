@@ -60,7 +60,7 @@ class WorkQueue(Generic[K]):
         self._again = 0
         self._waiters: deque[asyncio.Future[bool]] = deque()
         self._woken = 0
-        self._drains: set[asyncio.Future[None]] = set()
+        self._idlers: set[asyncio.Future[None]] = set()
         self._shut = False
         self._failure: Exception | None = None
 
@@ -104,13 +104,16 @@ class WorkQueue(Generic[K]):
         if entry.delayed:
             self._delays.put(key, due)
 
-    def add_rate_limited(self, key: K, *, priority: int = 0, cause: Hashable = None) -> None:
-        """Run `key` again after the limiter's wait. Counts as a failure until `forget`."""
+    def add_rate_limited(
+        self, key: K, *, priority: int = 0, cause: Hashable = None, at_most: float | None = None
+    ) -> None:
+        """Run `key` again after the limiter's wait, but `at_most` so long. Counts as a failure until `forget`."""
         if self._shut:
             return
         if self._observer is not None:
             self._observer.on_retry()
-        self.add_after(key, self._limiter.when(key), priority=priority, cause=cause)
+        wait = self._limiter.when(key)
+        self.add_after(key, wait if at_most is None else min(wait, at_most), priority=priority, cause=cause)
 
     def forget(self, key: K) -> None:
         """Start the back-off of `key` over, because it has succeeded or is given up. It stays queued if it is."""
@@ -167,6 +170,8 @@ class WorkQueue(Generic[K]):
             self._observer.on_done(self._monotonic() - started)
         if self._shut:
             self._wind_up()
+        elif self._idlers:
+            self._release_idlers()
 
     # Stopping -----------------------------------------------------------------------------------------------
 
@@ -178,10 +183,10 @@ class WorkQueue(Generic[K]):
     def shut_down(self) -> None:
         """Ignore adds from now on and drop the delayed keys; workers get the ready ones, then None.
 
-        Somebody who waits in `shut_down_with_drain` is let go.
+        Somebody who waits in `shut_down_with_drain` or `idle` is let go.
         """
         self._close()
-        self._end_drains()
+        self._let_go()
 
     async def shut_down_with_drain(self) -> None:
         """Shut down, and return when no key is ready or being worked on, including those that run once more.
@@ -189,16 +194,23 @@ class WorkQueue(Generic[K]):
         Workers must go on until they get None. It has no time limit; put `asyncio.timeout` around it.
         """
         self._close()
-        if not self._ready.size and not self._running:
-            return
-        drained: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._drains.add(drained)
-        try:
-            await drained
-        finally:
-            self._drains.discard(drained)
+        await self.idle()
 
     # Looking ------------------------------------------------------------------------------------------------
+
+    async def idle(self) -> None:
+        """Return when no key is ready or being worked on, including those that run once more.
+
+        The delayed ones do not count. It has no time limit; put `asyncio.timeout` around it.
+        """
+        if not self._ready.size and not self._running:
+            return
+        idler: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idlers.add(idler)
+        try:
+            await idler
+        finally:
+            self._idlers.discard(idler)
 
     def depths(self) -> dict[int, int]:
         """How many keys are ready at each priority, highest first."""
@@ -293,19 +305,23 @@ class WorkQueue(Generic[K]):
         self._wind_up()
 
     def _wind_up(self) -> None:
-        """After shutdown: send workers home when no key can become ready, end drains when all is done."""
+        """After shutdown: send workers home when no key can become ready, and let idlers go when all is done."""
         if not self._again:
             for waiter in self._waiters:
                 if not waiter.done():
                     waiter.set_result(False)
             self._waiters.clear()
-        if not self._ready.size and not self._running:
-            self._end_drains()
+        self._release_idlers()
 
-    def _end_drains(self) -> None:
-        for drained in self._drains:
-            if not drained.done():
-                drained.set_result(None)
+    def _release_idlers(self) -> None:
+        """Only `done` can end the work: a key that is taken is not ready any more, but being worked on."""
+        if not self._ready.size and not self._running:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for idler in self._idlers:
+            if not idler.done():
+                idler.set_result(None)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -17,6 +17,7 @@ def test_a_module_that_is_there_is_given() -> None:
 
 def test_a_missing_one_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.delitem(sys.modules, "jinja2.environment", raising=False)  # another test may have had it
 
     with pytest.raises(ExtraMissing) as caught:
         optional("jinja2.environment", extra="cli", purpose="Rendering a project")

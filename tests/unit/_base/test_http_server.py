@@ -43,7 +43,7 @@ class Peer:
         await self.writer.drain()
 
     async def receive(self) -> tuple[int, bytes]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
             length = next(
                 int(line.partition(":")[2]) for line in head.splitlines() if line.lower().startswith("content-length")
@@ -51,7 +51,7 @@ class Peer:
             return int(head.split(" ")[1]), await self.reader.readexactly(length)
 
     async def ended(self) -> bool:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return await self.reader.read() == b""
 
 
@@ -196,7 +196,7 @@ async def test_a_peer_that_leaves_ends_its_handler(peer: Peer) -> None:
 
     peer.writer.close()
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await peer.cancelled.wait()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from kubewright._base.clock import SystemClock
 from kubewright._base.log_formats import JsonLines, ReadableText, plain
 from kubewright._base.logs import Logger, configure, get_logger
+from kubewright._base.tasks import within
 from kubewright.api.names import ObjectKey
 from kubewright.errors import ConfigError, NotFound
 from kubewright.k8s.core.v1 import Secret
@@ -40,6 +43,14 @@ def json_logs(level: Any = "info") -> io.StringIO:
     stream = io.StringIO()
     configure(format="json", level=level, stream=stream)
     return stream
+
+
+def test_handlers_of_others_are_told_the_pairs_in_the_message(caplog: pytest.LogCaptureFixture) -> None:
+    Logger("shop", key="shop/web").warning("the run failed", error="there is no index", token="secret")
+
+    (record,) = caplog.records
+    assert record.getMessage() == 'the run failed key=shop/web error="there is no index" token=***'
+    assert record.msg == "the run failed"  # what they are grouped by
 
 
 def test_a_record_has_a_constant_message_and_pairs(root: logging.Logger) -> None:
@@ -113,6 +124,24 @@ def test_an_error_of_our_own_is_one_sentence_and_an_unexpected_one_has_its_stack
     assert unexpected["error"].startswith("ZeroDivisionError")
     assert "test_logs.py" in unexpected["stacktrace"]
     assert told["error"] == "in words"
+
+
+async def test_a_stack_begins_where_the_users_code_was_called(root: logging.Logger) -> None:
+    def mistaken() -> None:
+        raise KeyError("size")
+
+    stream = json_logs()
+    try:
+        # By way of our own code and the standard library's, as a reconciler is called that is no coroutine.
+        await within(asyncio.to_thread(mistaken), 60, clock=SystemClock())
+    except KeyError as error:
+        shown = error.with_traceback(error.__traceback__.tb_next if error.__traceback__ else None)
+        Logger("shop").error("crashed", error=shown)
+
+    (told,) = lines(stream)
+    frames = [line for line in told["stacktrace"].splitlines() if line.startswith("  File ")]
+    assert len(frames) == 1
+    assert "in mistaken" in frames[0]
 
 
 def test_debug_adds_the_stack_to_our_own_errors(root: logging.Logger) -> None:

@@ -213,9 +213,17 @@ def test_documents_are_parted() -> None:
     assert yaml.load_all(yaml.dump_all([{"a": 1}, ["b"]])) == [{"a": 1}, ["b"]]
 
 
-@pytest.mark.parametrize("bad", [{1: "a"}, [float("inf")], [object()], ["\ud800"]])
-def test_what_is_not_json_is_not_written(bad: Any) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        ({1: "a"}, "the key 1 is not text; YAML for Kubernetes has text keys only"),
+        ([float("inf")], "a value of type float cannot be written as YAML for Kubernetes"),
+        ([object()], "a value of type object cannot be written as YAML for Kubernetes"),
+        (["\ud800"], "text with half of a surrogate pair cannot be written as YAML"),
+    ],
+)
+def test_what_is_not_json_is_not_written(bad: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
         yaml.dump(bad)
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from kubewright import UNSET, Model, Unset, field
+from typing import ClassVar
+
+import pytest
+
+from kubewright import UNSET, Field, Model, Unset, field
 from kubewright.api.codec import decode, encode
+from kubewright.errors import SchemaError
 
 
 class Inner(Model):
@@ -61,3 +66,39 @@ def test_required_attribute_may_follow_one_with_a_default() -> None:
         name: str
 
     assert encode(Mixed(name="a")) == b'{"size":1,"name":"a"}'
+
+
+def test_an_attribute_without_a_type_is_refused_since_it_would_be_none() -> None:
+    with pytest.raises(SchemaError, match=r"Plain.size has no type; write size: int = 1, or ClassVar"):
+
+        class Plain(Model):
+            size = 1
+
+    with pytest.raises(SchemaError, match=r"Sized\.plain has no type"):
+
+        class Sized(Everything):
+            plain = 2  # meant as another default
+
+    class Fine(Model):
+        LIMIT = 3
+        shared: ClassVar[int] = 4
+        size: int = 1
+
+        def double(self) -> int:
+            return self.size * 2
+
+    assert (Fine().double(), encode(Fine())) == (2, b'{"size":1}')
+
+
+def test_a_marker_as_a_default_is_refused_since_it_belongs_to_the_type() -> None:
+    with pytest.raises(SchemaError, match=r"Page\.title: Field\(\.\.\.\) goes beside the type"):
+
+        class Page(Model):
+            title: str = Field(min_length=1)  # type: ignore[assignment]  # what is to be refused
+
+
+def test_an_option_that_is_mistyped_is_named() -> None:
+    with pytest.raises(SchemaError, match="Odd: a class statement has no option markr; did you mean marker"):
+
+        class Odd(Model, markr=None):
+            size: int = 1

@@ -109,3 +109,26 @@ def test_named_makes_an_object_of_that_name() -> None:
 
     assert str(cache.key) == "shop/a"
     assert cache.spec.size == 2
+
+
+def test_a_new_object_has_a_name_and_perhaps_labels() -> None:
+    labels = {"app": "web"}
+    made = Cache.named("a", "shop", labels=labels, annotations={"note": "x"}, spec=CacheSpec(size=3))
+    labels["app"] = "changed later"
+
+    assert (str(made.key), made.metadata.labels, made.metadata.annotations) == ("shop/a", {"app": "web"}, {"note": "x"})
+    assert made.spec.size == 3
+    assert b"labels" not in encode(Cache.named("a"))
+
+
+def test_what_is_mistyped_is_named_with_what_may_be_meant() -> None:
+    with pytest.raises(TypeError, match=r"^Cache has no attribute spek; did you mean spec\?"):
+        Cache.named("a", spek=CacheSpec())
+    with pytest.raises(TypeError, match=r"^Cache has no attribute replicas; it has metadata, spec, status"):
+        Cache.named("a", replicas=3)
+    with pytest.raises(
+        SchemaError, match=r"^Mistyped: a class statement has no option short_name; did you mean short_names\?"
+    ):
+
+        class Mistyped(Resource[CacheSpec, CacheStatus], group="a.example.io", version="v1", short_name="c"):
+            """Cannot be."""

@@ -115,6 +115,11 @@ class Stream:
     def error(self, code: int, reason: str, **options: Any) -> None:
         self.event("ERROR", status(code, reason, **options))
 
+    def in_one_chunk(self) -> None:
+        """Send what was said and is not sent yet at once."""
+        said = [self._chunks.get_nowait() for _ in range(self._chunks.qsize())]
+        self.raw(b"".join(chunk for chunk in said if isinstance(chunk, bytes)))
+
     def end(self) -> None:
         self._chunks.put_nowait(None)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from kubewright import Dynamic, metadata_of
+from kubewright import Dynamic, ObjectKey, metadata_of
 from kubewright.cache.memory import freeze_loaded
 from kubewright.cache.scope import Scope
 from kubewright.errors import ConfigError, KubewrightError, NotFound, RequestTimeout
+from kubewright.k8s.core.v1 import Node
 
 
 async def test_informer_asked_for_while_running_starts_at_once(rig: Any) -> None:
@@ -74,6 +75,85 @@ async def test_scope_of_a_kind_wins_over_the_default(rig: Any) -> None:
 
     assert cache.informer(rig.kind).scope.labels == "c=d"
     assert cache.informer(metadata_of(rig.kind)).scope.labels == "a=b"
+
+
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [((), ("shop",)), (("vault",), ("vault",)), (("*",), ())],
+    ids=["as the cache", "others", "all"],
+)
+async def test_scope_that_names_no_namespaces_has_those_of_the_cache(
+    rig: Any, named: tuple[str, ...], seen: tuple[str, ...]
+) -> None:
+    given, asked = Scope(labels="c=d", namespaces=named), Scope(labels="e=f", namespaces=named)
+    cache = rig.make(default_scope=Scope(namespaces=("shop",)), scopes={rig.kind: given})
+
+    assert cache.informer(rig.kind).scope == Scope(labels="c=d", namespaces=seen)
+    assert cache.informer(rig.kind, scope=asked).scope == Scope(labels="e=f", namespaces=seen)
+    assert cache.informer(Node).scope == Scope()
+
+
+async def test_same_scope_said_in_two_ways_is_one_watch(rig: Any) -> None:
+    cache = rig.make(default_scope=Scope(namespaces=("shop",)))
+
+    first = cache.informer(rig.kind)
+
+    assert cache.informer(rig.kind, scope=Scope(namespaces=("shop",))) is first
+    assert cache.informer(rig.kind, scope=Scope()) is first
+    for _ in range(3):
+        cache.release(first)
+    assert cache.informers() == ()
+
+
+async def test_reader_in_several_scopes_asks_the_one_that_sees_the_namespace(rig: Any) -> None:
+    shop, bank = Scope(namespaces=("shop",)), Scope(namespaces=("bank",), labels="app=web")
+    reader = rig.cache.reader_in({rig.kind: (shop, bank)})
+    assert not reader.watches(rig.kind)
+    rig.server.streams(rig.gadget("b", 3), rig.gadget("a", 4), version=10)
+    rig.run()
+    with rig.cache.use(rig.kind, scope=shop):
+        await rig.settle()
+        assert not reader.watches(rig.kind)
+        rig.server.streams(rig.gadget("a", 5, namespace="bank", labels={"app": "web"}), version=12)
+        with rig.cache.use(rig.kind, scope=bank):
+            await rig.settle()
+
+            assert reader.watches(rig.kind)
+            assert not rig.cache.watches(rig.kind)
+            assert [str(found.key) for found in reader.list(rig.kind)] == ["bank/a", "shop/a", "shop/b"]
+            assert [str(found.key) for found in reader.list(rig.kind, namespace="shop", limit=1)] == ["shop/a"]
+            assert reader.get(rig.kind, "a", namespace="bank").metadata.resource_version == "5"
+            assert reader.has(rig.kind, ObjectKey("shop", "b"))
+            with pytest.raises(ConfigError, match="watches only the namespaces shop, bank, not attic"):
+                reader.get(rig.kind, "a", namespace="attic")
+
+
+@pytest.mark.parametrize(
+    ("scope", "text"),
+    [
+        (Scope(), "all namespaces"),
+        (Scope(namespaces=("a", "b"), labels="x=y"), "namespaces a, b, labels x=y"),
+        (
+            Scope(fields="metadata.name=a", projection=("spec.size",)),
+            "all namespaces, fields metadata.name=a, only spec.size",
+        ),
+        (Scope(projection=()), "all namespaces, only metadata"),
+    ],
+)
+def test_a_scope_can_be_told(scope: Scope, text: str) -> None:
+    assert str(scope) == text
+
+
+def test_a_scope_takes_lists_and_refuses_what_cannot_be_meant() -> None:
+    listed = Scope(namespaces=["a", "b"], projection=["spec.size"])  # type: ignore[arg-type]  # what people write
+    assert listed == Scope(namespaces=("a", "b"), projection=("spec.size",))
+    assert hash(listed)
+    with pytest.raises(ConfigError, match=r"a scope's namespaces are several; write namespaces=\('vault',\)"):
+        Scope(namespaces="vault")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ConfigError, match="name some and all of them"):
+        Scope(namespaces=("*", "vault"))
+    with pytest.raises(ConfigError, match="a scope's labels are text"):
+        Scope(labels={"app": "web"})  # type: ignore[arg-type]  # the mistake
 
 
 async def test_reading_a_kind_that_is_not_watched_says_so(rig: Any) -> None:

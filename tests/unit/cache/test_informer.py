@@ -364,6 +364,29 @@ async def test_list_settles_own_writes_up_to_its_version(rig: Any) -> None:
     assert (rig.read("a").spec.size, rig.read("b").spec.size) == (15, 30)
 
 
+async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told(rig: Any) -> None:
+    stream = await in_sync(rig, rig.gadget("a", 3))
+    for name, version in (("b", 12), ("c", 13), ("d", 30)):
+        rig.cache.wrote(rig.written(name, version))
+    made = rig.written("e", 14)
+    rig.cache.wrote(made)
+    rig.cache.deleted(made)  # by this process, for another of its controllers than the one that made it
+    stream.error(410, "Expired")
+    again = rig.gadget("c", 15)
+    again["metadata"]["uid"] = "another"
+    await rig.clock.advance(2)
+    rig.server.streams(rig.gadget("a", 3), again, version=20)
+    await rig.settle()
+
+    assert rig.told() == [
+        "added b@12 own", "deleted b@12 uncertain",
+        "added c@13 own", "deleted c@13 uncertain",
+        "added e@14 own", "deleted e@14 uncertain",
+        "added c@15",
+    ]  # fmt: skip
+    assert rig.names() == ["a", "c", "d"]
+
+
 async def test_deletion_of_what_the_watch_never_shows_fades(rig: Any) -> None:
     await in_sync(rig)
     for number in range(5):

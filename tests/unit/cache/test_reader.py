@@ -120,7 +120,7 @@ async def test_list_by_index_joins_the_other_conditions(shelf: Any) -> None:
 
 async def test_unknown_index_is_named_with_those_there_are(shelf: Any) -> None:
     for options in ({"index": ("owner", "x")}, {"fields": "owner=x"}, {"fields": "owner!=x"}):
-        with pytest.raises(ConfigError, match=r"no index 'owner' \(there is: spec.color\)"):
+        with pytest.raises(ConfigError, match=r"no index 'owner' \(there is: spec.color\); declare it with indexes="):
             keys(shelf, **options)
 
 

@@ -152,6 +152,33 @@ async def test_list_cut_short_is_begun_again(rig: Any) -> None:
     assert rig.told() == ["added b@4 initial"]
 
 
+async def test_what_comes_together_with_the_end_of_a_streaming_list_is_not_lost(rig: Any) -> None:
+    stream = rig.server.watches()
+    stream.added(rig.gadget("a", 3))
+    stream.bookmark(10, end=True)
+    stream.modified(rig.gadget("a", 11))
+    stream.added(rig.gadget("b", 12))
+    stream.in_one_chunk()
+    rig.start()
+    await rig.settle()
+
+    assert rig.told() == ["added a@3 initial", "updated a@11", "added b@12"]
+
+
+async def test_error_within_a_streaming_list_ends_it(rig: Any) -> None:
+    first = rig.server.watches()
+    informer = rig.start()
+    first.added(rig.gadget("a", 3))
+    first.error(500, "InternalError")
+    await rig.settle()
+    assert not informer.synced
+    rig.server.streams(rig.gadget("b", 4), version=10)
+
+    await rig.clock.advance(2)
+
+    assert rig.told() == ["added b@4 initial"]
+
+
 async def test_selectors_are_sent_to_the_server(rig: Any) -> None:
     rig.server.streams(version=1)
     rig.start(scope=Scope(labels="app=web", fields="metadata.name=a"))
@@ -268,6 +295,21 @@ async def test_too_many_requests_backs_off_as_long_as_asked_and_does_not_list(ri
     await rig.clock.advance(2)
 
     assert rig.server.asked == ["watch 10", "watch 10"]
+    assert rig.told() == ["added a@11"]
+
+
+async def test_server_that_stays_busy_is_not_asked_for_a_list_on_top(rig: Any) -> None:
+    stream = await in_sync(rig)
+    await rig.clock.advance(2)
+    stream.end()
+    for _ in range(8):
+        rig.server.refuses(429, "TooManyRequests", seconds=1)
+    rig.server.watches().added(rig.gadget("a", 11))
+
+    await rig.clock.advance(300)
+
+    assert rig.server.asked[:9] == ["watch 10"] * 9
+    assert rig.observer.lists == ["first"]
     assert rig.told() == ["added a@11"]
 
 
@@ -409,13 +451,14 @@ async def test_list_older_than_what_was_seen_is_not_taken(rig: Any) -> None:
 async def test_history_that_went_back_is_taken_when_the_newest_list_says_so(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 9), rig.gadget("b", 8))
     rig.cache.wrote(rig.written("a", 11))
+    rig.cache.wrote(rig.written("c", 12))
     await rig.clock.advance(2)
     stream.error(410, "Expired")
     rig.server.refuses(410, "Expired")
     rig.server.streams(rig.gadget("a", 2), version=5)
     await rig.settle()
 
-    assert rig.told() == ["deleted b@8 uncertain", "updated a@2"]
+    assert rig.told() == ["deleted b@8 uncertain", "added c@12", "deleted c@12 uncertain", "updated a@2"]
     assert rig.read("a").metadata.resource_version == "2"
 
 
@@ -579,13 +622,16 @@ async def test_kind_that_vanishes_and_returns_is_listed_anew(rig: Any) -> None:
     await rig.clock.advance(2)
     stream.end()
     rig.server.refuses(404, "NotFound")
+    rig.server.refuses(404, "NotFound")
     rig.server.streams(rig.gadget("b", 30), version=40)
     await rig.settle()
+    assert rig.cache.problems() == ()  # whoever removed the kind may be about to end the watch, too
+    await rig.clock.advance(3)
     assert len(rig.cache.problems()) == 1
 
-    await rig.clock.advance(3)
+    await rig.clock.advance(4)
 
-    assert rig.server.asked == ["watch 10", "stream"]
+    assert rig.server.asked == ["watch 10", "stream", "stream"]
     assert rig.told() == ["deleted a@3 uncertain", "added b@30"]
     assert rig.cache.problems() == ()
 
@@ -619,6 +665,18 @@ async def test_watch_age_grows_with_silence_and_any_byte_resets_it(rig: Any) -> 
     stream.raw(b"\n")
     await rig.settle()
 
+    assert informer.watch_age() == 0
+
+
+async def test_server_that_takes_up_a_watch_again_has_been_heard(rig: Any) -> None:
+    stream = await in_sync(rig)
+    informer = rig.cache.informers()[0]
+    await rig.clock.advance(60)
+    rig.server.watches()
+    stream.end()
+    await rig.settle()
+
+    assert rig.server.asked == ["watch 10"]
     assert informer.watch_age() == 0
 
 

@@ -51,6 +51,26 @@ def test_fields_that_are_no_identifiers_are_spelled_differently() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "self.namespace == 'x'",
+        "self.__namespace__ == 'x'",
+        "has(self.namespace) && self.?namespace == optional.of('x')",
+        "self.inside.package == 'y'",
+        "[self.inside].all(each, each.package == 'y' && each.a__dash__b == 'z')",
+    ],
+)
+def test_a_word_of_the_language_names_a_field_where_nothing_else_can_be_meant(text: str) -> None:
+    inside = {"type": "object", "properties": {"package": {"type": "string"}, "a-b": {"type": "string"}}}
+    kind = type_of_schema({"type": "object", "properties": {"namespace": {"type": "string"}, "inside": inside}})
+    assert kind is not None
+
+    program = Environment({"self": kind}).compile(text)
+
+    assert program.evaluate({"self": {"namespace": "x", "inside": {"package": "y", "a-b": "z"}}}) is True
+
+
 def test_a_field_without_a_type_is_not_seen() -> None:
     schema = {
         "type": "object",

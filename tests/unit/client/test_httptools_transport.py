@@ -422,7 +422,7 @@ def test_uvloop_carries_requests_streams_and_timeouts() -> None:
         async with talking(script) as (server, transport):
             seen.append((await transport.send(GET)).body)
             seen.append((await transport.send(GET)).body)
-            async with transport.stream(HttpRequest(method="GET", path="/", idle_timeout=0.05)) as stream:
+            async with transport.stream(HttpRequest(method="GET", path="/", idle_timeout=0.5)) as stream:
                 chunks = stream.chunks()
                 seen.append(await anext(chunks))
                 with pytest.raises(RequestTimeout, match="has been silent"):

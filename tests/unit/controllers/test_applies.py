@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kubewright import ObjectMeta, OwnerReference, copy_of
-from kubewright.controllers.applies import Applied, Claim, claim_on, stands_in
+from kubewright.controllers.applies import Applied, Claim, claim_on, meant_for, not_owned, stands_in
 from kubewright.k8s.core.v1 import ConfigMap
 
 
@@ -19,8 +19,8 @@ def child(**metadata: object) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(**{"name": "c", "namespace": "shop", **metadata}))  # type: ignore[arg-type]  # any mix of metadata
 
 
-def controlled(*, name: str = "owner", uid: str = "1") -> list[OwnerReference]:
-    return [OwnerReference(api_version="v1", kind="ConfigMap", name=name, uid=uid, controller=True)]
+def controlled(*, name: str = "owner", uid: str = "1", version: str = "v1") -> list[OwnerReference]:
+    return [OwnerReference(api_version=version, kind="ConfigMap", name=name, uid=uid, controller=True)]
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,8 @@ def controlled(*, name: str = "owner", uid: str = "1") -> list[OwnerReference]:
     [
         (child(owner_references=controlled()), Claim.OURS),
         (child(owner_references=controlled(uid="2")), Claim.EARLIER),
+        (child(owner_references=controlled(uid="2", version="v2")), Claim.EARLIER),
+        (child(owner_references=controlled(uid="2", version="example.io/v1")), Claim.STRANGER),
         (child(owner_references=controlled(name="other", uid="2")), Claim.STRANGER),
         (child(labels={"for": "owner"}), Claim.ADOPTABLE),
         (child(), Claim.STRANGER),
@@ -40,6 +42,48 @@ def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
 
 def test_nobody_is_adopted_without_labels() -> None:
     assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.STRANGER
+
+
+@pytest.mark.parametrize(
+    ("present", "labels", "told"),
+    [
+        (
+            child(),
+            {"for": "owner", "app": "shop"},
+            "ConfigMap shop/c exists and is not managed by ConfigMap shop/owner nor by anybody else, "
+            "so it is left as it is; "
+            "rename one of the two, delete it or label it with for=owner, app=shop to have it adopted",
+        ),
+        (
+            child(),
+            None,
+            "ConfigMap shop/c exists and is not managed by ConfigMap shop/owner nor by anybody else, "
+            "so it is left as it is; "
+            "rename one of the two or delete it",
+        ),
+        (
+            child(owner_references=controlled(name="other", uid="2")),
+            {"for": "owner"},
+            "ConfigMap shop/c exists and is not managed by ConfigMap shop/owner but by ConfigMap other, "
+            "so it is left as it is; rename one of the two or delete it",
+        ),
+    ],
+    ids=["nobody's", "nobody's, and not to be adopted", "somebody's"],
+)
+def test_who_has_a_childs_place_is_told_in_a_sentence(
+    present: ConfigMap, labels: dict[str, str] | None, told: str
+) -> None:
+    assert not_owned(present, "ConfigMap shop/owner", labels=labels) == told
+
+
+@pytest.mark.parametrize("said", [{"uid": "7"}, {"resource_version": "12"}], ids=["uid", "version"])
+@pytest.mark.parametrize("present", [None, child()], ids=["none there", "one there"])
+def test_document_that_says_which_object_it_means_is_sent_as_it_is(
+    present: ConfigMap | None, said: dict[str, str]
+) -> None:
+    document = child(**said)
+
+    assert meant_for(present, document) is document
 
 
 def applied_once() -> tuple[Applied, ConfigMap, ConfigMap]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
-from kubewright import KubeObject, ObjectKey
+from kubewright import KubeObject, ObjectKey, Scope
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
 from kubewright.controllers.mapping import by_index, to_self
 from kubewright.controllers.reconcile import Cause, Result
-from kubewright.errors import ConfigError
+from kubewright.errors import ConfigError, RetryAfter
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 
 
@@ -20,6 +23,11 @@ class Thing(KubeObject, group="example.io", version="v1"):
 def test_a_metric_has_a_name_that_prometheus_takes() -> None:
     with pytest.raises(ConfigError, match="'ready-pods' is no name for a metric; write it like ready_pods"):
         controller(Thing, gauges={"ready-pods": lambda _: 1})(lambda thing, ctx: None)
+
+
+def test_a_back_off_that_cannot_grow_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"thing: max_backoff is 0; it is in seconds, and at least 0\.005"):
+        controller(Thing, max_backoff=0)
 
 
 def test_function_stays_callable_and_the_declaration_says_everything() -> None:
@@ -104,3 +112,63 @@ def test_a_mapping_by_an_index_that_nobody_declared_is_refused() -> None:
 
         @controller(Thing, watches=[(Secret, by_index("config"))])
         async def reconcile(thing: Thing, ctx: Context) -> None: ...
+
+
+def test_waits_are_numbers() -> None:
+    with pytest.raises(ConfigError, match=r"Result\(requeue_after='5s'\): give seconds as a number"):
+        Result(requeue_after="5s")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ConfigError, match=r"Result\(priority='high'\): give a whole number"):
+        Result(priority="high")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(ConfigError, match=r"RetryAfter\(datetime.timedelta\(seconds=5\)\): give seconds as a number"):
+        RetryAfter(timedelta(seconds=5), "later")  # type: ignore[arg-type]  # the mistake
+    assert Result(requeue_after=5, priority=1) == Result(requeue_after=5.0, priority=1)
+
+
+def test_each_kind_is_watched_in_the_scopes_that_are_said() -> None:
+    vault = Scope(namespaces=("vault",))
+
+    @controller(
+        Thing,
+        owns=[Secret, Owned(ConfigMap, scope=vault)],
+        watches=[(ConfigMap, to_self), Watch(Secret, to_self)],
+        scope=Scope(labels="app=web"),
+    )
+    def reconcile(thing: Thing, ctx: Context) -> None: ...
+
+    assert reconcile.scopes == {Thing: (Scope(labels="app=web"),), Secret: (None,), ConfigMap: (vault, None)}
+
+
+def reconcile_alone(thing: Thing) -> None:
+    """Lacks the context."""
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (reconcile_alone, {}, r"@controller above reconcile_alone does not say .* write @controller\(Kind\)"),
+        ("Thing", {}, "@controller takes classes of kinds, and 'Thing' is none; import the class"),
+        (int, {}, "@controller takes classes of kinds, and int is none"),
+        (Thing, {"owns": ConfigMap}, r"controller thing: owns takes a list; write owns=\[...\] around what is in it"),
+        (Thing, {"owns": Owned(ConfigMap)}, "controller thing: owns takes a list"),
+        (Thing, {"owns": ["ConfigMap"]}, "@controller takes classes of kinds, and 'ConfigMap' is none"),
+        (Thing, {"watches": (Secret, to_self)}, "controller thing: watches takes a list"),
+    ],
+)
+def test_what_is_no_kind_and_no_list_is_told_in_a_sentence(given: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        controller(given, **options)(lambda thing, ctx: None)
+
+
+def test_a_reconciler_that_cannot_be_called_is_refused_where_it_is_declared() -> None:
+    with pytest.raises(ConfigError, match="thing: reconcile_alone gets two arguments, the object and its Context: too"):
+        controller(Thing)(reconcile_alone)
+
+
+def test_a_finalizer_that_cannot_be_called_is_refused_where_it_is_declared() -> None:
+    class Things:
+        def reconcile(self, thing: Thing, ctx: Context) -> None: ...
+
+        def finalize(self, thing: Thing) -> None: ...
+
+    with pytest.raises(ConfigError, match=r"write it like async def finalize\(obj, ctx\)"):
+        controller(Thing)(Things)

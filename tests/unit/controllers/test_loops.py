@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kubewright.controllers import loops
 from kubewright.controllers.loops import Finding, LoopDetector, Slowdown, changed_paths
 
 
@@ -55,6 +58,50 @@ def test_progress_is_no_loop() -> None:
     assert [write(detector, {"n": n - 1}, {"n": n}, float(n)) for n in range(100)] == [None] * 100
 
 
+def test_progress_ends_a_loop_and_the_next_one_starts_with_a_short_wait() -> None:
+    detector = detecting()
+    first, second = {"a": 1}, {"a": 2}
+    in_circles = [write(detector, first, first, float(now)) for now in range(10)]
+
+    assert write(detector, first, second, 10.0) is None
+    again = [write(detector, second, second, float(now)) for now in range(11, 19)]
+
+    assert [found.wait for found in in_circles if found] == [2.0, 4.0, 8.0]
+    assert [found.wait for found in again if found] == [2.0]
+
+
+def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_REMEMBERED", 2)
+    detector = detecting()
+
+    def wrote(target: str) -> Finding | None:
+        return detector.wrote(target, target, before="same", after="same", now=0.0, tree=str)
+
+    for _ in range(7):
+        assert (wrote("old"), wrote("kept")) == (None, None)
+    wrote("new")
+
+    assert wrote("kept") is not None
+    assert wrote("old") is None
+
+
+def test_only_so_many_deleted_objects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_REMEMBERED_LOST", 2)
+    detector = detecting()
+
+    def remade(target: str) -> Finding | None:
+        found = detector.made(target, target, now=0.0)
+        detector.gone(target)
+        return found
+
+    for _ in range(8):
+        assert (remade("old"), remade("kept")) == (None, None)
+    remade("new")
+
+    assert remade("kept") is not None
+    assert remade("old") is None
+
+
 def test_slow_repetition_is_no_loop() -> None:
     detector = detecting()
     state = {"a": 1}
@@ -73,12 +120,70 @@ def test_forgotten_object_starts_over() -> None:
     assert write(detector, state, state, 8.0) is None
 
 
+def make(detector: LoopDetector, now: float, *, owner: str = "o") -> Finding | None:
+    """Another one each time, as the server's uid and time of creation tell."""
+    return detector.wrote(
+        "t", "ConfigMap shop/t", before=None, after={"uid": now}, now=now, tree=lambda state: state, owner=owner
+    )
+
+
+def test_an_object_that_somebody_keeps_deleting_is_a_loop() -> None:
+    detector = detecting()
+    detector.gone("t")  # one of somebody else's
+
+    findings = []
+    for second in range(11):
+        findings.append(make(detector, float(second)))
+        detector.gone("t")
+
+    assert findings[:8] == [None] * 8, "the first is no repetition"
+    assert [found.wait for found in findings[8:] if found] == [2.0, 4.0, 8.0]
+    assert findings[8] is not None
+    assert findings[8].shape == "deleted"
+    assert str(findings[8]) == "ConfigMap shop/t was made anew 8 times within a minute; somebody keeps deleting it"
+
+
+def test_an_object_that_is_only_made_is_followed_as_well() -> None:
+    detector = detecting()
+
+    found = None
+    for second in range(9):
+        found = detector.made("t", "Pod shop/t", now=float(second), owner="o")
+        detector.gone("t")
+
+    assert found is not None
+    assert found.shape == "deleted"
+
+
+def test_what_the_controller_deletes_itself_it_may_make_again() -> None:
+    detector = detecting()
+
+    findings = []
+    for second in range(20):
+        findings.append(make(detector, float(second)))
+        detector.forget("t")  # and then the deletion is seen
+        detector.gone("t")
+
+    assert findings == [None] * 20
+
+
+def test_what_is_made_now_and_then_or_for_another_owner_is_no_loop() -> None:
+    detector = detecting()
+
+    for step in range(20):
+        assert make(detector, 30.0 * step) is None
+        detector.gone("t")
+        assert make(detector, 1000.0, owner=str(step)) is None
+        detector.gone("t")
+
+
 def test_paths_of_differences() -> None:
     before = {"a": {"b": [1, {"c": 2}], "d": 1}, "e": 1}
     after = {"a": {"b": [1, {"c": 3}], "d": 1}}
 
     assert changed_paths(before, after) == ["a.b[1].c", "e"]
     assert changed_paths({"a": [1]}, {"a": [1, 2]}) == ["a"]
+    assert changed_paths({"a": {"b": 1}, "c": [1]}, {"a": None, "c": {"0": 1}}) == ["a", "c"]
     assert changed_paths(1, 2) == ["the object"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from kubewright.client.client import Client
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.controllers.recorder import Recorder
-from kubewright.errors import Cause, Forbidden, LeadershipLost, TransportError
+from kubewright.errors import ApiError, Cause, Forbidden, LeadershipLost, NotFound, TransportError
 from kubewright.k8s.core.v1 import Node, Pod
 from kubewright.testing.clock import VirtualClock
 
@@ -251,10 +251,18 @@ async def test_a_refusal_is_logged_once_and_not_repeated(failure: Exception | in
         assert recorder.dropped == 1
 
 
-async def test_a_namespace_that_is_being_deleted_is_no_reason_to_complain(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Forbidden("no", code=403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")]),
+        NotFound("gone", code=404, reason="NotFound", details={"kind": "namespaces", "name": "shop"}),
+    ],
+)
+async def test_a_namespace_that_is_being_deleted_or_gone_is_no_reason_to_complain(
+    refusal: ApiError, caplog: pytest.LogCaptureFixture
+) -> None:
     server, clock = EventServer(), VirtualClock()
-    leaving = Forbidden("no", code=403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")])
-    server.failures = [leaving]
+    server.failures = [refusal]
     async with recording(server, clock) as recorder:
         recorder.record(POD, "Killing", "x")
         await clock.advance(1)

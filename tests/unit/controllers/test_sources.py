@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
+import pytest
+
 from kubewright import ObjectKey
 from kubewright.controllers.reconcile import Cause
 from kubewright.controllers.sources import Channel, Timer
+from kubewright.errors import ConfigError
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue.queue import WorkQueue
 
@@ -55,3 +58,60 @@ async def test_channel_keeps_what_comes_before_the_controller_runs() -> None:
     await asyncio.gather(running, return_exceptions=True)
     channel.put(A)
     assert len(queue) == 0
+
+
+async def test_channel_that_nobody_reads_keeps_each_key_once() -> None:
+    queue: WorkQueue[ObjectKey] = WorkQueue(clock=VirtualClock())
+    channel = Channel("calls")
+    for _ in range(1000):  # as on a replica that does not lead
+        channel.put(A)
+        channel.put(A, what="paid")
+    assert len(channel._waiting) == 2
+
+    running = asyncio.create_task(channel.run(queue))
+    await asyncio.sleep(0)
+    item = await queue.get()
+
+    assert item is not None
+    assert item.causes == (Cause("calls", "signalled", A), Cause("calls", "paid", A))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_timer_whose_keys_cannot_be_found_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    clock = VirtualClock()
+    queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock)
+    answers: list[list[ObjectKey]] = [[A]]
+
+    def keys() -> list[ObjectKey]:
+        if len(caplog.records) == 0:
+            raise OSError("the billing system does not answer")
+        return answers[0]
+
+    running = asyncio.create_task(Timer(60, keys, clock=clock, rng=Random(1), name="billing").run(queue))
+    await clock.settle()
+    await clock.advance(70)
+    assert len(queue) == 0
+    assert "the keys of a timer cannot be found" in caplog.text
+
+    await clock.advance(70)
+
+    assert len(queue) == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_what_is_no_key_is_refused_where_it_comes_from(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ConfigError, match=r"the channel calls was given 'shop/a'; .* ObjectKey\(namespace, name\)"):
+        Channel("calls").put("shop/a")  # type: ignore[arg-type]  # the mistake
+    clock = VirtualClock()
+    queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock)
+    timer = Timer(60, lambda: [("shop", "a")], clock=clock, rng=Random(1), name="billing")  # type: ignore[list-item]  # the mistake
+    running = asyncio.create_task(timer.run(queue))
+    await clock.settle()
+    await clock.advance(70)
+
+    assert len(queue) == 0
+    assert "the timer billing was given ('shop', 'a')" in caplog.text
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

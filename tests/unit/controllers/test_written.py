@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubewright import ObjectKey, copy_of
 from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of
+from kubewright.controllers import written as written_module
 from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent
 from kubewright.k8s.core.v1 import ConfigMap
 
 OWNER, OTHER = ObjectKey("shop", "owner"), ObjectKey("shop", "other")
 
 
-def child(version: str, **data: str) -> ConfigMap:
-    made = ConfigMap.named("c", "shop", data=data)
+def child(version: str, name: str = "c", /, **data: str) -> ConfigMap:
+    made = ConfigMap.named(name, "shop", data=data)
     made.metadata.resource_version = version
     return made
 
 
-def shown(version: str) -> Change[ConfigMap]:
-    return change_of(old=child("1"), new=child(version))
+def shown(version: str, name: str = "c") -> Change[ConfigMap]:
+    return change_of(old=child("1", name), new=child(version, name))
 
 
-def write(written: Written, version: str | None) -> None:
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
+def write(written: Written, version: str | None, name: str = "c") -> None:
+    with written.writing(OWNER, ConfigMap, ObjectKey("shop", name)) as writing:
         writing.version = version
 
 
@@ -36,6 +39,27 @@ def test_echo_of_a_proven_write_is_held_for_good() -> None:
     write(written, "2")
 
     assert written.holds(shown("2"), OWNER, nothing)
+
+
+def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_place() -> None:
+    written = Written()
+    for version in ("2", "3", None, "4", None, "5", "6"):
+        write(written, version)
+
+    known = [version for version in ("2", "3", "4", "5", "6") if written.holds(shown(version), OWNER, nothing)]
+
+    assert known == ["3", "4", "5", "6"]
+
+
+def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(written_module, "_REMEMBERED", 2)
+    written = Written()
+    for name in ("c", "d", "c", "e"):
+        write(written, "2", name)
+
+    assert written.holds(shown("2"), OWNER, nothing)
+    assert written.holds(shown("2", "e"), OWNER, nothing)
+    assert not written.holds(shown("2", "d"), OWNER, nothing)
 
 
 def test_other_versions_and_other_objects_are_woken() -> None:
@@ -78,13 +102,13 @@ def test_failed_write_delivers_what_was_held() -> None:
     written = Written()
     delivered: list[str] = []
 
-    try:
+    def fail() -> None:
         with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")):
             written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
-            raise RuntimeError
-    except RuntimeError:
-        pass
+            raise RuntimeError("refused")
 
+    with pytest.raises(RuntimeError, match="refused"):
+        fail()
     assert delivered == ["2"]
 
 

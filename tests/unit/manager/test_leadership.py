@@ -38,6 +38,11 @@ class LeaseServer:
         spec: dict[str, Any] = self.objects[f"{PATH}/boss"]["spec"]
         return spec
 
+    def holds(self, **spec: Any) -> None:
+        """Have a lease from before."""
+        metadata = {"name": "boss", "namespace": "shop", "resourceVersion": "0"}
+        self.objects[f"{PATH}/boss"] = {"metadata": metadata, "spec": spec}
+
     def client(self, name: str) -> Client:
         return Client(_Wire(self, name), namespace="shop")
 
@@ -175,6 +180,56 @@ async def test_a_released_lease_is_taken_at_the_next_look_and_counts_one_transit
         await clock.advance(4.5)
         assert second.is_leader
         assert server.spec()["leaseTransitions"] == 1
+
+
+@pytest.mark.parametrize("holder", ["", "a"], ids=["nobody's", "our own"])
+async def test_a_lease_that_is_nobodys_or_our_own_is_taken_at_the_first_look(holder: str) -> None:
+    server, clock = LeaseServer(), VirtualClock()
+    server.holds(holderIdentity=holder, leaseDurationSeconds=15)
+    first = candidate(server, "a", clock)
+    async with running(first):
+        await clock.advance(0)
+
+        assert first.is_leader
+
+
+@pytest.mark.parametrize(("said", "seconds"), [({"leaseDurationSeconds": 40}, 40), ({}, 15)], ids=["said", "not said"])
+async def test_a_lease_is_good_for_as_long_as_its_holder_said(said: dict[str, int], seconds: int) -> None:
+    server, clock = LeaseServer(), VirtualClock()
+    server.holds(holderIdentity="silent", **said)
+    second = candidate(server, "b", clock)
+    async with running(second):
+        await clock.advance(seconds - 0.1)
+        assert not second.is_leader
+
+        await clock.advance(4.5)  # the next look
+
+        assert second.is_leader
+
+
+async def test_leading_ends_once_and_only_for_who_has_led() -> None:
+    server, clock = LeaseServer(), VirtualClock()
+    told: list[bool] = []
+    ended: list[str] = []
+    first = candidate(server, "a", clock, on_change=told.append)
+    first.when_lost(lambda: ended.append("ended"))
+    first.when_lost(lambda: ended.append("taken back"))()
+    first.resign()
+    async with running(first):
+        await clock.advance(0)
+        assert (told, ended) == ([True], [])
+        lost = asyncio.create_task(first.wait_lost())
+        await clock.settle()
+        assert not lost.done()
+
+        first.resign()
+        first.resign()
+        elected = asyncio.create_task(first.wait_elected())
+        await clock.settle()
+
+        assert (told, ended) == ([True, False], ["ended"])
+        assert (lost.done(), elected.done()) == (True, False)
+        elected.cancel()
 
 
 async def test_release_leaves_the_lease_of_another_holder_alone() -> None:

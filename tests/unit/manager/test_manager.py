@@ -19,6 +19,7 @@ from kubewright._base.certificates import facts_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Pod
 from kubewright.manager.checks import Problem, Watched
@@ -349,6 +350,12 @@ async def test_a_lost_lease_ends_the_controllers_at_once_and_no_write_leaves_any
     class Writer(Controller):
         async def run(self) -> None:
             self.started.set()
+            try:
+                await self.write()
+            finally:
+                await asyncio.Event().wait()  # it has no time for this
+
+        async def write(self) -> None:
             number = 0
             while True:
                 number += 1
@@ -382,7 +389,7 @@ async def test_a_lost_lease_ends_the_controllers_at_once_and_no_write_leaves_any
     count = len(server.writes)
     await clock.advance(30)
     assert len(server.writes) == count
-    assert all(moment >= 14.0 for moment in refused)
+    assert refused == [14.0]
 
 
 async def test_several_managers_and_clusters_live_in_one_process() -> None:
@@ -404,6 +411,50 @@ async def test_several_managers_and_clusters_live_in_one_process() -> None:
         first.add_cluster("edge", Client(edge))
     with pytest.raises(ConfigError, match="no cluster 'moon'"):
         first.add(Controller(), cluster="moon")
+
+
+def reconciler(name: str, kind: type[Any] = ConfigMap) -> Declaration[Any]:
+    @controller(kind, name=name)
+    async def reconcile(obj: Any, ctx: Any) -> None: ...
+
+    return reconcile
+
+
+async def test_two_controllers_of_one_name_for_one_kind_are_refused() -> None:
+    shop = Manager(Client(Server()), reconciler("web"), options=options())
+    shop.add_cluster("edge", Client(Server()))
+
+    shop.add(reconciler("web", Pod))
+    shop.add(reconciler("other"))
+    shop.add(reconciler("web"), cluster="edge")
+    with pytest.raises(ConfigError, match=r"two controllers named web for ConfigMap; .* give one of them another name"):
+        shop.add(reconciler("web"))
+
+
+async def test_options_that_are_not_given_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBEWRIGHT_NAME", "from-outside")
+    monkeypatch.setenv("KUBEWRIGHT_HEALTH_ADDRESS", "0")
+    monkeypatch.setenv("KUBEWRIGHT_METRICS_ADDRESS", "0")
+
+    assert Manager(Client(Server())).options.name == "from-outside"
+    assert Manager(Client(Server()), options=options()).options.name == "shop"
+
+
+async def test_who_is_added_at_run_time_has_its_kinds_followed_also_where_it_does_not_lead() -> None:
+    clock = VirtualClock()
+    server = Server()
+    leader = manager(server, clock, leader_election=True)
+    standby = manager(server, clock, leader_election=True)
+    async with leader:
+        assert leader.leadership is not None
+        await leader.leadership.wait_elected()
+        async with standby:
+            late = Controller("late")
+            standby.add(late)
+
+            assert isinstance(standby.cache, FakeCache)
+            assert standby.cache.kinds == [Pod, ConfigMap]
+            assert not late.started.is_set()
 
 
 async def ask(port: int, target: str) -> str:
@@ -514,13 +565,35 @@ async def test_cancelling_the_run_stops_everything_and_stays_a_cancellation() ->
     assert controller.ended
 
 
-async def test_the_order_of_groups_can_be_chosen() -> None:
-    clock, controller = VirtualClock(), Controller()
-    async with manager(Server(), clock, leader_election=True) as shop:
-        shop.add(controller, group=Group.OTHERS)
-        await controller.started.wait()
+async def test_cancelling_the_start_at_any_moment_leaves_nothing_behind() -> None:
+    before, moment, entered = asyncio.all_tasks(), 0, False
+    while not entered:
+        clock, part = VirtualClock(), Controller()
+        entering = asyncio.create_task(manager(Server(), clock, part).__aenter__())
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        if entered := entering.done():
+            await (await entering).__aexit__(None, None, None)
+        await cancel_and_wait(entering)
+        await clock.settle()
+        moment += 1
 
-    assert controller.ended
+        assert asyncio.all_tasks() == before
+        assert part.ended or not part.started.is_set()
+
+    assert moment > 3
+
+
+async def test_who_is_put_into_an_earlier_group_does_not_wait_for_the_lease() -> None:
+    server, clock, leader, other = Server(), VirtualClock(), Controller("leader"), Controller("other")
+    server.gone = True  # so that nobody leads
+    async with manager(server, clock, leader, leader_election=True) as shop:
+        shop.add(other, group=Group.OTHERS)
+        await other.started.wait()
+        await clock.advance(60)
+        assert not leader.started.is_set()
+
+    assert other.ended
 
 
 SCRIPT = """

@@ -116,16 +116,16 @@ def test_an_unknown_argument_is_refused_with_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "sentence"),
     [
-        {"debug_address": ":6060"},
-        {"debug_address": "10.0.0.1:6060"},
-        {"health_address": "8081"},
-        {"metrics_address": ":99999"},
-        {"grace_period": -1.0},
-        {"lease_duration": 5.0},
+        ({"debug_address": ":6060"}, "the debug address ':6060' can be reached from outside"),
+        ({"debug_address": "10.0.0.1:6060"}, "the debug address '10.0.0.1:6060' can be reached from outside"),
+        ({"health_address": "8081"}, "the health address '8081' is not an address"),
+        ({"metrics_address": ":99999"}, "the metrics address ':99999' is not an address"),
+        ({"grace_period": -1.0}, "the grace period is -1 s; it cannot be below 0"),
+        ({"lease_duration": 5.0}, "lease duration 5 s, renew deadline 10 s and retry period 2 s do not fit"),
     ],
 )
-def test_what_cannot_work_is_refused_when_it_is_said(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
+def test_what_cannot_work_is_refused_when_it_is_said(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{sentence}"):
         ManagerOptions(**wrong)

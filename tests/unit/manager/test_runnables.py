@@ -121,6 +121,25 @@ async def test_after_the_grace_period_it_is_cancelled_again_and_the_others_still
     assert "slow has finished its work" not in story
 
 
+@pytest.mark.parametrize(("seconds", "limit"), [(2.0, 2.0), (60.0, 30.0)])
+async def test_a_group_in_a_hurry_gets_less_than_the_grace_period_and_never_more(seconds: float, limit: float) -> None:
+    story: list[str] = []
+    clock = VirtualClock()
+    runnables = Runnables(grace=30.0, clock=clock)
+    runnables.add(Draining("slow", story, asyncio.Event()))
+    await start_all(runnables)
+
+    runnables.begin_stop()
+    stopping = asyncio.create_task(runnables.stop(Group.LEADERS, seconds=seconds))
+    await clock.advance(limit - 0.1)
+    assert not stopping.done()
+    await clock.advance(0.1)
+
+    assert await stopping == ()
+    assert clock.monotonic() == limit
+    assert story == ["slow runs", "slow ends"]
+
+
 async def test_who_does_not_end_even_then_is_named() -> None:
     release = asyncio.Event()
 
@@ -240,8 +259,30 @@ def test_who_says_nothing_needs_to_lead() -> None:
     class Serving(Part):
         group = Group.SERVERS
 
+    async def work() -> None: ...
+
     parts: list[Runnable] = [Part("x", []), Free("x", []), Serving("x", [])]
+    functions = [Function(work), Function(work, needs_leader=False)]
     assert [group_of(part) for part in parts] == [Group.LEADERS, Group.OTHERS, Group.SERVERS]
+    assert [group_of(function) for function in functions] == [Group.LEADERS, Group.OTHERS]
+
+
+async def test_one_group_can_be_stopped_while_the_others_go_on() -> None:
+    story: list[str] = []
+    clock, work = VirtualClock(), asyncio.Event()
+    runnables = Runnables(clock=clock)
+    runnables.add(Draining("leading", story, work))
+    runnables.add(Part("serving", story), group=Group.SERVERS)
+    await start_all(runnables)
+
+    stopping = asyncio.create_task(runnables.stop(Group.LEADERS))
+    await clock.advance(3600)
+    assert not stopping.done()
+    work.set()
+
+    assert await stopping == ()
+    assert story == ["serving runs", "leading runs", "leading ends", "leading has finished its work"]
+    assert await runnables.stop_all() == ()
 
 
 async def test_a_plain_function_is_refused_with_a_reason() -> None:

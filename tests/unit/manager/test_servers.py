@@ -20,9 +20,10 @@ from kubewright.client.client import Client
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, TransportError
 from kubewright.manager.access import Access
+from kubewright.manager.addresses import is_loopback, parse_address
 from kubewright.manager.health import Checks
 from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Handler, Server, is_loopback, parse_address
+from kubewright.manager.servers import Handler, Server
 from kubewright.testing.clock import VirtualClock
 from kubewright.webhooks.files import FileCertificates
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from kubewright._base.metrics import Metrics
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import TransportError
 from kubewright.k8s.core.v1 import Pod
+from kubewright.manager.checks import Problem
 from kubewright.manager.telemetry import Telemetry
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue.queue import WorkQueue
@@ -91,10 +93,43 @@ async def test_a_queue_is_followed() -> None:
     queue.shut_down()
 
 
+async def test_one_controller_on_two_clusters_is_added_up() -> None:
+    shown = telemetry()
+    for count in (1, 2):
+        shown.controller("web", concurrency=2)
+        observer = shown.queue("web")
+        queue: WorkQueue[str] = WorkQueue(clock=VirtualClock(), observer=observer)
+        observer.follow(queue)
+        for number in range(count):
+            queue.add(f"key-{number}")
+
+    values = samples(shown)
+
+    label = 'controller="web",name="web"'
+    assert values[f'workqueue_depth{{{label},priority="0"}}'] == 3
+    assert values[f"workqueue_adds_total{{{label}}}"] == 3
+    assert values['controller_runtime_max_concurrent_reconciles{controller="web"}'] == 4
+
+
+async def test_priorities_without_number_share_a_row() -> None:
+    shown = telemetry()
+    observer = shown.queue("web")
+    queue: WorkQueue[str] = WorkQueue(clock=VirtualClock(), observer=observer)
+    observer.follow(queue)
+    for number in range(40):
+        queue.add(f"key-{number}", priority=number)
+
+    rows = {name: value for name, value in samples(shown).items() if name.startswith("workqueue_depth")}
+
+    assert len(rows) == 26
+    assert rows['workqueue_depth{controller="web",name="web",priority="exceeded_cardinality_limit"}'] == 15
+    assert sum(rows.values()) == 40
+    queue.shut_down()
+
+
 def test_a_cache_is_counted_by_kind() -> None:
     shown = telemetry()
     cache = shown.cache()
-    cache.on_size(Pod, 3, 4500)
     cache.on_events(Pod, 7)
     cache.on_list(Pod, "expired")
     cache.on_watch_end(Pod, "closed")
@@ -102,13 +137,89 @@ def test_a_cache_is_counted_by_kind() -> None:
     cache.on_handler_error(Pod, "enqueue")
 
     values = samples(shown)
-    assert values['kubewright_cache_objects{kind="Pod"}'] == 3
-    assert values['kubewright_cache_bytes{kind="Pod"}'] == 4500
     assert values['kubewright_watch_events_total{kind="Pod"}'] == 7
     assert values['kubewright_lists_total{kind="Pod",reason="expired"}'] == 1
     assert values['kubewright_watch_ends_total{kind="Pod",reason="closed"}'] == 1
     assert values['kubewright_malformed_objects_total{kind="Pod"}'] == 1
     assert values['kubewright_handler_errors_total{handler="enqueue",kind="Pod"}'] == 1
+
+
+class Kept:
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size = count, size
+
+    def __len__(self) -> int:
+        return self.count
+
+
+class Watching:
+    kind = Pod
+    synced = True
+    problem = None
+
+    def __init__(self, age: float, store: Kept | None = None) -> None:
+        self.age = age
+        if store is not None:
+            self.store = store
+
+    def watch_age(self) -> float:
+        return self.age
+
+    def past_deadline(self) -> bool:
+        return False
+
+
+class Watches:
+    def __init__(self, *watching: Watching) -> None:
+        self.watching = watching
+
+    async def run(self) -> None: ...
+
+    async def wait_for_sync(self) -> None: ...
+
+    def problems(self) -> list[Problem]:
+        return []
+
+    def informers(self) -> tuple[Watching, ...]:
+        return self.watching
+
+    def informer(self, kind: type[Any]) -> Watching:
+        return self.watching[0]
+
+
+def test_a_kind_that_is_watched_in_several_scopes_and_clusters_is_added_up() -> None:
+    shown = telemetry()
+    home, away = Watches(Watching(2.0, Kept(3, 4500)), Watching(7.0, Kept(1, 500))), Watches(Watching(1.0, Kept(2, 10)))
+    shown.watch_cache(home)
+    shown.watch_cache(away)
+
+    values = samples(shown)
+    assert values['kubewright_cache_objects{kind="Pod"}'] == 6
+    assert values['kubewright_cache_bytes{kind="Pod"}'] == 5010
+    assert values['kubewright_watch_age_seconds{kind="Pod"}'] == 7
+
+    home.watching = ()
+    assert samples(shown)['kubewright_cache_objects{kind="Pod"}'] == 2
+
+
+def test_a_kind_that_is_no_longer_watched_is_not_shown() -> None:
+    shown = telemetry()
+    cache = Watches(Watching(2.0, Kept(3, 4500)))
+    shown.watch_cache(cache)
+    assert 'kubewright_watch_age_seconds{kind="Pod"}' in samples(shown)
+
+    cache.watching = ()
+
+    assert not [name for name in samples(shown) if 'kind="Pod"' in name]
+
+
+def test_another_cache_need_not_tell_what_it_keeps() -> None:
+    shown = telemetry()
+    shown.watch_cache(Watches(Watching(2.0)))
+
+    values = samples(shown)
+    assert values['kubewright_watch_age_seconds{kind="Pod"}'] == 2
+    assert 'kubewright_cache_objects{kind="Pod"}' not in values
 
 
 class Stream:
@@ -176,3 +287,16 @@ def test_leadership_lag_and_blocks_are_shown() -> None:
     assert values['leader_election_master_status{name="boss"}'] == 1
     assert values["kubewright_event_loop_lag_seconds"] == 0.25
     assert values["kubewright_event_loop_blocks_total"] == 1
+
+
+def test_certificates_are_counted_from_nothing_on() -> None:
+    shown = telemetry()
+    total, errors = "certwatcher_read_certificate_total", "certwatcher_read_certificate_errors_total"
+    before = samples(shown)
+    assert (before[total], before[errors]) == (0, 0)
+
+    shown.on_certificate(True)
+    shown.on_certificate(False)
+
+    after = samples(shown)
+    assert (after[total], after[errors]) == (2, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -22,7 +23,8 @@ from kubewright.manager.webhooks import ServedWebhooks
 from kubewright.webhooks.server import WebhookServer
 from kubewright.webhooks.service import Webhooks
 
-PAIR = Authority.create("manager tests").server("webhooks", hosts=("127.0.0.1",))
+AUTHORITY = Authority.create("manager tests")
+PAIR = AUTHORITY.server("webhooks", hosts=("127.0.0.1",))
 
 
 class Web(Resource[Spec, Status], group="shop.example.io", version="v1"):
@@ -60,10 +62,13 @@ def folder_with_certificate(path: Path) -> str:
 async def test_webhooks_are_served_with_the_certificate_of_a_folder(tmp_path: Path) -> None:
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
     async with Manager(Client(Silent()), check, options=options) as manager:
-        reader, writer = await asyncio.open_connection("127.0.0.1", manager.port("webhooks"))
+        trusting = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
+        _, writer = await asyncio.open_connection("127.0.0.1", manager.port("webhooks"), ssl=trusting)
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.close()
 
-    assert reader is not None
+    assert ssl.DER_cert_to_PEM_cert(shown) in PAIR.certificate.decode()
+    assert "certwatcher_read_certificate_total 1.0" in manager.telemetry.metrics.exposition().decode()
 
 
 async def test_a_manager_is_not_ready_without_a_certificate() -> None:

@@ -23,7 +23,7 @@ class Derived(Base):
         With an indented line.
     """
     silent: int = 4
-    plain = "no annotation"
+    PLAIN = "no annotation"
     """Not an attribute of the model."""
 
     class Nested(Model):

@@ -1,6 +1,7 @@
 """Every way in which a class or a schema is refused: the message names the attribute, the rule and what to do."""
 
 import re
+from datetime import timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -56,6 +57,7 @@ def rule(**options: Any) -> Field:
         # Types.
         (int | dict[str, int], "value: int | dict[str, int] is no type a schema can have; use one type"),
         (complex, "value: complex has no schema; use a Model, a scalar, a list or a dict"),
+        (timedelta, "value: timedelta has no schema; use Duration"),
         (T, "value: ~T has no schema"),
         (dict[int, str], "value: the keys of a map are strings on the wire; use dict[str, ...]"),
         (dict[str | None, str], "value: the keys of a map are strings on the wire"),

@@ -112,6 +112,20 @@ def test_examples_are_tried_first_and_objects_can_be_left_out() -> None:
         assert_round_trip(old, new, examples=[old.named("x", spec=OldSpec(ports=ports))], count=0)
 
 
+def test_a_condition_that_lets_no_object_through_is_a_failure_and_not_a_success() -> None:
+    old, new = versions(lossy=True)
+
+    with pytest.raises(AssertionError, match=rf"no {old.__name__} of {GROUP}/\S+ was tried: when= lets none"):
+        assert_round_trip(old, new, when=lambda obj: False, count=5)
+
+
+def test_a_made_up_object_is_the_same_each_time_unless_chance_is_asked_for() -> None:
+    old, _ = versions()
+
+    assert to_tree(example_of(old)) == to_tree(example_of(old))
+    assert len({str(to_tree(example_of(old, Random(seed)))) for seed in range(20)}) > 1
+
+
 def test_a_converter_that_is_missing_is_said() -> None:
     class Alone(Resource[OldSpec, Status], group=GROUP, version="v1beta1", kind="Trip", storage=False):
         """Nobody converts it."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.webhooks.reviews import question, response
 
-from kubewright import Resource, Spec, Status, convert
+from kubewright import Resource, Spec, Status, convert, deny
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.webhooks.conversion import ConversionDeclaration, ConversionFailed, Converters, converters_from
@@ -39,6 +39,8 @@ class Three(Resource[TwoSpec, Status], group=GROUP, version="v2", kind="Thing"):
 
 @convert(One, Two)
 def one_to_two(one: One) -> Two:
+    if one.spec.size == "none":
+        deny("spec.size: none is no number")
     return Two(spec=TwoSpec(size=int(one.spec.size or "0")))
 
 
@@ -143,6 +145,13 @@ async def test_one_object_that_fails_fails_the_review_and_is_named(caplog: pytes
         "Thing shop/a could not be converted from convert.example.io/v1alpha1 to convert.example.io/v1;"
     )
     assert "a secret" in caplog.text
+
+
+async def test_what_a_converter_itself_refuses_is_said_in_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    answered = await converted(thing("v1alpha1", "none"))
+
+    assert answered["result"]["message"] == "Thing shop/a: spec.size: none is no number"
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

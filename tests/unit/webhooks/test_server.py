@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -98,8 +98,8 @@ async def calling(server: WebhookServer) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def running(source: Given) -> AsyncIterator[WebhookServer]:
-    server = WebhookServer(Webhooks([check]), source, host="127.0.0.1", port=0)
+async def running(source: Given, on_certificate: Callable[[bool], None] | None = None) -> AsyncIterator[WebhookServer]:
+    server = WebhookServer(Webhooks([check]), source, host="127.0.0.1", port=0, on_certificate=on_certificate)
     task = asyncio.create_task(server.run())
     try:
         yield server
@@ -142,7 +142,8 @@ async def test_a_new_certificate_is_for_new_connections_and_ends_no_old_one() ->
 async def test_a_certificate_that_does_not_fit_its_key_is_not_used() -> None:
     first, second = pair("first"), pair("second")
     source = Given(first)
-    async with running(source) as server:
+    told: list[bool] = []
+    async with running(source, told.append) as server:
         await server.wait_ready()
         await source.taken.acquire()
 
@@ -155,6 +156,7 @@ async def test_a_certificate_that_does_not_fit_its_key_is_not_used() -> None:
         await source.taken.acquire()
         async with calling(server) as caller:
             assert caller.name == "second"
+    assert told == [True, False, True]
 
 
 async def test_nonsense_instead_of_a_certificate_keeps_it_from_being_ready() -> None:

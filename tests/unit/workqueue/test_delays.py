@@ -101,6 +101,20 @@ async def test_a_thousand_keys_need_one_timer_and_none_when_all_are_released() -
     assert [key for key, _ in kept.seen] == list(range(999, -1, -1))
 
 
+async def test_a_key_put_while_a_later_one_is_waited_for_is_released_on_time() -> None:
+    kept = Kept(clock := VirtualClock())
+    delays = delays_of(kept)
+    delays.put("soon", 1.0)
+    delays.put("late", 100.0)
+    await clock.advance(2.0)
+
+    delays.put("between", 10.0)
+    await clock.advance(8.0)
+
+    assert kept.seen == [("soon", 1.0), ("between", 10.0)]
+    delays.clear()
+
+
 async def test_keys_put_in_after_the_timer_has_ended_are_released() -> None:
     kept = Kept(clock := VirtualClock())
     delays = delays_of(kept)

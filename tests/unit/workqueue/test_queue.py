@@ -52,6 +52,19 @@ async def test_keys_are_handed_out_in_the_order_they_were_added(queue: WorkQueue
     assert len(queue) == 0
 
 
+async def test_who_names_no_priority_has_none(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add("now")
+    queue.add_after("later", 1.0)
+    queue.add_rate_limited("again")
+    await clock.advance(1.0)
+
+    assert {item.key: item.priority for item in [await take(queue) for _ in range(3)]} == {
+        "now": 0,
+        "later": 0,
+        "again": 0,
+    }
+
+
 async def test_adds_while_waiting_collapse_into_one_with_all_causes_in_order(queue: WorkQueue[str]) -> None:
     for cause in ("edited", "pod changed", "edited", None, "resync"):
         queue.add("a", cause=cause)
@@ -320,6 +333,18 @@ async def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten(
     assert queue.delayed()["a"] == pytest.approx(0.005)
 
 
+async def test_a_back_off_can_be_told_how_far_to_grow(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    waits = []
+    for at_most in (0.012, 0.012, 0.012, None):
+        queue.add_rate_limited("a", at_most=at_most)
+        waits.append(queue.delayed()["a"])
+        await clock.advance(1.0)
+        await take(queue)
+        queue.done("a")
+
+    assert waits == pytest.approx([0.005, 0.01, 0.012, 0.04])
+
+
 async def test_forgetting_a_key_does_not_take_it_from_the_queue(queue: WorkQueue[str]) -> None:
     queue.add("a")
 
@@ -538,6 +563,20 @@ async def test_a_worker_woken_just_before_shutdown_gets_its_key(queue: WorkQueue
     assert second is None
 
 
+async def test_a_worker_cancelled_while_it_is_sent_home_leaves_nothing_behind(
+    queue: WorkQueue[str], clock: VirtualClock
+) -> None:
+    worker = asyncio.create_task(queue.get())
+    await clock.settle()
+
+    queue.shut_down()
+    worker.cancel()
+    await asyncio.wait({worker})
+
+    assert worker.cancelled()
+    assert await queue.get() is None
+
+
 async def test_delayed_keys_do_not_run_after_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add_after("a", 1.0)
     queue.shut_down()
@@ -587,6 +626,37 @@ async def test_a_drain_waits_for_keys_that_are_ready_running_and_to_be_run_once_
 
     assert [done for _, done in steps] == [False] * 5
     assert queue.shutting_down
+
+
+async def test_an_idle_queue_has_delayed_keys_at_most_and_goes_on(queue: WorkQueue[str], clock: VirtualClock) -> None:
+    queue.add("a")
+    queue.add_after("later", 5.0)
+    idle = asyncio.create_task(queue.idle())
+    await take(queue)
+    queue.add("a")  # to be run once more
+    queue.done("a")
+    await clock.settle()
+    assert not idle.done()
+
+    await take(queue)
+    queue.done("a")
+    await idle
+    await queue.idle()
+
+    queue.add("b")
+    assert (await take(queue)).key == "b"
+    assert queue.delayed() == {"later": 5.0}
+
+
+async def test_who_waits_for_an_idle_queue_is_let_go_when_it_is_shut_down(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    await take(queue)
+    idle = asyncio.create_task(queue.idle())
+    await asyncio.sleep(0)
+
+    queue.shut_down()
+
+    await idle
 
 
 async def test_a_drain_of_an_idle_queue_returns_at_once_and_drops_the_delayed(queue: WorkQueue[str]) -> None:

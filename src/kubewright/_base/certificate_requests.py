@@ -1,0 +1,150 @@
+"""Certificate requests: what one asks for, and the certificate that answers it.
+
+Pure: bytes in, bytes out, and the times are told by the caller. Who may have a certificate, and for how long, is not
+decided here but by the signers of a cluster. `cryptography` is imported when first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, final
+
+from kubewright._base.certificates import KeyPair
+from kubewright.errors import DecodeError
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+__all__ = ("RequestFacts", "answer_request", "request_facts")
+
+_USAGES: Final = {
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
+}
+_PURPOSES: Final = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """What somebody asks for."""
+
+    common_name: str
+    organizations: tuple[str, ...]
+    hosts: tuple[str, ...]
+    addresses: tuple[str, ...]
+    emails: tuple[str, ...]
+    uris: tuple[str, ...]
+
+
+def request_facts(request: bytes) -> RequestFacts:
+    """What a PEM certificate request says; DecodeError if it is none."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    read = _read(request)
+    names = _alternative_names(read)
+    subject = read.subject
+    common = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return RequestFacts(
+        common_name=str(common[-1].value) if common else "",
+        organizations=tuple(str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)),
+        hosts=tuple(names.get_values_for_type(x509.DNSName)) if names else (),
+        addresses=tuple(map(str, names.get_values_for_type(x509.IPAddress))) if names else (),
+        emails=tuple(names.get_values_for_type(x509.RFC822Name)) if names else (),
+        uris=tuple(names.get_values_for_type(x509.UniformResourceIdentifier)) if names else (),
+    )
+
+
+def answer_request(
+    request: bytes, issuer: KeyPair, *, usages: Iterable[str], not_before: datetime, not_after: datetime
+) -> bytes:
+    """The certificate, PEM, for a request: its subject and alternative names, and nothing else of what it asks for.
+
+    `usages` are named as in the API of Kubernetes. It never outlives its issuer. DecodeError if the request is none, or
+    not signed by the key that it shows.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    read = _read(request)
+    if not read.is_signature_valid:
+        raise DecodeError("the certificate request is not signed by the key that it shows")
+    authority = x509.load_pem_x509_certificate(issuer.certificate)
+    key = serialization.load_pem_private_key(issuer.key, password=None)
+    builder = x509.CertificateBuilder(
+        subject_name=read.subject,
+        issuer_name=authority.subject,
+        public_key=read.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=not_before,
+        not_valid_after=min(not_after, authority.not_valid_after_utc),
+    )
+    for extension, critical in _extensions(read, authority, tuple(usages)):
+        builder = builder.add_extension(extension, critical=critical)
+    # mypy cannot know that a CA key is of a kind that signs.
+    return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)  # type: ignore[arg-type]
+
+
+def _extensions(
+    request: x509.CertificateSigningRequest, authority: x509.Certificate, usages: tuple[str, ...]
+) -> list[tuple[x509.ExtensionType, bool]]:
+    from cryptography import x509
+
+    found: list[tuple[x509.ExtensionType, bool]] = []
+    said = {_USAGES[usage] for usage in usages if usage in _USAGES}
+    if said:
+        found.append((x509.KeyUsage(**{name: name in said for name in set(_USAGES.values())}), True))
+    purposes = sorted({_PURPOSES[usage] for usage in usages if usage in _PURPOSES})
+    if purposes:
+        found.append((x509.ExtendedKeyUsage(map(x509.ObjectIdentifier, purposes)), False))
+    found.append((x509.BasicConstraints(ca=False, path_length=None), True))
+    issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    found.append((x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), False))
+    names = _alternative_names(request)
+    if names is not None:
+        found.append((names, False))
+    return found
+
+
+def _alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
+    from cryptography import x509
+
+    try:
+        return request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+
+
+def _read(request: bytes) -> x509.CertificateSigningRequest:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_csr(request)
+    except ValueError as error:
+        raise DecodeError(f"this is no PEM certificate request: {error}") from None

@@ -1,0 +1,37 @@
+"""Expressions that choose devices: what they may name, and when they are right.
+
+Of DeviceClasses and ResourceClaims. The variable `device` has a driver, attributes and capacities, the latter two by
+domain and name; unlike elsewhere in Kubernetes 1.35 there is `cel.bind`. An API server asks whether an expression can
+be used, the scheduler of simulated nodes uses it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from kubewright.cel.celtypes import BOOL, DYN, STRING, Field, map_of, object_type
+from kubewright.cel.environment import Environment, Program
+from kubewright.cel.errors import CompileError
+from kubewright.cel.library.quantities import QUANTITY
+
+__all__ = ("device_program",)
+
+_DEVICE: Final = object_type(
+    "kubernetes.DRADevice",
+    {
+        "driver": Field("driver", STRING),
+        "attributes": Field("attributes", map_of(STRING, map_of(STRING, DYN))),
+        "capacity": Field("capacity", map_of(STRING, map_of(STRING, QUANTITY))),
+    },
+)
+
+
+@lru_cache(maxsize=256)
+def device_program(expression: str) -> Program:
+    """The expression ready to run; CompileError if it is none, or surely gives no verdict."""
+    program = Environment({"device": _DEVICE}, bind=True).compile(expression)
+    if program.type not in (BOOL, DYN):
+        problem = f"must evaluate to bool or the unknown type, not {program.type}"
+        raise CompileError(expression, [], failure=problem)
+    return program

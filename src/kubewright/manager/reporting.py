@@ -1,0 +1,77 @@
+"""The servers on which a process tells about itself: probes, metrics, and its inside for debugging.
+
+As the options say: an address for each, plain HTTP or TLS, open or for those whom the cluster lets read. Made by
+`manager`, if any of them is wanted. What they show is in `pages`, how they serve it in `servers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from kubewright._base.clock import Clock
+from kubewright._base.metrics import Metrics
+from kubewright.client.client import Client
+from kubewright.errors import ConfigError
+from kubewright.manager.addresses import parse_address
+from kubewright.manager.health import Checks
+from kubewright.manager.inspection import Provider
+from kubewright.manager.options import ManagerOptions
+from kubewright.manager.pages import debug_page, health_pages, metrics_page
+from kubewright.manager.servers import Handler, Server
+from kubewright.webhooks.sources import CertificateSource
+
+__all__ = ("reporting_servers",)
+
+
+def reporting_servers(
+    options: ManagerOptions,
+    *,
+    health: tuple[Checks, ...],
+    metrics: Metrics,
+    debug: Mapping[str, Provider],
+    client: Client,
+    on_certificate: Callable[[bool], None],
+    clock: Clock,
+) -> Iterator[Server]:
+    """Those that have an address. The client asks the cluster who may read the metrics, if that is limited."""
+    for name, text, handler in (
+        ("health", options.health_address, health_pages(*health)),
+        ("metrics", options.metrics_address, _metrics(options, metrics, client, clock)),
+        ("debug", options.debug_address, debug_page(debug)),
+    ):
+        address = parse_address(text, what=f"{name} address")
+        if address is not None:
+            source = _certificates(options, clock) if name == "metrics" else None
+            yield Server(name, address, handler, certificates=source, on_certificate=on_certificate)
+
+
+def _metrics(options: ManagerOptions, metrics: Metrics, client: Client, clock: Clock) -> Handler:
+    if not options.metrics_access:
+        return metrics_page(metrics)
+    from kubewright.manager.access import Access  # only those who limit it pay for asking
+
+    return metrics_page(metrics, access=Access(client, clock=clock))
+
+
+def _certificates(options: ManagerOptions, clock: Clock) -> CertificateSource | None:
+    """What metrics are served with; None for plain HTTP."""
+    chosen = options.metrics_certificates
+    if not chosen:
+        return None
+    if chosen == "self":
+        from kubewright.webhooks.local_certificates import LocalCertificates  # only those who have TLS pay for it
+
+        return LocalCertificates(_own_hosts(options), name=options.name, clock=clock)
+    if not Path(chosen, "tls.crt").is_file():
+        raise ConfigError(f"the metrics certificates {chosen!r} are no folder with a tls.crt; mount one, or write self")
+    from kubewright.webhooks.files import FileCertificates  # as above
+
+    return FileCertificates(chosen, clock=clock)
+
+
+def _own_hosts(options: ManagerOptions) -> tuple[str, ...]:
+    """This machine as it calls itself, and the Service that a scaffolded project has for metrics."""
+    service = f"{options.name}-controller-manager-metrics-service"
+    inside = (f"{service}.{options.namespace}.svc",) if options.namespace else ()
+    return ("localhost", "127.0.0.1", *inside)

@@ -1,0 +1,54 @@
+"""Who is kept from a child by a stranger is woken when it gives way, and is remembered no longer than it is there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubewright import ObjectKey, ObjectMeta
+from kubewright.cache.changes import Change, change_of
+from kubewright.controllers.strangers import Strangers
+from kubewright.k8s.core.v1 import ConfigMap
+
+ONE, OTHER = ObjectKey("one", "shop"), ObjectKey("other", "shop")
+
+
+def config(*, size: str = "1", labels: dict[str, str] | None = None) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="taken", namespace="shop", labels=labels or {}), data={"size": size})
+
+
+@pytest.fixture
+def strangers() -> Strangers:
+    made = Strangers()
+    made.met(config(), ONE)
+    made.met(config(), OTHER)
+    return made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_of(old=config()),
+        change_of(new=config()),
+        change_of(old=config(), new=config(labels={"app": "mine"})),
+    ],
+    ids=["gone", "new", "labelled"],
+)
+def test_everybody_is_woken_once_when_the_stranger_may_have_given_way(
+    strangers: Strangers, change: Change[ConfigMap]
+) -> None:
+    assert set(strangers.left(change)) == {ONE, OTHER}
+    assert not set(strangers.left(change))
+
+
+def test_what_else_changes_in_the_stranger_wakes_nobody(strangers: Strangers) -> None:
+    assert not set(strangers.left(change_of(old=config(size="1"), new=config(size="2"))))
+    assert set(strangers.left(change_of(old=config(size="2")))) == {ONE, OTHER}
+
+
+def test_who_is_gone_waits_no_longer(strangers: Strangers) -> None:
+    strangers.gone(ONE)
+    assert set(strangers.left(change_of(old=config()))) == {OTHER}
+
+    strangers.met(config(), ONE)
+    strangers.gone(ONE)
+    assert not set(strangers.left(change_of(old=config())))

@@ -1,0 +1,364 @@
+"""One run after another, on a client that keeps a single object: what a run reads, writes and says about the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubewright import ObjectKey, Resource, Spec, Status, copy_of
+from kubewright._base.logs import Logger
+from kubewright._base.metrics import Metrics
+from kubewright.api.codec import encode
+from kubewright.cache.changes import change_of
+from kubewright.controllers.applies import Applied
+from kubewright.controllers.context import Context
+from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.loops import Finding, LoopDetector
+from kubewright.controllers.reconcile import Cause, Result
+from kubewright.controllers.strangers import Strangers
+from kubewright.controllers.worker import Outcome, Worker
+from kubewright.controllers.written import Written
+from kubewright.errors import Cause as StatusCause
+from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
+from kubewright.k8s.core.v1 import ConfigMap, Namespace
+from kubewright.testing.clock import VirtualClock
+from kubewright.workqueue.item import Item
+
+KEY = ObjectKey("shop", "web")
+FINALIZER = "toys.example.io/toy"
+
+
+class ToySpec(Spec):
+    size: int = 1
+
+
+class ToyStatus(Status):
+    ready: int = 0
+
+
+class Toy(Resource[ToySpec, ToyStatus], group="toys.example.io", version="v1"):
+    """Has a status."""
+
+
+def toy(**metadata: Any) -> Toy:
+    made = Toy.named(KEY.name, KEY.namespace)
+    for name, value in {"uid": "u", "resource_version": "1", "generation": 1, **metadata}.items():
+        setattr(made.metadata, name, value)
+    return made
+
+
+class Kept:
+    """As much of a client as a worker asks: one object, once as the cache has it and once as the server has it."""
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+        self.fresh: Any = obj
+        self.written: list[Any] = []
+        self.added_by_others = 0
+
+    def in_namespace(self, namespace: str) -> Kept:
+        return self
+
+    async def get(self, kind: type[Any], key: ObjectKey) -> Any:
+        return self._told(self.obj)
+
+    async def get_fresh(self, kind: type[Any], key: ObjectKey) -> Any:
+        return self._told(self.fresh)
+
+    async def patch(self, obj: Any, *, subresource: str) -> Any:
+        assert subresource == "status"
+        self.written.append(copy_of(obj.status))
+        self.obj = copy_of(obj)
+        self.obj.metadata.resource_version = str(int(obj.metadata.resource_version) + 1)
+        self.obj.status.ready += self.added_by_others
+        return self.obj
+
+    def _told(self, obj: Any) -> Any:
+        if isinstance(obj, Exception):
+            raise obj
+        return copy_of(obj)
+
+
+class Bench:
+    """A worker and what it works on."""
+
+    def __init__(self, declaration: Declaration[Any], obj: Any, threads: ThreadPoolExecutor) -> None:
+        self.client = Kept(obj)
+        self.clock = VirtualClock()
+        self.written = Written()
+        client: Any = self.client
+        self.worker = Worker(
+            declaration,
+            client=client,
+            log=Logger("test"),
+            recorder=None,
+            applied=Applied(),
+            written=self.written,
+            strangers=Strangers(),
+            loops=LoopDetector(encode),
+            on_write_loop=None,
+            metrics=Metrics(),
+            clock=self.clock,
+            threads=threads,
+        )
+
+    async def run(self, *causes: Cause, priority: int = 0, key: ObjectKey = KEY) -> Outcome:
+        return await self.worker.run(Item(key, priority, causes, 0.0, 0.0), "run", [])
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+async def test_after_a_deletion_that_nobody_saw_the_server_is_asked(threads: ThreadPoolExecutor) -> None:
+    seen: list[str] = []
+
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        seen.append(obj.metadata.resource_version)
+
+    bench = Bench(reconcile, toy(), threads)
+    bench.client.fresh = toy(resource_version="7")
+    unseen = Cause("ConfigMap", "deleted", KEY, uncertain=True)
+
+    await bench.run(Cause("ConfigMap", "deleted", KEY))
+    await bench.run(unseen)
+    bench.client.fresh = Forbidden("no", code=403)
+    await bench.run(unseen)
+    bench.client.fresh = NotFound("gone", code=404)
+    outcome = await bench.run(unseen)
+
+    assert seen == ["1", "7", "1"]
+    assert outcome.result == "success"
+
+
+@pytest.mark.parametrize(("said", "priority"), [(None, 3), (5, 5), (0, 0)])
+async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_one(
+    threads: ThreadPoolExecutor, said: int | None, priority: int
+) -> None:
+    class Keeper:
+        async def reconcile(self, obj: Toy, ctx: Context) -> Result:
+            return Result(requeue_after=9, priority=said)
+
+        async def finalize(self, obj: Toy, ctx: Context) -> Result:
+            return Result(requeue_after=9, priority=said)
+
+    declared = controller(Toy, finalizer=FINALIZER)(Keeper)
+    bench = Bench(declared, toy(finalizers=[FINALIZER]), threads)
+    outcome = await bench.run(priority=3)
+    bench.client.obj.metadata.deletion_timestamp = bench.clock.now()
+    leaving = await bench.run(priority=3)
+
+    assert (outcome.requeue_after, outcome.priority) == (9, priority)
+    assert (leaving.requeue_after, leaving.priority) == (9, priority)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "leaving", "result"),
+    [
+        pytest.param(Toy, KEY, "shop", "success", id="its own"),
+        pytest.param(Toy, KEY, "mall", "requeue", id="another"),
+        pytest.param(Namespace, ObjectKey("", "shop"), "shop", "success", id="the object itself"),
+        pytest.param(Namespace, ObjectKey("", "shop"), "mall", "requeue", id="another than the object"),
+    ],
+)
+async def test_who_goes_with_its_namespace_is_left_alone(
+    threads: ThreadPoolExecutor, kind: type[Any], key: ObjectKey, leaving: str, result: str
+) -> None:
+    cause = StatusCause(reason="NamespaceTerminating", message=f"namespace {leaving} is being terminated")
+
+    @controller(kind)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        raise Forbidden("no", code=403, causes=[cause])
+
+    bench = Bench(reconcile, kind.named(key.name, key.namespace or None), threads)
+    outcome = await bench.run(key=key)
+
+    assert (outcome.result, outcome.retry) == (result, result == "requeue")
+
+
+@pytest.mark.parametrize(("gone", "result"), [("shop", "success"), ("mall", "error")])
+async def test_who_has_gone_with_its_namespace_is_left_alone(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, gone: str, result: str
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        raise NotFound("not there", code=404, details={"kind": "namespaces", "name": gone})
+
+    outcome = await Bench(reconcile, toy(), threads).run()
+
+    assert (outcome.result, outcome.retry) == (result, result == "error")
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * (result == "error")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RetryAfter(7.0), Outcome(result="requeue_after", requeue_after=7.0, priority=3)),
+        (Terminal("never"), Outcome(result="terminal")),
+        (NotOwned("taken"), Outcome(result="error", requeue_after=300.0, priority=3)),
+        (Conflict("late", code=409), Outcome(result="requeue", retry=True, priority=3)),
+        (Forbidden("no", code=403), Outcome(result="error", retry=True, longest_wait=300.0, priority=3)),
+        (ServerError("down", code=500), Outcome(result="error", retry=True, priority=3)),
+        (RuntimeError("a bug"), Outcome(result="error", retry=True, priority=3, unexpected=True)),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+async def test_an_error_decides_when_its_object_is_tried_again(
+    threads: ThreadPoolExecutor, error: Exception, expected: Outcome
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        obj.status.ready = 2
+        raise error
+
+    bench = Bench(reconcile, toy(), threads)
+    outcome = await bench.run(priority=3)
+
+    told = None if isinstance(error, RetryAfter | Conflict) else error
+    assert outcome == msgspec.structs.replace(expected, error=told)
+    assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, None)]
+
+
+@pytest.mark.parametrize(("answer", "told"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
+async def test_only_an_answer_that_is_no_result_is_told(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, told: bool
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> Any:
+        return answer
+
+    assert (await Bench(reconcile, toy(), threads).run()).result == "success"
+    assert ("the reconciler returned what is no Result" in caplog.text) is told
+
+
+async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecutor) -> None:
+    @controller(ConfigMap)
+    async def reconcile(obj: ConfigMap, ctx: Context) -> None: ...
+
+    bench = Bench(reconcile, ConfigMap.named(KEY.name, KEY.namespace), threads)
+
+    assert (await bench.run()).result == "success"
+    assert bench.client.written == []
+
+
+@pytest.mark.parametrize("finalizers", [[], ["somebody.else/holds-it"]], ids=["none", "of somebody else"])
+async def test_who_leaves_without_the_finalizer_is_not_cleaned_up(
+    threads: ThreadPoolExecutor, finalizers: list[str]
+) -> None:
+    called: list[str] = []
+
+    class Keeper:
+        async def reconcile(self, obj: Toy, ctx: Context) -> None:
+            called.append("reconcile")
+
+        async def finalize(self, obj: Toy, ctx: Context) -> None:
+            called.append("finalize")
+
+    leaving = toy(finalizers=finalizers, deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
+
+    assert (await bench.run()).result == "success"
+    assert called == []
+
+
+async def test_a_new_generation_is_noted_in_a_status_that_stays_the_same(threads: ThreadPoolExecutor) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        obj.status.ready = 2
+
+    bench = Bench(reconcile, toy(), threads)
+    await bench.run()
+    await bench.run()
+    bench.client.obj.metadata.generation = 2
+    await bench.run()
+    await bench.run()
+
+    assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("added", [0, 1], ids=["nothing else", "more than was written"])
+async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
+    threads: ThreadPoolExecutor, added: int
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        obj.status.ready = 2
+
+    bench = Bench(reconcile, toy(), threads)
+    bench.client.added_by_others = added
+    await bench.run()
+
+    echo = change_of(old=toy(), new=bench.client.obj)
+    assert bench.written.holds(echo, KEY, lambda: None) is (added == 0)
+
+
+def finding(wait: float, target: str = "ConfigMap shop/c") -> Finding:
+    return Finding(target=target, shape="empty", paths=(), count=8, wait=wait)
+
+
+async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_made_anew(
+    threads: ThreadPoolExecutor,
+) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> Result:
+        if obj.metadata.generation == 1:
+            ctx.findings += [finding(4.0), finding(60.0), finding(8.0)]
+        return Result(requeue_after=1.0)
+
+    bench = Bench(reconcile, toy(), threads)
+    waits = [(await bench.run()).requeue_after]
+    await bench.clock.advance(20)
+    waits.append((await bench.run()).requeue_after)
+    bench.client.obj.metadata.generation = 2
+    waits.append((await bench.run()).requeue_after)
+    assert waits == [60.0, 40.0, 1.0]
+
+    bench.client.obj.metadata.generation = 1
+    await bench.run()
+    made_anew, bench.client.obj = bench.client.obj, NotFound("gone", code=404)
+    await bench.run()
+    bench.client.obj = made_anew
+    await bench.clock.advance(20)
+
+    assert (await bench.run()).requeue_after == 60.0, "it is held back anew, not for what is left"
+
+
+async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_not(threads: ThreadPoolExecutor) -> None:
+    class Keeper:
+        async def reconcile(self, obj: Toy, ctx: Context) -> None: ...
+
+        async def finalize(self, obj: Toy, ctx: Context) -> Result:
+            ctx.findings.append(finding(60.0))
+            return Result(requeue_after=1.0)
+
+    leaving = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
+    await bench.run()
+    await bench.clock.advance(20)
+    assert (await bench.run()).requeue_after == 40.0
+
+    bench.client.obj = NotFound("gone", code=404)
+    await bench.run()
+    bench.client.obj = leaving
+
+    assert (await bench.run()).requeue_after == 1.0
+
+
+async def test_in_a_fight_over_the_object_itself_an_edit_is_a_blow(threads: ThreadPoolExecutor) -> None:
+    @controller(Toy)
+    async def reconcile(obj: Toy, ctx: Context) -> None:
+        ctx.findings.append(finding(60.0, f"Toy {KEY}"))
+
+    bench = Bench(reconcile, toy(), threads)
+    await bench.run()
+    await bench.clock.advance(20)
+    bench.client.obj.metadata.generation = 2
+
+    assert (await bench.run()).requeue_after == 40.0
