@@ -1,35 +1,42 @@
 """Extension servers: groups that are served elsewhere, as APIService objects say.
 
 A request for such a group and version goes on to the service with who asks in its headers; the extension server trusts
-them because of the client certificate of the front proxy. Whether a service answers is looked at when its APIService
-changes and every half minute after that, and written into its status. What the groups hold is fetched from them for
-discovery.
+them because of the client certificate of the front proxy. If it changes the protocol, the two connections are joined
+(`tunnels`). Whether a service answers (`availability`) is looked at when its APIService, its Service or the endpoints
+behind it change and every half minute after that, sooner if it did not answer, and written into the status. What the
+groups hold is fetched from them for discovery.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
+import contextlib
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Final, final
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Final, final
+from urllib.parse import parse_qsl, quote_plus
 
 from kubewright._base.clock import Clock
-from kubewright.api.kinds import GroupVersionKind, version_key
-from kubewright.api.times import format_time
+from kubewright._base.tasks import cancel_and_wait
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.times import Duration, format_time
 from kubewright.apiserver.answers import Answer, Reply
+from kubewright.apiserver.availability import Availability, Finding
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.calls import User
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.outbound import Destination, Outbound, OutboundError
-from kubewright.apiserver.passing import kept_headers, passed_on
+from kubewright.apiserver.extension_servers import ExtensionServer, identity_headers
+from kubewright.apiserver.outbound import Incoming, Outbound, OutboundError
+from kubewright.apiserver.passing import kept_headers, passed_on, protocol_headers
 from kubewright.apiserver.refusals import Refused
-from kubewright.apiserver.requests import Request
+from kubewright.apiserver.requests import Request, target_of
 from kubewright.apiserver.resources import Tree
 from kubewright.apiserver.service_addresses import ServiceAddresses
 from kubewright.apiserver.store import Change, Store
+from kubewright.apiserver.tunnels import tunnel
 from kubewright.apiserver.writing import Writing
+from kubewright.errors import DecodeError
 
 __all__ = ("Aggregation",)
 
@@ -37,33 +44,24 @@ _KIND: Final = GroupVersionKind("apiregistration.k8s.io", "v1", "APIService")
 _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 _IDENTITY: Final = frozenset({"audit-id", "authorization", "host"})
+_OURS: Final = ("x-remote-", "impersonate-", "x-forwarded-")
 _EVERY: Final = 30.0
-_CHECK_SECONDS: Final = 5.0
-_LARGEST: Final = 16 * 1024 * 1024
+_FIRST_AGAIN: Final = 0.005
+_DISCOVERY_SECONDS: Final = 5.0
+_LONGEST: Final = 60.0
+_LONG: Final = ("attach", "exec", "log", "portforward", "proxy")
+"""Subresources whose requests have no deadline."""
+_LATE: Final = (
+    b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
+    b'"reason":"Timeout","details":{},"code":504}\n'
+)
+_REDIRECT: Final = b"the backend attempted to redirect this request, which is not permitted"
 _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class _Server:
-    """One extension server: where it is and whether it answered last time."""
-
-    def __init__(self, name: str, spec: Mapping[str, Any], destination: Destination, *, available: bool) -> None:
-        self.name = name
-        self.group = str(spec.get("group") or "")
-        self.version = str(spec.get("version") or "")
-        self.priority = (-int(spec.get("groupPriorityMinimum") or 0), -int(spec.get("versionPriority") or 0))
-        self.destination = destination
-        self.available = available
-        self.resources: list[Tree] = []
-
-    @property
-    def path(self) -> str:
-        return f"/apis/{self.group}/{self.version}"
-
-
-@final
 class Aggregation:
-    """Passes requests on to extension servers."""
+    """Keeps the extension servers and passes requests on to them."""
 
     def __init__(
         self, store: Store, catalog: Catalog, writing: Writing, clock: Clock, *, outbound: Outbound,
@@ -75,17 +73,23 @@ class Aggregation:
         self._table = store.table(resource.table)
         self._writing = writing
         self._clock = clock
-        self._outbound = outbound
         self._addresses = addresses
-        self._servers: dict[tuple[str, str], _Server] = {}
+        self._availability = Availability(store, outbound)
+        self._servers: dict[tuple[str, str], ExtensionServer] = {}
+        self._priorities: dict[tuple[str, str], tuple[int, int]] = {}
         self._stale = True
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._busy: dict[str, asyncio.Task[None]] = {}
+        """Servers that are being looked at, by name: one that does not answer keeps no other waiting."""
+        self.outbound = outbound
         self.certificate = ("", "")
         """The files of the front proxy's client certificate and its key."""
-        self.on_change: Callable[[], None] = lambda: None
-        """Told when discovery has something else to say."""
+        self.on_change: list[Callable[[], None]] = []
+        """Told when there are other servers, or one says something else, or answers no more."""
         self._table.watch(self)
+        for name in ("/services", "discovery.k8s.io/endpointslices"):
+            store.table(name).watch(_Neighbour(self.look_around))
 
     # following APIServices
 
@@ -95,11 +99,15 @@ class Aggregation:
             self._wake.set()
             self._task = asyncio.get_running_loop().create_task(self._work(), name="extension servers")
 
+    @property
+    def running(self) -> bool:
+        """Whether extension servers are looked after."""
+        return self._task is not None and not self._task.done()
+
     async def stop(self) -> None:
         """Look after them no more."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_and_wait(self._task, *self._busy.values())
             self._task = None
 
     def deliver(self, change: Change) -> None:
@@ -109,6 +117,23 @@ class Aggregation:
 
     def table_gone(self) -> None:
         """Never: the table stays."""
+
+    def look_around(self, namespace: str) -> None:
+        """Something by which the servers of a namespace are reached has changed."""
+        for server in self._servers.values():
+            if server.service[0] == namespace:
+                server.due = 0.0
+                self._wake.set()
+
+    def servers(self) -> Iterator[ExtensionServer]:
+        """All of them, the more important ones first."""
+        if self._stale:
+            self._read()
+        groups: dict[str, int] = {}
+        for group, version in self._servers:
+            groups[group] = max(groups.get(group, 0), self._priorities[group, version][0])
+        # As documents are merged: of one group the names count, not the priorities.
+        return iter(sorted(self._servers.values(), key=lambda one: (-groups[one.group], one.name)))
 
     def claims(self, group: str, version: str) -> bool:
         """Whether requests for a group and version go elsewhere."""
@@ -125,203 +150,190 @@ class Aggregation:
 
     def _read(self) -> None:
         self._stale = False
-        found: dict[tuple[str, str], _Server] = {}
+        known = {server.name: server for server in self._servers.values()}
+        found: dict[tuple[str, str], ExtensionServer] = {}
+        priorities: dict[tuple[str, str], tuple[int, int]] = {}
         for entry in self._table.entries():
             tree = decode_json(entry.value)
-            spec = tree.get("spec") or {}
-            if spec.get("service"):
-                server = _Server(entry.key, spec, self._destination(spec), available=_is_available(tree))
-                before = self._servers.get((server.group, server.version))
-                if before is not None:
-                    server.resources = before.resources
-                found[server.group, server.version] = server
-        self._servers = found
-        self.on_change()
+            spec = tree["spec"]
+            place = (str(spec.get("group") or ""), str(spec.get("version") or ""))
+            priorities[place] = (int(spec.get("groupPriorityMinimum") or 0), int(spec.get("versionPriority") or 0))
+            if not spec.get("service"):
+                continue
+            server = known.get(entry.key) or ExtensionServer(entry.key)
+            if server.revision != entry.version:
+                server.read(entry, tree, self._addresses, self.certificate)
+            found[place] = server
+        changed = bool(found or self._servers or priorities != self._priorities)
+        self._servers, self._priorities = found, priorities
+        if changed:
+            self._tell()
 
-    def _destination(self, spec: Mapping[str, Any]) -> Destination:
-        service = spec["service"]
-        namespace, name, port = str(service["namespace"]), str(service["name"]), int(service.get("port") or 443)
-        try:
-            authorities = base64.b64decode(spec.get("caBundle") or "")
-        except (binascii.Error, ValueError):
-            authorities = b"unreadable"
-        return Destination(
-            f"{name}.{namespace}.svc:{port}",
-            f"{name}.{namespace}.svc",
-            authorities=authorities,
-            verify=not spec.get("insecureSkipTLSVerify"),
-            certificate=self.certificate,
-            dial=lambda: self._addresses.resolve(namespace, name, port),
-        )
+    def priorities(self) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """Of each group and version that has an APIService, that of the group and that of the version."""
+        if self._stale:
+            self._read()
+        return self._priorities
+
+    def _tell(self) -> None:
+        for told in self.on_change:
+            told()
 
     # passing requests on
 
     async def proxy(self, request: Request, user: User) -> Reply:
-        """The answer of the extension server a request is for."""
+        """The answer of the extension server whose group and version a request is for."""
         _, _, group, version = request.path.split("/", 4)[:4]
-        server = self._servers[group, version]
+        return await self.pass_on(self._servers[group, version], request, user)
+
+    async def pass_on(self, server: ExtensionServer, request: Request, user: User) -> Reply:
+        """The answer of an extension server to a request."""
         if not server.available:
-            return _unavailable("service unavailable")
+            return _said(503, "service unavailable")
+        if server.problem:
+            return _said(500, server.problem)
+        forwarded = server.forwarded(request.path)
+        if not forwarded:
+            return _said(503, "service unavailable")
+        upgrade = protocol_headers(request)
         headers = kept_headers(request.headers.items(), without=_IDENTITY)
-        headers = [(name, value) for name, value in headers if not name.startswith(("x-remote-", "impersonate-"))]
-        headers += [
-            *_who(user),
-            ("Audit-Id", request.audit_id),
-            ("X-Forwarded-For", request.peer.address or "127.0.0.1"),
-            ("X-Forwarded-Host", server.destination.host),
-            ("X-Forwarded-Proto", "https"),
-            ("X-Forwarded-Uri", request.path),
-        ]
+        headers = [(name, value) for name, value in headers if not name.startswith(_OURS)]
+        headers += [*upgrade, *forwarded, *identity_headers(user), ("Audit-Id", request.audit_id)]
+        headers.append(("X-Forwarded-For", _chain(request)))
+        seconds, if_late = _patience(request)
         try:
-            incoming = await self._outbound.ask(
+            incoming = await self.outbound.ask(
                 server.destination,
                 request.method,
-                request.uri or request.path,
+                _target(request),
                 headers=headers,
                 body=request.body,
+                timeout=seconds,
             )
         except OutboundError as error:
-            return _unavailable(f"error trying to reach service: {error}")
-        if incoming.code == 101:
-            incoming.close()
-            return _unavailable("error trying to reach service: protocols other than HTTP are not passed on")
-        return await passed_on(incoming)
+            if error.overdue and if_late is not None:
+                return if_late
+            return _said(503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}")
+        return await _answered(incoming, upgrade=bool(upgrade))
 
     # availability and discovery
 
     async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            try:
-                async with asyncio.timeout(_EVERY if self._servers else None):
+            due = min((one.due for one in self._servers.values() if one.name not in self._busy), default=None)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
             self._wake.clear()
             if self._stale:
                 self._read()
-            for server in tuple(self._servers.values()):
-                try:
-                    await self._look_at(server)
-                except Refused as refusal:  # somebody wrote meanwhile, which brings us back
-                    _LOG.debug("an APIService changed", extra={"name": server.name, "error": str(refusal)})
-                except Exception:
-                    _LOG.exception("an extension server could not be looked at", extra={"name": server.name})
+            for server in self._servers.values():
+                if server.due <= loop.time() and server.name not in self._busy:
+                    task = loop.create_task(self._attend(server), name=f"extension server {server.name}")
+                    self._busy[server.name] = task
+                    task.add_done_callback(partial(self._attended, server.name))
 
-    async def _look_at(self, server: _Server) -> None:
-        reason, message = await self._checked(server)
-        server.available = reason == "Passed"
+    def _attended(self, name: str, task: asyncio.Task[None]) -> None:
+        self._busy.pop(name, None)
+        self._wake.set()  # its next turn may be due
+
+    async def _attend(self, server: ExtensionServer) -> None:
+        now = asyncio.get_running_loop().time()
+        server.due = planned = now + _EVERY
+        try:
+            finding = await self._availability.look(server)
+            server.failures = server.failures + 1 if finding.passes_by_itself else 0
+            if server.failures and server.due == planned:  # nothing has changed meanwhile
+                server.due = now + min(_EVERY, _FIRST_AGAIN * 2 ** min(server.failures, 20))
+            was, server.available = server.available, finding.available
+            server.turn += server.available and not was
+            changed = await server.discover(self.outbound, now) if server.available else was
+            if changed or was != server.available:
+                self._tell()
+            await self._report(server, finding)
+        except Refused as refusal:  # somebody wrote meanwhile, which brings us back
+            _LOG.debug("an APIService changed", extra={"apiservice": server.name, "error": str(refusal)})
+        except Exception:
+            _LOG.exception("an extension server could not be looked at", extra={"apiservice": server.name})
+
+    async def _report(self, server: ExtensionServer, finding: Finding) -> None:
         entry = self._table.get(server.name)
         if entry is None:
             return
         tree = decode_json(entry.value)
-        if _set_condition(tree, server.available, reason, message, format_time(self._clock.now())):
+        if finding.write(tree, format_time(self._clock.now())):
             await self._writing.put_back(self._resource, entry, tree)
-
-    async def _checked(self, server: _Server) -> tuple[str, str]:
-        """Whether a server answers, as the reason and the message of a condition."""
-        service = server.destination.server_name.split(".")
-        name, namespace = service[0], service[1]
-        url = f"{server.destination.url}{server.path}"
-        try:
-            host, port = server.destination.address()
-            url = f"https://{host}:{port}{server.path}"
-            async with asyncio.timeout(_CHECK_SECONDS):
-                headers = [("Accept", "application/json"), *_who(User("system:kube-aggregator", ("system:masters",)))]
-                incoming = await self._outbound.ask(server.destination, "GET", server.path, headers=headers)
-                body = await incoming.body(_LARGEST)
-        except TimeoutError:
-            return (
-                "FailedDiscoveryCheck",
-                f'failing or missing response from {url}: Get "{url}": context deadline exceeded',
-            )
-        except OutboundError as error:
-            if str(error) == f'service "{name}" not found':
-                return "ServiceNotFound", f'service/{name} in "{namespace}" is not present'
-            if str(error).startswith("no endpoints available"):
-                text = f'endpointslices for service/{name} in "{namespace}" have no addresses with port name ""'
-                return "MissingEndpoints", text
-            return "FailedDiscoveryCheck", f'failing or missing response from {url}: Get "{url}": {error}'
-        if not 200 <= incoming.code < 300:
-            text = f"failing or missing response from {url}: bad status from {url}: {incoming.code}"
-            return "FailedDiscoveryCheck", text
-        self._learn(server, body)
-        return "Passed", "all checks passed"
-
-    def _learn(self, server: _Server, body: bytes) -> None:
-        try:
-            tree = decode_json(body)
-        except Refused:
-            return
-        resources = tree.get("resources") if isinstance(tree, dict) else None
-        if isinstance(resources, list) and resources != server.resources:
-            server.resources = resources
-            self.on_change()
+            written = self._table.get(server.name)
+            if written is not None and server.revision == entry.version:
+                server.revision = written.version  # this one says nothing new
 
     def groups(self) -> list[Tree]:
         """Aggregated discovery of the groups that are served elsewhere."""
-        if self._stale:
-            self._read()
         found: dict[str, Tree] = {}
-        for server in sorted(self._servers.values(), key=lambda item: (item.priority, version_key(item.version))):
+        for server in self.servers():
             group = found.setdefault(server.group, {"metadata": {"name": server.group}, "versions": []})
-            resources = {"resources": _described(server)} if server.resources else {}
-            freshness = "Current" if server.available else "Stale"
-            group["versions"].append({"version": server.version, **resources, "freshness": freshness})
+            group["versions"].append(server.described())
         return list(found.values())
 
 
-def _who(user: User) -> list[tuple[str, str]]:
-    found = [("X-Remote-User", user.name)]
-    if user.uid:
-        found.append(("X-Remote-Uid", user.uid))
-    found.extend(("X-Remote-Group", group) for group in user.groups)
-    for name, values in user.extra.items():
-        escaped = "".join(one if one.isalnum() or one in "-_.!#$&'*+^`|~" else f"%{ord(one):02X}" for one in name)
-        found.extend((f"X-Remote-Extra-{escaped}", value) for value in values)
-    return found
+@final
+class _Neighbour:
+    """Tells of changes of a table by the namespace they are in."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+
+    def deliver(self, change: Change) -> None:
+        self._tell(change.key.partition("/")[0])
+
+    def table_gone(self) -> None:
+        """Never: the table stays."""
 
 
-def _unavailable(text: str) -> Answer:
-    return Answer(503, f"{text}\n".encode(), _TEXT, _NO_SNIFFING)
+async def _answered(incoming: Incoming, *, upgrade: bool) -> Reply:
+    code = incoming.code
+    if code == 101:
+        return tunnel(incoming)
+    if upgrade and code < 400:
+        incoming.close()
+        return _said(503, f"invalid upgrade response: status code {code}")
+    if 300 <= code <= 399 and incoming.header("location"):
+        incoming.close()
+        return Answer(502, _REDIRECT, _TEXT)
+    return await passed_on(incoming)
 
 
-def _is_available(tree: Tree) -> bool:
-    conditions = (tree.get("status") or {}).get("conditions") or ()
-    return any(item.get("type") == "Available" and item.get("status") == "True" for item in conditions)
+def _patience(request: Request) -> tuple[float | None, Answer | None]:
+    """How long to wait for the head of an answer, and what is said if that was in vain and nobody else was late."""
+    target = target_of(request.method, request.path, request.query)
+    if target.verb == "watch" or target.subresource in _LONG:
+        return None, None
+    allowed = _LONGEST
+    with contextlib.suppress(DecodeError):
+        allowed = min(Duration(request.query.get("timeout") or "0").nanoseconds / 1e9 or _LONGEST, _LONGEST)
+    if request.path.startswith("/apis/") and request.path.strip("/").count("/") == 2 and allowed > _DISCOVERY_SECONDS:
+        return _DISCOVERY_SECONDS, None
+    return allowed, Answer(504, _LATE, _TEXT)
 
 
-def _set_condition(tree: Tree, available: bool, reason: str, message: str, now: str) -> bool:
-    """Write the condition; whether that changed anything."""
-    conditions = tree.setdefault("status", {}).setdefault("conditions", [])
-    wanted = {"type": "Available", "status": "True" if available else "False", "reason": reason, "message": message}
-    for place, item in enumerate(conditions):
-        if item.get("type") == "Available":
-            if all(item.get(key) == value for key, value in wanted.items()):
-                return False
-            since = item.get("lastTransitionTime") if item.get("status") == wanted["status"] else now
-            conditions[place] = {**wanted, "lastTransitionTime": since}
-            return True
-    conditions.append({**wanted, "lastTransitionTime": now})
-    return True
+def _target(request: Request) -> str:
+    """Path and query, the query in the order of its names."""
+    path, mark, query = (request.uri or request.path).partition("?")
+    if not mark:
+        return path
+    whole = "&".join(part for part in query.split("&") if ";" not in part)
+    pairs = sorted(parse_qsl(whole, keep_blank_values=True), key=lambda pair: pair[0])
+    text = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)
+    return f"{path}?{text}" if text else path
 
 
-def _described(server: _Server) -> list[Tree]:
-    """Resources of the old form in the aggregated one."""
-    found: dict[str, Tree] = {}
-    for item in server.resources:
-        name, _, sub = str(item.get("name") or "").partition("/")
-        kind = {name: item.get(name) or "" for name in ("group", "version", "kind")}
-        if sub:
-            described = {"subresource": sub, "responseKind": kind, "verbs": item.get("verbs") or []}
-            found.setdefault(name, {"resource": name}).setdefault("subresources", []).append(described)
-            continue
-        tree: Tree = {
-            "resource": name,
-            "responseKind": kind,
-            "scope": "Namespaced" if item.get("namespaced") else "Cluster",
-            "singularResource": item.get("singularName") or "",
-            "verbs": item.get("verbs") or [],
-        }
-        tree.update({key: item[key] for key in ("shortNames", "categories") if item.get(key)})
-        found[name] = {**found.get(name, {}), **tree}
-    return list(found.values())
+def _chain(request: Request) -> str:
+    """Through whom the request came: a proxy before this server may have said."""
+    here = request.peer.address or "127.0.0.1"
+    before = request.header("x-forwarded-for")
+    return f"{before}, {here}" if before else here
+
+
+def _said(code: int, text: str) -> Answer:
+    return Answer(code, f"{text}\n".encode(), _TEXT, _NO_SNIFFING)

@@ -10,15 +10,27 @@ from __future__ import annotations
 import abc
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 from msgspec import Struct, json
 
 from kubewright._base.yaml import dump
-from kubewright.apiserver.media import JSON, YAML, Form
+from kubewright.apiserver.media import JSON, PROTOBUF, YAML, Form
+from kubewright.apiserver.protobuf import encode
 from kubewright.apiserver.refusals import Refused
 
-__all__ = ("Answer", "Reply", "Sink", "Stream", "Takeover", "encode_json", "encode_line", "of_refusal", "of_tree")
+__all__ = (
+    "Answer",
+    "Reply",
+    "Sink",
+    "Stream",
+    "Takeover",
+    "encode_json",
+    "encode_line",
+    "indent",
+    "of_refusal",
+    "of_tree",
+)
 
 encode_json = json.Encoder().encode
 
@@ -26,6 +38,15 @@ encode_json = json.Encoder().encode
 def encode_line(tree: Any) -> bytes:
     """A tree as the real server writes an object: with a line break behind it, which some clients expect."""
     return encode_json(tree) + b"\n"
+
+
+_OBJECT: Final = b'{"kind":'
+
+
+def indent(answer: Answer) -> None:
+    """Write an object for people: indented, and no line break behind it. Other answers stay as they are."""
+    if answer.content_type.startswith(JSON) and answer.body.startswith(_OBJECT):
+        answer.body = json.format(answer.body, indent=2)
 
 
 class Answer(Struct):
@@ -94,7 +115,10 @@ Reply: TypeAlias = Answer | Stream | Takeover
 def of_tree(tree: Any, form: Form, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
     """A JSON tree in the form asked for."""
     if form.media == YAML:
-        return Answer(code, dump(tree).encode(), YAML, headers or {})
+        # YAML is for people: fields are in the order of the alphabet, as kubectl shows them.
+        return Answer(code, dump(json.decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
+    if form.media == PROTOBUF:
+        return Answer(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
     return Answer(code, encode_line(tree), JSON, headers or {})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +27,7 @@ __all__ = (
     "decode_json",
     "go_yaml_error",
     "not_an_object",
+    "paths_in_order",
     "read_body",
     "read_object",
     "repeated_names",
@@ -176,6 +177,22 @@ def repeated_names(body: bytes, tree: Json) -> list[str]:
     pairs = json.loads(readable(body), object_pairs_hook=_Pairs)
     _repeated(pairs, "", found)
     return found
+
+
+def paths_in_order(body: bytes) -> list[str]:
+    """Paths of all names in a JSON text as they stand there; one that is said twice comes twice."""
+    return list(_paths(json.loads(readable(body), object_pairs_hook=_Pairs), ""))
+
+
+def _paths(node: Any, path: str) -> Iterator[str]:
+    if isinstance(node, _Pairs):
+        for name, value in node:
+            at = f"{path}.{name}" if path else name
+            yield at
+            yield from _paths(value, at)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _paths(value, f"{path}[{index}]")
 
 
 class _Pairs(list[tuple[str, Any]]):

@@ -6,11 +6,12 @@ A thin front of `builtin`, which knows each kind; here is only what ties those f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.app_armor import fill_profiles
 from kubewright.apiserver.builtin.conversion import convert
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import field_values, selectable_fields
@@ -75,8 +76,9 @@ class BuiltinRules:
     def default(self, tree: Tree) -> None:
         apply_defaults(self._kind, tree)
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> None:
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_for_create(self._kind, tree, user=user)
+        return fill_profiles(tree) if self._kind.kind == "Pod" else ()
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         prepare_for_update(self._kind, tree, old, subresource=subresource)

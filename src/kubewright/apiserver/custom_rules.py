@@ -89,10 +89,11 @@ class CustomRules:
     def default(self, tree: Tree) -> None:
         return None  # reading an object puts the defaults in
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> None:
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         if self._version.has_status:
             tree.pop("status", None)
         tree["metadata"]["generation"] = 1
+        return ()
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         if subresource == "status":

@@ -5,7 +5,7 @@ As any built-in kind, with the defaults, the preparation and the many checks tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from kubewright.api.field_errors import FieldError
@@ -44,9 +44,10 @@ class DefinitionRules:
     def default(self, tree: Tree) -> None:
         default_crd(tree)
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> None:
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_new(tree)
         note_storage_version(tree)
+        return ()
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         if subresource == "status":

@@ -14,7 +14,10 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
+import msgspec
+
 from kubewright._base.clock import Clock
+from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.admission import Operation
@@ -43,6 +46,15 @@ _READ_WRITE: Final = ("get", "patch", "update")
 _SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _LOG: Final = logging.getLogger(__name__)
+
+
+class _Glance(msgspec.Struct):
+    """What one definition has to know of another: all else is large, and there may be hundreds."""
+
+    status: dict[str, Any] | None = None
+
+
+_glance: Final = msgspec.json.Decoder(_Glance).decode
 
 
 @final
@@ -79,13 +91,22 @@ class Definitions:
         self._wake.set()
         self._task = asyncio.get_running_loop().create_task(self._work(), name="custom resource definitions")
 
+    @property
+    def running(self) -> bool:
+        """Whether definitions are followed."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to look at."""
+        return not self._changed
+
     async def stop(self) -> None:
         """Follow no longer."""
         if self._leave is not None:
             self._leave()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_and_wait(self._task)
             self._task = None
 
     def deliver(self, change: Change) -> None:
@@ -139,7 +160,7 @@ class Definitions:
         if crd["metadata"].get("deletionTimestamp"):
             await self._terminate(name, entry, crd)
             return
-        others = [decode_json(other.value) for other in self._table.entries() if other.key != name]
+        others = self._others(name)
         status = settle(crd, others, now=format_time(self._clock.now()))
         before, crd["status"] = crd.get("status"), status
         if is_true(crd, "Established"):
@@ -147,17 +168,26 @@ class Definitions:
         if status != before:
             # What others may wait for is written last: when it can be read, the routes answer.
             await self._write_status(entry, crd)
-            self._look_at_rivals(crd, others)
+            self._look_at_rivals(others)
+
+    def _others(self, name: str) -> list[Tree]:
+        """The other definitions of a definition's group, as far as their names go."""
+        group = name.partition(".")[2]
+        return [
+            {"metadata": {"name": entry.key}, "spec": {"group": group}, "status": _glance(entry.value).status or {}}
+            for entry in self._table.entries()
+            if entry.key != name and entry.key.partition(".")[2] == group
+        ]
 
     async def _write_status(self, entry: Entry, crd: Tree) -> None:
         """Store a status this server has worked out, as its own."""
         self._writing.record_own(self._resource, decode_json(entry.value), crd, "status")
         await self._writing.put_back(self._resource, entry, crd)
 
-    def _look_at_rivals(self, crd: Tree, others: list[Tree]) -> None:
-        """Names this definition took or gave up may be another's."""
+    def _look_at_rivals(self, others: list[Tree]) -> None:
+        """Names a definition took or gave up may be another's."""
         for other in others:
-            if other["spec"]["group"] == crd["spec"]["group"] and not is_true(other, "NamesAccepted"):
+            if not is_true(other, "NamesAccepted"):
                 self._look_at(other["metadata"]["name"])
 
     def _serve(self, name: str, crd: Tree) -> None:
@@ -172,9 +202,7 @@ class Definitions:
         if watching is not None:
             watching.leave()
         plural, _, group = name.partition(".")
-        for other in self._table.entries():
-            if other.key.partition(".")[2] == group:
-                self._look_at(other.key)
+        self._look_at_rivals(self._others(name))
         self._catalog.withdraw(name)
         self._store.drop(f"{group}/{plural}")
 
@@ -209,7 +237,8 @@ class Definitions:
     def _note_deletion(self, crd: Tree) -> None:
         text = "CustomResource deletion is in progress"
         condition = terminating("InstanceDeletionInProgress", text, status="True")
-        conditions = crd.setdefault("status", {}).setdefault("conditions", [])
+        status = crd["status"] = crd.get("status") or {}
+        conditions = status["conditions"] = status.get("conditions") or []
         set_condition(conditions, condition, now=format_time(self._clock.now()))
 
     async def _delete_instances(self, resource: Resource) -> None:
@@ -245,7 +274,8 @@ class _Instances:
 
 def _is_being_emptied(crd: Tree) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Terminating" and one["reason"] != "InstanceDeletionPending" for one in conditions)
+    ends = (one for one in conditions if one.get("type") == "Terminating")
+    return any(one.get("reason") != "InstanceDeletionPending" for one in ends)
 
 
 def _name_of(resource: Resource) -> str:

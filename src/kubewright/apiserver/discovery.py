@@ -8,18 +8,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, final
 
 from kubewright.api.kinds import version_key
 from kubewright.apiserver.answers import Answer, encode_line
+from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.catalog import Catalog, builtin_groups
+from kubewright.apiserver.media import PROTOBUF, form_of
+from kubewright.apiserver.protobuf import encode
 from kubewright.apiserver.requests import Request
 from kubewright.apiserver.resources import Resource
 
 __all__ = ("Discovery",)
 
 _GROUP: Final = "apidiscovery.k8s.io"
+_FIRST: Final = "apiregistration.k8s.io"
+"""The group that has no APIService and precedes all others."""
+_BUILT_IN: Final = 18000
+_CUSTOM: Final = (1000, 100)
+"""Priorities of versions whose APIService is not there yet."""
 
 
 @final
@@ -33,6 +41,8 @@ class Discovery:
         self.address = "127.0.0.1"
         self.elsewhere: Callable[[], list[dict[str, Any]]] = list
         """The groups other servers serve."""
+        self.priorities: Callable[[], Mapping[tuple[str, str], tuple[int, int]]] = dict
+        """Those of groups and versions, as their APIServices have them."""
 
     def forget(self) -> None:
         """What other servers serve has changed."""
@@ -51,8 +61,14 @@ class Discovery:
         if body is None:
             tree = self._old_form(path)
             if tree is None:
-                return Answer(404, b"404 page not found\n", "text/plain; charset=utf-8")
+                return Answer(
+                    404, b"404 page not found\n", "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
+                )
             body = self._made[path] = encode_line(tree)
+        accept = request.header("accept")
+        if PROTOBUF in accept and form_of(accept, parts=False).media == PROTOBUF:
+            tree = decode_json(body)
+            return Answer(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
         return Answer(200, body)
 
     # the aggregated form
@@ -76,32 +92,39 @@ class Discovery:
             return Answer(304, b"", "", headers)
         return Answer(200, body, content_type, headers)
 
-    def _groups(self) -> list[dict[str, Any]]:
-        custom: dict[str, dict[str, list[Resource]]] = {}
+    def _groups(self, *, old: bool = False) -> list[dict[str, Any]]:
+        """Every group with its versions, what matters most first. The old form orders groups of the same priority by
+        the names of their APIServices, which begin with the version."""
+        priorities = self.priorities()
+        found: dict[str, dict[str, tuple[int, int, dict[str, Any]]]] = {}
+        for name, version, fallback in (*self._own_versions(), *self._versions_elsewhere()):
+            priority = priorities.get((name, version["version"]), fallback)
+            found.setdefault(name, {})[version["version"]] = (*priority, version)
+        ordered = []
+        for name, versions in found.items():
+            highest = max(priority for priority, _, _ in versions.values())
+            tie = min(f"{one}.{name}" for one, item in versions.items() if item[0] == highest) if old else name
+            inner = sorted(versions.items(), key=lambda item: (-item[1][1], version_key(item[0])))
+            group = {"metadata": {"name": name} if name else {}, "versions": [item[2] for _, item in inner]}
+            ordered.append((name != _FIRST, -highest, tie, group))
+        return [group for *_, group in sorted(ordered, key=lambda item: item[:3])]
+
+    def _own_versions(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+        """What this server serves: group, version, and its priority unless an APIService has another."""
+        for place, group in enumerate(builtin_groups()):
+            for order, version in enumerate(group["versions"]):
+                yield group["metadata"].get("name", ""), version, (_BUILT_IN - place, -order)
+        custom: dict[tuple[str, str], list[Resource]] = {}
         for resource in self._catalog.custom():
-            custom.setdefault(resource.kind.group, {}).setdefault(resource.kind.version, []).append(resource)
-        found = [dict(group) for group in builtin_groups()]
-        known = {group["metadata"].get("name", ""): group for group in found}
-        for name, versions in sorted(custom.items()):
-            described = [
-                {
-                    "version": version,
-                    "resources": [_described(resource) for resource in sorted(resources, key=lambda r: r.plural)],
-                    "freshness": "Current",
-                }
-                for version, resources in sorted(versions.items(), key=lambda item: version_key(item[0]))
-            ]
-            if name in known:
-                known[name]["versions"] = [*known[name]["versions"], *described]
-            else:
-                found.append({"metadata": {"name": name, "creationTimestamp": None}, "versions": described})
+            custom.setdefault((resource.kind.group, resource.kind.version), []).append(resource)
+        for (name, number), resources in custom.items():
+            listed = [_described(resource) for resource in sorted(resources, key=lambda one: one.plural)]
+            yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM
+
+    def _versions_elsewhere(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for group in self.elsewhere():
-            name = group["metadata"]["name"]
-            if name in known:
-                known[name]["versions"] = [*known[name]["versions"], *group["versions"]]
-            else:
-                found.append(group)
-        return found
+            for version in group["versions"]:
+                yield group["metadata"]["name"], version, _CUSTOM
 
     # the old form
 
@@ -111,7 +134,7 @@ class Discovery:
                 address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}
                 return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
             case ["apis"]:
-                groups = [_group(group) for group in self._groups() if group["metadata"].get("name")]
+                groups = [_group(group) for group in self._groups(old=True) if group["metadata"].get("name")]
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
             case ["apis", name]:
                 for group in self._groups():

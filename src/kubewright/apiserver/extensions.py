@@ -18,6 +18,8 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.custom_rules import Converter
 from kubewright.apiserver.discovery import Discovery
 from kubewright.apiserver.front import Front
+from kubewright.apiserver.openapi.elsewhere import DocumentsElsewhere
+from kubewright.apiserver.openapi.pages import OpenApi
 from kubewright.apiserver.outbound import Outbound
 from kubewright.apiserver.pod_logs import PodLogs
 from kubewright.apiserver.policies.judging import Policies
@@ -47,6 +49,7 @@ class Extensions:
         self.outbound = Outbound()
         self.addresses = ServiceAddresses(store)
         self.aggregation = Aggregation(store, catalog, writing, clock, outbound=self.outbound, addresses=self.addresses)
+        self.documents = DocumentsElsewhere(self.aggregation)
         self._store = store
         self._catalog = catalog
         self._admission = admission
@@ -73,7 +76,7 @@ class Extensions:
             return None
         return WebhookConverter(conversion.get("webhook") or {}, self._caller, self.addresses)
 
-    def add_to(self, front: Front, discovery: Discovery) -> None:
+    def add_to(self, front: Front, discovery: Discovery, openapi: OpenApi) -> None:
         """Answer what is fetched from elsewhere."""
         proxies = Proxies(self._store, self.outbound, self.addresses, admission=self._admission, access=self._access)
         front.specials["", "pods", "log"] = PodLogs(self._store, self.outbound).answer
@@ -84,13 +87,17 @@ class Extensions:
             front.specials["", "pods", name] = proxies.way_in
         front.elsewhere = self.aggregation
         discovery.elsewhere = self.aggregation.groups
-        self.aggregation.on_change = discovery.forget
+        discovery.priorities = self.aggregation.priorities
+        openapi.others = self.documents
+        self.aggregation.on_change.append(discovery.forget)
 
     def start(self) -> None:
         """Look after extension servers."""
         self.aggregation.start()
+        self.documents.start()
 
     async def stop(self) -> None:
         """Close connections."""
+        await self.documents.stop()
         await self.aggregation.stop()
         await self.outbound.close()

@@ -10,17 +10,17 @@ from __future__ import annotations
 import logging
 import re
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol, final
 
 from kubewright.api.kinds import GroupVersion
 from kubewright.apiserver.access import Access, forbidden_to
-from kubewright.apiserver.answers import Answer, Reply, Stream, of_refusal
+from kubewright.apiserver.answers import Answer, Reply, Stream, indent, of_refusal
 from kubewright.apiserver.calls import Call, User
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.deleting import Deleting
-from kubewright.apiserver.media import Form, form_of
+from kubewright.apiserver.identity import new_uid
+from kubewright.apiserver.media import Form, form_of, is_for_eyes
 from kubewright.apiserver.reading import Reading
 from kubewright.apiserver.refusals import (
     Refused,
@@ -45,6 +45,10 @@ Special = Callable[[Call], Awaitable[Reply]]
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _DURATION: Final = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+|0)")
+_LONG: Final = ("attach", "exec", "log", "portforward", "proxy")
+"""Subresources whose requests have no deadline."""
+_ONLY_ANSWERED: Final = ("binding", "eviction", "token")
+"""Subresources that are nothing one could look at."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
 _ONLY_READ: Final = ("version", "api", ".well-known", "openid")
 """Pages that do not answer whatever the method is, as others do."""
@@ -56,6 +60,14 @@ class Recorder(Protocol):
 
     def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
         """One request and how it went."""
+        ...
+
+
+class Classifier(Protocol):
+    """Knows which priority a request has."""
+
+    def heads(self, user: User, target: Target) -> Mapping[str, str]:
+        """What the head of the answer says of it."""
         ...
 
 
@@ -90,6 +102,7 @@ class Front:
         self.recorders: list[Recorder] = []
         self.pages: dict[str, Page] = {}
         """By the first part of the path."""
+        self.flow_control: Classifier | None = None
         self.elsewhere: Elsewhere | None = None
         """Servers that some paths belong to."""
         self.specials: dict[tuple[str, str, str], Special] = {}
@@ -115,9 +128,14 @@ class Front:
         started = time.perf_counter()
         target = target_of(request.method, request.path, request.query)
         user: User | None = None
-        request.audit_id = request.header("audit-id") or str(uuid.uuid4())
+        heads: Mapping[str, str] = {}
+        request.audit_id = request.header("audit-id") or new_uid()
         try:
+            if "timeout" in request.query:
+                _check_timeout(request.query["timeout"], target)
             user = self._access.user_of(request)
+            if self.flow_control is not None and target.subresource not in _LONG:
+                heads = self.flow_control.heads(user, target)
             self._authorize(request, user, target)
             reply = await self._reply(request, target, user)
         except Refused as exc:
@@ -127,12 +145,20 @@ class Front:
         except Exception as exc:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
             reply = of_refusal(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
+        if isinstance(reply, Answer) and self._is_for_eyes(request, target):
+            indent(reply)
         if isinstance(reply, (Answer, Stream)):
-            reply.headers = {"Audit-Id": request.audit_id, **reply.headers}
+            reply.headers = {"Audit-Id": request.audit_id, **heads, **reply.headers}
         seconds = time.perf_counter() - started
         for recorder in self.recorders:
             recorder.answered(request, target, user, reply, seconds=seconds)
         return reply
+
+    def _is_for_eyes(self, request: Request, target: Target) -> bool:
+        """Whether the answer is indented; what others answered is passed on as it is."""
+        if not is_for_eyes(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
+            return False
+        return target.subresource not in _LONG and not (self.elsewhere and self.elsewhere.claimed(request.path))
 
     def _authorize(self, request: Request, user: User, target: Target) -> None:
         decision = self._access.decide(user, target)
@@ -150,10 +176,6 @@ class Front:
             if self._is_misplaced(request.path):
                 raise no_such_resource()
             return await self._page(request, user)
-        timeout = request.query.get("timeout")
-        if timeout is not None and _DURATION.fullmatch(timeout) is None:
-            why = "missing unit in" if _NUMBER.fullmatch(timeout) else "invalid"
-            raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
         resource = self._catalog.find(target.group, target.version, target.resource)
         if resource is None:
             return self._unknown(target)
@@ -161,10 +183,11 @@ class Front:
             if resource.custom:
                 return _page_not_found()
             raise no_such_resource()
-        if request.method == "HEAD":
+        if request.method == "HEAD" and target.subresource != "proxy":
             raise method_not_allowed()
         verb = self._verb(resource, target)
-        form = form_of(request.header("accept"), protobuf=False)
+        rows = "list" in resource.verbs and target.subresource not in _ONLY_ANSWERED
+        form = form_of(request.header("accept"), rows=rows, custom=resource.custom)
         call = Call(request, target, resource, user, form)
         if resource.deprecation:
             call.warn(resource.deprecation)
@@ -222,7 +245,15 @@ def _ends_there(name: str, rest: str) -> bool:
     """Whether there is nothing behind the slash that follows the name of a page."""
     if name in ("healthz", "livez", "readyz"):
         return rest.endswith("/") or not rest
-    return name == "metrics" or (name == "version" and bool(rest))
+    return (name == "metrics" and rest != "slis") or (name == "version" and bool(rest))
+
+
+def _check_timeout(timeout: str, target: Target) -> None:
+    """Of whatever is asked for, but for what may take as long as it likes."""
+    if not timeout or target.verb == "watch" or target.subresource in _LONG or _DURATION.fullmatch(timeout):
+        return
+    why = "missing unit in" if _NUMBER.fullmatch(timeout) else "invalid"
+    raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
 
 
 def _page_not_found() -> Answer:
@@ -255,6 +286,6 @@ def _fits(resource: Resource, target: Target) -> bool:
 
 def _error_form(request: Request) -> Form:
     try:
-        return form_of(request.header("accept"), tables=False, protobuf=False)
+        return form_of(request.header("accept"), parts=False)
     except Refused:
         return Form()

@@ -6,7 +6,6 @@ Small pure functions on trees, shared by the verbs that write.
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -21,12 +20,15 @@ __all__ = (
     "keep_system_fields",
     "manager_of",
     "meta_of",
+    "new_uid",
+    "stated_version",
     "wipe",
 )
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes, as Kubernetes does it
 _MAX_BASE: Final = 58
 _MAX_MANAGER: Final = 128
+_TOO_LARGE: Final = 2**64
 
 _KEPT: Final = ("creationTimestamp", "generation", "selfLink")
 
@@ -45,11 +47,18 @@ def generated_name(base: str) -> str:
     return base[:_MAX_BASE] + "".join(random.choices(_ALPHABET, k=5))
 
 
+def new_uid() -> str:
+    """A random UUID of version 4; `uuid.uuid4` takes three times as long, and every request needs one or two."""
+    digits = f"{random.getrandbits(128):032x}"
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+
+
 def fill_new(meta: dict[str, Any], *, now: datetime) -> None:
     """What every new object gets."""
-    meta["uid"] = str(uuid.UUID(int=random.getrandbits(128), version=4))
+    meta["uid"] = new_uid()
     meta["creationTimestamp"] = format_time(now)
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink"):
+    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
 
 
@@ -57,6 +66,12 @@ def wipe(meta: dict[str, Any]) -> None:
     """What a client says of a new object and only the server knows is not heard."""
     for name in ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
+
+
+def stated_version(meta: Mapping[str, Any]) -> int | None:
+    """The resourceVersion somebody says an object has: 0 for none at all, None for what is not a number."""
+    text = str(meta.get("resourceVersion") or "0")
+    return int(text) if text.isascii() and text.isdecimal() and int(text) < _TOO_LARGE else None
 
 
 def keep_system_fields(meta: dict[str, Any], old: Mapping[str, Any]) -> None:

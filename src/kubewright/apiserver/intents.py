@@ -40,7 +40,9 @@ def read_intent(call: Call, options: WriteOptions) -> Tree:
     if name and name != call.target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
     namespace = meta.get("namespace")
-    if namespace and namespace != call.namespace:
+    if namespace and not call.namespace:  # said of a kind that has none: passed over
+        del meta["namespace"]
+    elif namespace and namespace != call.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     return tree
 

@@ -32,6 +32,7 @@ class SqliteJournal:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "state.db"
         self._noted = folder / "state.version"
+        self.writable = True
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # Autocommit: every statement is its own transaction, which is what a change is.
@@ -120,9 +121,11 @@ class SqliteJournal:
             run("UPDATE facts SET value = ? WHERE name = 'version'", (version,))
             run("COMMIT")
         except sqlite3.Error:  # a full disk, say: this change is refused, the next may succeed
+            self.writable = False
             if self._db.in_transaction:
                 run("ROLLBACK")
             raise
+        self.writable = True
         self._write_note(version)
 
     def _write_note(self, version: int) -> None:

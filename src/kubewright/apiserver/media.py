@@ -1,6 +1,7 @@
 """Which form an answer takes and a body has: JSON, YAML or protobuf, whole, as a table or as metadata only.
 
-The `Accept` header is read as kube-apiserver reads it: the first clause that can be served wins, in order of q.
+The `Accept` header is read as kube-apiserver reads it: the first clause that can be served wins, in order of q; but
+whole objects are written as protobuf for those alone who take nothing else.
 Pure and cached, as clients send the same few headers over and over.
 """
 
@@ -13,13 +14,19 @@ from msgspec import Struct
 
 from kubewright.apiserver.refusals import not_acceptable, refused
 
-__all__ = ("APPLY_JSON", "APPLY_YAML", "JSON", "PROTOBUF", "YAML", "Form", "form_of", "media_type")
+__all__ = ("APPLY_JSON", "APPLY_YAML", "JSON", "PROTOBUF", "YAML", "Form", "form_of", "is_for_eyes", "media_type")
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 APPLY_YAML: Final = "application/apply-patch+yaml"
 APPLY_JSON: Final = "application/apply-patch+json"
+
+_OFFERED: Final = (JSON, YAML, PROTOBUF)
+
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+_READ_BY_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+"""How those programs name themselves whose users look at the answer."""
 
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -41,22 +48,43 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
+def is_for_eyes(accept: str, agent: str, pretty: str) -> bool:
+    """Whether JSON is indented: if asked for in the query or the media type, or for programs people look at.
+
+    `pretty` is the parameter of the query; where it is given, the program does not matter.
+    """
+    asked = pretty in _TRUE if pretty else agent.startswith(_READ_BY_PEOPLE)
+    return asked or ("pretty" in accept and any(one.get("pretty") == "1" for _, one in _clauses(accept)))
+
+
 @lru_cache(maxsize=1024)
-def form_of(accept: str, *, tables: bool = True, protobuf: bool = True) -> Form:
-    """The best form the client accepts, or a refusal that lists what there is."""
+def form_of(accept: str, *, parts: bool = True, rows: bool = True, custom: bool = False) -> Form:
+    """The best form the client accepts, or a refusal that lists what there is.
+
+    Not everything has `parts`, metadata or a row of a table, and what is only answered, not kept, has no `rows`.
+    `custom` objects have no protobuf form, only their metadata do.
+    """
     if not accept:
         return Form()
-    offered = [JSON, YAML, *([PROTOBUF] if protobuf else [])]
-    transformed = False
+    found: Form | None = None
+    transformed = custom
     for media, parameters in _clauses(accept):
-        form = _served((media, parameters), tables=tables, protobuf=protobuf)
-        if form is not None:
+        form = _served((media, parameters), custom=custom)
+        if form is not None and ((form.as_kind and not parts) or (form.as_kind == "Table" and not rows)):
+            form = None
+        transformed = transformed or (form is None and media in _OFFERED and "as" in parameters)
+        if form is None or (found is not None and (form.as_kind or form.media == PROTOBUF)):
+            continue
+        found = form
+        # Stored objects are JSON already: who takes that as well gets it.
+        if form.as_kind or form.media != PROTOBUF:
             return form
-        transformed = transformed or (media in offered and "as" in parameters)
+    if found is not None:
+        return found
     if transformed:
-        message = f"only the following media types are accepted: {', '.join(offered)}"
+        message = f"only the following media types are accepted: {', '.join(_OFFERED)}"
         raise refused(406, "NotAcceptable", message)
-    raise not_acceptable(offered)
+    raise not_acceptable(_OFFERED)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
@@ -73,18 +101,17 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(media, parameters) for _, _, media, parameters in sorted(found, key=lambda item: item[:2])]
 
 
-def _served(clause: tuple[str, dict[str, str]], *, tables: bool, protobuf: bool) -> Form | None:
+def _served(clause: tuple[str, dict[str, str]], *, custom: bool) -> Form | None:
     media, parameters = clause
     if media == "*/*":
         media = JSON
-    known = (JSON, YAML, PROTOBUF) if protobuf else (JSON, YAML)
-    if media not in known:
-        return None
     as_kind = parameters.get("as", "")
+    if media not in _OFFERED or (media == PROTOBUF and custom and not as_kind):
+        return None
     if not as_kind:
         stream = parameters.get("stream", "")
         return Form(media=media, content_type=f"{media};stream={stream}" if stream else media, stream=stream)
-    if not tables or parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in ("v1", "v1beta1"):
+    if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in ("v1", "v1beta1"):
         return None
     if as_kind not in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
         return None

@@ -10,8 +10,10 @@ from typing import Any
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.bodies import paths_in_order
 from kubewright.apiserver.calls import Call
 from kubewright.apiserver.go_json import summary
+from kubewright.apiserver.media import JSON, YAML, media_type
 from kubewright.apiserver.metadata import path_segment_errors, validate_metadata
 from kubewright.apiserver.refusals import bad_request, invalid
 from kubewright.apiserver.resources import Resource, Tree
@@ -21,7 +23,7 @@ __all__ = (
     "check_custom_type",
     "check_patched_type",
     "general_errors",
-    "known_repeats",
+    "ill_named",
     "nulls_of",
     "own_errors",
     "put_back_nulls",
@@ -77,9 +79,32 @@ def check_patched_type(call: Call, tree: Tree) -> None:
         raise invalid(GroupVersionKind(group, "", str(tree.get("kind") or "")), call.target.name, errors)
 
 
-def known_repeats(repeated: list[str], unknown: list[str]) -> list[str]:
-    """What was said twice, but for what lies in fields nobody knows."""
-    return [text for text in repeated if not any(f'"{path}.' in text for path in unknown)]
+def ill_named(call: Call, repeated: list[str], unknown: list[str], *, patched: bool) -> list[str]:
+    """What is said of names that stand twice, and of names nobody knows.
+
+    JSON of a built-in kind is checked while it is read: both come as they stand there, and what is in a field nobody
+    knows is passed over. Else a text is first read, then checked; YAML becomes JSON first, which is in order.
+    """
+    never = [f'unknown field "{path}"' for path in unknown]
+    if patched or call.resource.custom or not never:
+        return [*repeated, *never]
+    if media_type(call.request.header("content-type") or JSON) == YAML:
+        return [*repeated, *sorted(never)]
+    outside = [text for text in repeated if not any(f'"{path}.' in text or f'"{path}"' in text for path in unknown)]
+    return _as_they_stand(call.request.body, outside, never) if outside else never
+
+
+def _as_they_stand(body: bytes, twice: list[str], never: list[str]) -> list[str]:
+    left = {*twice, *never}
+    seen: set[str] = set()
+    said: list[str] = []
+    for path in paths_in_order(body):
+        text = f'duplicate field "{path}"' if path in seen else f'unknown field "{path}"'
+        seen.add(path)
+        if text in left:
+            left.remove(text)
+            said.append(text)
+    return said
 
 
 def general_errors(resource: Resource, tree: Tree, old: Tree) -> list[FieldError]:
@@ -123,6 +148,9 @@ def wrong_kind(kind: GroupVersionKind, version: str, name: str) -> str:
 def strict_error(resource: Resource, said: list[str]) -> str:
     """What is said of fields there are not, or are twice, when they are not to be let pass."""
     kind = resource.kind
+    lines = [text for text in said if text.startswith("line ")]  # of YAML, which complains of all of them at once
+    texts = ["\n  ".join(["yaml: unmarshal errors:", *lines])] if lines else []
+    texts += [text for text in said if not text.startswith("line ")]
     return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: ' + (
-        ", ".join(said)
+        ", ".join(texts)
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
 from typing import Final, final
 
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.apiserver.answers import Answer
 from kubewright.apiserver.calls import User
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.health import Check, Health
 from kubewright.apiserver.requests import Request
 
 __all__ = ("Pages",)
@@ -36,20 +36,21 @@ _ALWAYS: Final = (
     *("/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/metrics", "/metrics/slis"),
     *("/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"),
 )
-_READY: Final = ("etcd-readiness", "informer-sync", "shutdown")
-"""Checks of `/readyz` alone."""
-
-Check = Callable[[], bool]
 
 
 @final
 class Pages:
     """Version, health, metrics, index."""
 
-    def __init__(self, catalog: Catalog, metrics: Metrics) -> None:
+    def __init__(self, catalog: Catalog, metrics: Metrics, health: Health) -> None:
         self._catalog = catalog
+        self._health = health
         self._metrics = metrics
-        self.checks: dict[str, Check] = {"ping": lambda: True, "log": lambda: True, "etcd": lambda: True}
+        self._slis = slis = Metrics()
+        self._passes = slis.gauge("kubernetes_healthcheck", "Whether a check passes.", labels=("name", "type"))
+        self._asked = slis.counter(
+            "kubernetes_healthchecks_total", "How checks ended.", labels=("name", "status", "type")
+        )
 
     def version(self, request: Request, user: User) -> Answer:
         """`/version`."""
@@ -59,17 +60,17 @@ class Pages:
         """`/healthz`, `/livez`, `/readyz`: all checks, or one by its name."""
         kind, _, name = request.path.strip("/").partition("/")
         if name:
-            check = self._checks(kind).get(name)
+            check = self._health.of(kind).get(name)
             if check is None:
                 return Answer(404, b"404 page not found\n", _TEXT)
             return Answer(200, b"ok", _TEXT) if check() else Answer(500, b"internal server error\n", _TEXT)
         excluded = request.query.get("exclude", "").split(",")
         lines, healthy = [], True
-        for label, check in self._checks(kind).items():
+        for label, check in self._health.of(kind).items():
             if label in excluded:
                 lines.append(f"[+]{label} excluded: ok")
                 continue
-            good = check()
+            good = self._outcome(kind, label, check)
             healthy = healthy and good
             lines.append(f"[+]{label} ok" if good else f"[-]{label} failed: reason withheld")
         if healthy and "verbose" not in request.query:
@@ -78,8 +79,16 @@ class Pages:
         text = "\n".join((*lines, f"{kind} check {verdict}")) + "\n"
         return Answer(200 if healthy else 500, text.encode(), _TEXT)
 
+    def _outcome(self, kind: str, name: str, check: Check) -> bool:
+        good = check()
+        self._passes.child(name, kind).set(good)
+        self._asked.child(name, "success" if good else "error", kind).inc()
+        return good
+
     def metrics(self, request: Request, user: User) -> Answer:
-        """`/metrics`."""
+        """`/metrics`, and `/metrics/slis`, which tells of the checks alone, and of those that were asked for."""
+        if request.path.endswith("/slis"):
+            return Answer(200, self._slis.exposition(), CONTENT_TYPE)
         return Answer(200, self._metrics.exposition(), CONTENT_TYPE)
 
     def index(self, request: Request, user: User) -> Answer:
@@ -91,8 +100,5 @@ class Pages:
                 found.update((f"/apis/{kind.group}", f"/apis/{kind.api_version}"))
         for kind_of_check in ("healthz", "livez", "readyz"):
             found.add(f"/{kind_of_check}")
-            found.update(f"/{kind_of_check}/{name}" for name in self._checks(kind_of_check))
+            found.update(f"/{kind_of_check}/{name}" for name in self._health.of(kind_of_check))
         return Answer(200, json.dumps({"paths": sorted(found)}, indent=2).encode())
-
-    def _checks(self, kind: str) -> dict[str, Check]:
-        return {**self.checks, **dict.fromkeys(_READY, lambda: True)} if kind == "readyz" else self.checks

@@ -13,8 +13,9 @@ from typing import Final, final
 
 from kubewright.apiserver.answers import Answer, Reply, Sink, Stream
 from kubewright.apiserver.outbound import Incoming, OutboundError
+from kubewright.apiserver.requests import Request
 
-__all__ = ("PassedOn", "headers_of", "kept_headers", "passed_on")
+__all__ = ("PassedOn", "headers_of", "kept_headers", "passed_on", "protocol_headers")
 
 _BACKLOG: Final = 1024 * 1024
 _PAUSE: Final = 0.02
@@ -35,6 +36,11 @@ _HOP: Final = frozenset(
 """Headers between two neighbours."""
 _OWN: Final = _HOP | {"audit-id", "content-type", "date"}
 """Headers every answer of this server has from elsewhere."""
+_PROTOCOL: Final = ("connection", "upgrade")
+_OTHERS_SITES: Final = frozenset(
+    f"access-control-allow-{what}" for what in ("credentials", "headers", "methods", "origin")
+)
+"""Which pages of other sites may read an answer is for this server to say."""
 
 
 @final
@@ -72,7 +78,7 @@ def headers_of(incoming: Incoming) -> dict[str, str]:
     """The headers of an answer that go on to the client; several of one name are kept apart by line breaks."""
     found: dict[str, str] = {}
     for name, value in incoming.headers:
-        if name.lower() in _OWN:
+        if name.lower() in _OWN or name.lower() in _OTHERS_SITES:
             continue
         key = name.title()
         found[key] = f"{found[key]}\n{value}" if key in found else value
@@ -92,3 +98,10 @@ async def passed_on(incoming: Incoming) -> Reply:
 def kept_headers(headers: Iterable[tuple[str, str]], *, without: frozenset[str]) -> list[tuple[str, str]]:
     """The headers of a request that go on to the other server."""
     return [(name, value) for name, value in headers if name not in _HOP and name not in without]
+
+
+def protocol_headers(request: Request) -> list[tuple[str, str]]:
+    """Those by which a request asks for another protocol; they go on if the other server may change it."""
+    if "upgrade" not in request.header("connection").lower():
+        return []
+    return [(name, request.header(name)) for name in _PROTOCOL if request.header(name)]

@@ -72,6 +72,8 @@ def patched(resource: Resource, kind: str, body: bytes, live: Tree) -> Tree:
         result = apply_strategic_patch(live, patch, gvk=resource.kind)
     if not isinstance(result, dict):
         raise bad_request("the patched object is no JSON object")
+    if kind == STRATEGIC:  # what it makes is read into a type that is known: nobody looks at what it calls itself
+        return result | {name: live[name] for name in ("apiVersion", "kind") if isinstance(result.get(name), str)}
     return result
 
 

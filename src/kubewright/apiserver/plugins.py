@@ -11,7 +11,7 @@ from typing import final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission import Operation
 from kubewright.apiserver.bodies import decode_json
-from kubewright.apiserver.builtin.admission import admit
+from kubewright.apiserver.builtin.admission import admit, check
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.resources import Tree, key_of
 from kubewright.apiserver.store import Store
@@ -62,4 +62,11 @@ class Plugins:
         )
 
     async def validate(self, operation: Operation) -> None:
-        return None
+        assert operation.object is not None
+        check(
+            operation.resource.kind,
+            operation.object,
+            self._lookup,
+            old=operation.old,
+            subresource=operation.subresource,
+        )

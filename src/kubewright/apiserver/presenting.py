@@ -1,4 +1,4 @@
-"""Objects in the form a client asked for: whole, as metadata alone, or as rows of a table; JSON or YAML.
+"""Objects in the form a client asked for: whole, as metadata alone, or as rows of a table; JSON, YAML or protobuf.
 
 Get, list, every write and every event of a watch end here. Whole objects in JSON are the stored bytes themselves.
 """
@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubewright._base.yaml import dump
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.answers import Answer, encode_json, encode_line
+from kubewright.apiserver.answers import Answer, encode_json, of_tree
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.calls import Call
-from kubewright.apiserver.media import JSON, YAML, Form
+from kubewright.apiserver.media import JSON
 from kubewright.apiserver.refusals import bad_request, refused
 from kubewright.apiserver.resources import Resource
 from kubewright.apiserver.tables import (
@@ -61,7 +60,7 @@ def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Answer:
     elif form.as_kind:
         _check_number(call, many=False)
         tree = metadata_only(tree, form.version)
-    return _written(tree, form, code, call)
+    return of_tree(tree, form, code=code, headers=call.headers())
 
 
 def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Answer:
@@ -70,13 +69,13 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Answer
     if form.as_kind == "Table":
         tree = table_tree(resource, items, call.request.query.get("includeObject", ""))
         tree["metadata"] = meta
-        return _written(tree, form, 200, call)
+        return of_tree(tree, form, headers=call.headers())
     if form.as_kind:
         _check_number(call, many=True)
         partial = [metadata_only(decode_json(item), form.version) for item in items]
         api_version = f"meta.k8s.io/{form.version}"
         tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
-        return _written(tree, form, 200, call)
+        return of_tree(tree, form, headers=call.headers())
     kind = resource.list_kind
     if resource.custom:
         meta = {"continue": "", **meta}
@@ -90,8 +89,8 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Answer
         skip = len(resource.prefix)
         items = [b"{" + item[skip:] for item in items]
     body = b"".join((head, b",".join(items), b"]}\n"))
-    if form.media == YAML:
-        return Answer(200, dump(decode_json(body)).encode(), YAML, call.headers())
+    if form.media != JSON:
+        return of_tree(decode_json(body), form, headers=call.headers())
     return Answer(200, body, JSON, call.headers())
 
 
@@ -129,10 +128,4 @@ def of_scale(call: Call, scale: dict[str, Any]) -> Answer:
         }
     elif form.as_kind:
         tree = metadata_only(scale)
-    return _written(tree, form, 200, call)
-
-
-def _written(tree: Any, form: Form, code: int, call: Call) -> Answer:
-    if form.media == YAML:
-        return Answer(code, dump(tree).encode(), YAML, call.headers())
-    return Answer(code, encode_line(tree), JSON, call.headers())
+    return of_tree(tree, form, headers=call.headers())

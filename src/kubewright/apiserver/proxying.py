@@ -20,7 +20,7 @@ from kubewright.apiserver.calls import Call
 from kubewright.apiserver.kubelets import kubelet_of
 from kubewright.apiserver.options import flag
 from kubewright.apiserver.outbound import Destination, Outbound, OutboundError
-from kubewright.apiserver.passing import kept_headers, passed_on
+from kubewright.apiserver.passing import kept_headers, passed_on, protocol_headers
 from kubewright.apiserver.pod_logs import chosen_container
 from kubewright.apiserver.refusals import (
     bad_request,
@@ -37,7 +37,6 @@ from kubewright.apiserver.tunnels import tunnel
 __all__ = ("Proxies",)
 
 _IDENTITY: Final = frozenset({"authorization", "host"})
-_PROTOCOL: Final = ("connection", "upgrade")
 _SCHEMES: Final = ("", "http", "https")
 _STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
@@ -160,8 +159,7 @@ class Proxies:
             query = request.uri.partition("?")[2]
             target = f"/{quote(call.target.rest)}" + (f"?{query}" if query else "")
         headers = kept_headers(request.headers.items(), without=_IDENTITY)
-        if "upgrade" in request.header("connection").lower():
-            headers += [(name, request.header(name)) for name in _PROTOCOL if request.header(name)]
+        headers += protocol_headers(request)
         headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
         headers.append(("X-Forwarded-Uri", request.path))
         try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Container
 from typing import Final, final
 
 from kubewright._base.clock import Clock
+from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.quantity import Quantity
 from kubewright.apiserver.admission import Operation
@@ -68,19 +69,21 @@ class Quotas:
             leave()
         self._followed.clear()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await cancel_and_wait(self._task)
             self._task = None
 
     # what admission asks
 
     def concerns(self, operation: Operation) -> bool:
         """Whether there is a quota, and the write may cost something."""
-        if operation.subresource or not operation.namespace or not len(self._quotas):
+        if not operation.namespace or not len(self._quotas):
             return False
+        resource, core = operation.resource, not operation.resource.kind.group
+        if operation.subresource:
+            resized = core and resource.plural == "pods" and operation.subresource == "resize"
+            return resized and operation.verb == "UPDATE" and self._has_quota(operation)
         if operation.verb == "UPDATE":
-            resource = operation.resource
-            return not resource.kind.group and resource.plural in _CHANGES_COUNT and self._has_quota(operation)
+            return core and resource.plural in _CHANGES_COUNT and self._has_quota(operation)
         return operation.verb == "CREATE" and self._has_quota(operation)
 
     async def mutate(self, operation: Operation) -> None:
@@ -103,7 +106,10 @@ class Quotas:
             label = quota["metadata"]["name"]
             if kind == ("", "pods") and (silent := missing(names, tree)):
                 raise _refused(operation, f"failed quota: {label}: {silent}")
-            asked = {name: more[name] for name in names if more.get(name, _NOTHING) > _NOTHING}
+            # What comes under a quota by this update was not counted for it before.
+            counted = operation.old is not None and in_scope(quota, resource.plural, operation.old)
+            extra = more if counted else cost
+            asked = {name: extra[name] for name in names if extra.get(name, _NOTHING) > _NOTHING}
             if asked:
                 self._check(operation, quota, asked)
 

@@ -1,7 +1,7 @@
 """The verbs that read: get and list.
 
 A list is one consistent state: the first page names the version it saw, and each further page shows that version,
-however much has changed since, as long as the history reaches back to it.
+however much has changed since, until it is compacted away.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from kubewright.apiserver.answers import Answer, encode_json
 from kubewright.apiserver.calls import Call
+from kubewright.apiserver.compaction import Compaction
 from kubewright.apiserver.go_json import syntax_error
 from kubewright.apiserver.options import ListOptions, asked_version, flag, list_options
 from kubewright.apiserver.presenting import of_bytes, of_items
@@ -49,8 +50,9 @@ class _Token(msgspec.Struct):
 class Reading:
     """Get and list on a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, compaction: Compaction) -> None:
         self._store = store
+        self._compaction = compaction
 
     async def get(self, call: Call) -> Answer:
         """One object."""
@@ -73,10 +75,12 @@ class Reading:
         entries: Iterable[Entry] = table.entries(selection.namespace or None, after=after)
         if past:
             entries = self._past_entries(table, selection, version, after)
-        # A list from "whatever is there" is not paged: the real server answers it whole from its cache.
-        limit = 0 if options.version == 0 and not options.token else options.limit
+        # A list from "whatever is there" is not paged: the real server answers it whole from its cache. Nor is one of
+        # ComponentStatuses, the only ones that cannot be watched, as nobody stores them.
+        stored = "watch" in resource.verbs
+        limit = 0 if not stored or (options.version == 0 and not options.token) else options.limit
         page, more = _page(entries, selection, limit)
-        meta: dict[str, Any] = {"resourceVersion": str(version)}
+        meta: dict[str, Any] = {"resourceVersion": str(version)} if stored else {}
         if more:
             last = page[-1].key
             meta["continue"] = _token(version, last)
@@ -106,6 +110,8 @@ class Reading:
 
     def _past_entries(self, table: Table, selection: Selection, version: int, after: str) -> Sequence[Entry]:
         try:
+            if version < self._compaction.oldest:
+                raise Forgotten(version, self._compaction.oldest)
             return table.entries_at(version, selection.namespace or None, after=after)
         except Forgotten:
             if not after:

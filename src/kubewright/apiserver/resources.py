@@ -55,8 +55,8 @@ class KindRules(Protocol):
         """Fill in what was left out."""
         ...
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> None:
-        """Drop what a creator may not set, set what only the server may; `user` is who creates it."""
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+        """Drop what a creator may not set, set what only the server may; returns what the creator, `user`, is told."""
         ...
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:

@@ -26,13 +26,18 @@ from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.builtin.services import ServiceAllocator
 from kubewright.apiserver.calls import Call, User
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.compaction import Compaction
+from kubewright.apiserver.components import report_healthy
 from kubewright.apiserver.custom_rules import version_of
+from kubewright.apiserver.default_accounts import DefaultAccounts
 from kubewright.apiserver.definitions import Definitions
 from kubewright.apiserver.deleting import Deleting
 from kubewright.apiserver.discovery import Discovery
 from kubewright.apiserver.expiry import EventExpiry
 from kubewright.apiserver.extensions import Extensions
+from kubewright.apiserver.flow_control import FlowControl
 from kubewright.apiserver.front import Front
+from kubewright.apiserver.health import Health
 from kubewright.apiserver.http import Connections
 from kubewright.apiserver.lifecycle import NamespaceLifecycle
 from kubewright.apiserver.media import Form
@@ -40,13 +45,16 @@ from kubewright.apiserver.openapi import OpenApi
 from kubewright.apiserver.options import WriteOptions
 from kubewright.apiserver.pages import Pages
 from kubewright.apiserver.plugins import Lookup, Plugins
+from kubewright.apiserver.pod_security.judging import PodSecurity
 from kubewright.apiserver.quotas import Quotas
 from kubewright.apiserver.reading import Reading
 from kubewright.apiserver.recording import RequestCounter
 from kubewright.apiserver.refusals import Refused
+from kubewright.apiserver.registration import Registration
 from kubewright.apiserver.requests import Peer, Request, Target
 from kubewright.apiserver.resources import Tree
 from kubewright.apiserver.scaling import Scaling
+from kubewright.apiserver.service_ranges import ServiceRanges
 from kubewright.apiserver.store import Store
 from kubewright.apiserver.subresources import Subresources
 from kubewright.apiserver.watching import Watching
@@ -77,10 +85,15 @@ class ApiServer:
         self.services = ServiceAllocator()
         # What a data folder brought back is taken: no two Services may have one address.
         self.services.rebuild(decode_json(entry.value) for entry in self.store.table("/services").entries())
+        self.service_ranges = ServiceRanges(self.store, self.services)
+        report_healthy(self.store, "etcd-0")
         self.catalog = Catalog(self.services)
         lookup = Lookup(self.store, self.catalog)
-        self.admission = Admission([NamespaceLifecycle(self.store), Plugins(lookup), *judges])
-        self.reading = Reading(self.store)
+        waiting = DefaultAccounts(self.store, self.clock)
+        own = (NamespaceLifecycle(self.store), waiting, Plugins(lookup), PodSecurity(self.store))
+        self.admission = Admission([*own, *judges])
+        self.compaction = Compaction(self.store, self.clock)
+        self.reading = Reading(self.store, self.compaction)
         self.watching = Watching(self.store)
         self.writing = Writing(self.store, self.admission, self.clock)
         self.deleting = Deleting(self.store, self.writing, self.admission, self.clock)
@@ -104,12 +117,48 @@ class ApiServer:
             deleting=self.deleting,
         )
         self.front.recorders.append(RequestCounter(self.metrics, self.store))
+        self.flow_control = FlowControl(self.store, self.catalog, self.writing, self.clock, self.metrics)
+        self.front.flow_control = self.flow_control
         self.discovery = Discovery(self.catalog)
-        self.pages = Pages(self.catalog, self.metrics)
+        self.registration = Registration(self.store, self.catalog, self.writing, self.deleting)
+        self.health = Health()
+        self._add_checks()
+        self.pages = Pages(self.catalog, self.metrics, self.health)
         self._add_pages()
         self._connections = Connections(self.front.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
+
+    def _add_checks(self) -> None:
+        health, definitions, aggregation = self.health, self.definitions, self.extensions.aggregation
+        health.add(lambda: self.store.writable, "etcd", "etcd-readiness")
+        health.add(lambda: definitions.running and definitions.settled, "informer-sync")
+        health.add(lambda: self.running, "shutdown")
+        health.add_hooks(
+            lambda: self.running,
+            *("start-apiserver-admission-initializer", "generic-apiserver-start-informers"),
+            *("storage-object-count-tracker-hook", "start-service-ip-repair-controllers"),
+        )
+        health.add_hooks(
+            lambda: definitions.running,
+            *("start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"),
+        )
+        health.add_hooks(
+            lambda: self.flow_control.running,
+            *("priority-and-fairness-config-consumer", "priority-and-fairness-filter"),
+        )
+        health.add_hooks(
+            lambda: aggregation.running,
+            *("start-kube-aggregator-informers", "apiservice-registration-controller"),
+            *("apiservice-status-local-available-controller", "apiservice-status-remote-available-controller"),
+            "apiservice-discovery-controller",
+        )
+        health.add_hooks(
+            lambda: self.extensions.documents.running,
+            *("apiservice-openapi-controller", "apiservice-openapiv3-controller"),
+        )
+        health.add_hooks(lambda: self.registration.running, "kube-apiserver-autoregistration")
+        health.add(lambda: self.registration.running, "autoregister-completion")
 
     def _add_pages(self) -> None:
         pages, scaling = self.front.pages, Scaling(self.store, self.writing)
@@ -119,13 +168,13 @@ class ApiServer:
         for name in ("healthz", "livez", "readyz"):
             pages[name] = self.pages.health
         openapi = OpenApi(self.catalog, version_of)
-        pages["openapi"] = lambda request, user: openapi.answer(request)
+        pages["openapi"] = openapi.answer
         for name in ("api", "apis"):
             pages[name] = lambda request, user: self.discovery.answer(request)
         for resource in self.catalog:
             if "scale" in resource.subresources:
                 self.front.specials[resource.kind.group, resource.plural, "scale"] = scaling.answer
-        self.extensions.add_to(self.front, self.discovery)
+        self.extensions.add_to(self.front, self.discovery, openapi)
         special = Subresources(self.store, self.catalog, self.writing, self.deleting, self.clock)
         self.definitions.on_served = lambda resource: self.front.specials.update(
             {(resource.kind.group, resource.plural, "scale"): scaling.answer}
@@ -144,6 +193,9 @@ class ApiServer:
             self.events.start()
             self.extensions.start()
             self.quotas.start()
+            self.service_ranges.start()
+            self.flow_control.start()
+            self.registration.start()
             self._ticker = asyncio.create_task(self._tick(), name="apiserver ticker")
         loop = asyncio.get_running_loop()
         server = await loop.create_server(self._connections.protocol, host, port, ssl=tls, backlog=1024)
@@ -151,6 +203,11 @@ class ApiServer:
         bound = int(server.sockets[0].getsockname()[1])
         self.discovery.address = f"{host}:{bound}"
         return bound
+
+    @property
+    def running(self) -> bool:
+        """Whether it listens, and does what is due from time to time."""
+        return self._ticker is not None and not self._ticker.done() and bool(self._servers)
 
     async def stop(self) -> None:
         """Listen no more, end the watches, let what is under way finish, close."""
@@ -162,6 +219,9 @@ class ApiServer:
         await self.definitions.stop()
         await self.extensions.stop()
         await self.quotas.stop()
+        self.service_ranges.stop()
+        await self.flow_control.stop()
+        await self.registration.stop()
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
@@ -174,6 +234,7 @@ class ApiServer:
             now = time.monotonic()
             self.watching.tick(now)
             self.events.remove_due()
+            self.compaction.tick()
             self._connections.sweep(now)
 
     # the server's own writes

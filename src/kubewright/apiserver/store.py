@@ -65,6 +65,11 @@ class Watcher(Protocol):
 class Journal(Protocol):
     """Where changes are written before anybody is told of them."""
 
+    @property
+    def writable(self) -> bool:
+        """Whether the last change could be kept."""
+        ...
+
     def record(self, table: str, entry: Entry | None, key: str, version: int) -> None:
         """Keep this change; returns when it will survive the end of the process."""
         ...
@@ -242,6 +247,11 @@ class Store:
         """A version nothing has yet; to be used at once, in the same step of the loop."""
         self.version += 1
         return self.version
+
+    @property
+    def writable(self) -> bool:
+        """Whether changes can be kept, as far as is known."""
+        return self.journal is None or self.journal.writable
 
     def compact(self, version: int | None = None) -> None:
         """Forget the history up to a version, or all of it."""

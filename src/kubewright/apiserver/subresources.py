@@ -95,9 +95,11 @@ class Subresources:
         if spec.get("schedulingGates"):
             raise conflict(_BINDING, name, f"pod {name} has non-empty .spec.schedulingGates")
         spec["nodeName"] = node
-        given = (binding.get("metadata") or {}).get("annotations") or {}
-        if given:
-            meta.setdefault("annotations", {}).update(given)
+        status.pop("nominatedNodeName", None)  # it has a node now
+        for part in ("annotations", "labels"):
+            given = (binding.get("metadata") or {}).get(part) or {}
+            if given:
+                meta.setdefault(part, {}).update(given)
         conditions = [item for item in status.get("conditions") or () if item.get("type") != _SCHEDULED]
         now = format_time(self._clock.now())
         conditions.append({"type": _SCHEDULED, "status": "True", "lastProbeTime": None, "lastTransitionTime": now})
@@ -170,6 +172,8 @@ class Subresources:
             raise refused(500, "", message)
         for entry, budget in matching:
             status = budget.setdefault("status", {})
+            if _is_free(pod, budget["spec"], status):
+                continue
             if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
                 raise _too_early(
                     "The disruption budget " + budget["metadata"]["name"] + " is still being processed by the server."
@@ -253,6 +257,15 @@ def _counts(pod: Tree) -> bool:
     """Whether an eviction of this pod disrupts anything: not when it has ended or is pending or going anyway."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp")
+
+
+def _is_free(pod: Tree, spec: Tree, status: Tree) -> bool:
+    """Whether a pod is not guarded by a budget: it is not ready, and that is enough, or enough others are."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        return False
+    healthy, wanted = (int(status.get(name) or 0) for name in ("currentHealthy", "desiredHealthy"))
+    return spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= wanted > 0
 
 
 def _too_early(message: str) -> Exception:

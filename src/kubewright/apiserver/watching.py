@@ -19,9 +19,10 @@ from kubewright.api.selectors import FieldSelector
 from kubewright.apiserver.answers import Sink, Stream, encode_json
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.calls import Call
-from kubewright.apiserver.media import JSON
+from kubewright.apiserver.media import JSON, PROTOBUF, YAML
 from kubewright.apiserver.options import ListOptions, list_options
 from kubewright.apiserver.presenting import metadata_only, table_tree
+from kubewright.apiserver.protobuf import STREAM_MEDIA_TYPE, encode_watch_event
 from kubewright.apiserver.refusals import Refused, expired, refused, too_large_version
 from kubewright.apiserver.selection import Selection
 from kubewright.apiserver.store import Change, Entry, Forgotten, Store
@@ -49,8 +50,8 @@ class Watching:
 
     async def watch(self, call: Call) -> WatchStream:
         """A stream of changes; what is wrong with the request is said now, what happens later in the stream."""
-        if call.form.media != JSON:
-            accepted = f"{JSON};stream=watch"
+        if call.form.media == YAML:
+            accepted = ", ".join((f"{JSON};stream=watch", STREAM_MEDIA_TYPE))
             raise refused(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
         options = list_options(call.request.query, watch=True)
         if call.target.name:  # the old way to watch one object has its name in the path
@@ -85,8 +86,9 @@ class WatchStream(Stream):
         self._columns_sent = False
         self._queue: asyncio.Queue[Event | None] | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._plain = not call.form.as_kind
-        self.content_type = JSON
+        self._protobuf = call.form.media == PROTOBUF
+        self._plain = not call.form.as_kind and not self._protobuf
+        self.content_type = STREAM_MEDIA_TYPE if self._protobuf else JSON
         self.headers = call.headers()
 
     # the connection's side
@@ -227,14 +229,23 @@ class WatchStream(Stream):
         if self._plain:
             self._write_frame(b'{"type":"%b","object":%b}\n' % (kind.encode(), value))
             return
-        if self._call.form.as_kind == "Table":
+        tree: dict[str, Any]
+        if not self._call.form.as_kind:
+            tree = decode_json(value)
+        elif self._call.form.as_kind == "Table":
             include = self._call.request.query.get("includeObject", "")
             tree = table_tree(self._call.resource, [value], include, columns=not self._columns_sent)
             tree["metadata"] = {"resourceVersion": decode_json(value)["metadata"]["resourceVersion"]}
             self._columns_sent = True
         else:
             tree = metadata_only(decode_json(value))
-        self._write_frame(encode_json({"type": kind, "object": tree}) + b"\n")
+        self._write_tree(kind, tree)
+
+    def _write_tree(self, kind: str, tree: Mapping[str, Any]) -> None:
+        if self._protobuf:
+            self._write_frame(encode_watch_event(kind, tree))
+        else:
+            self._write_frame(encode_json({"type": kind, "object": tree}) + b"\n")
 
     def _write_frame(self, frame: bytes) -> None:
         sink = self._sink
@@ -245,7 +256,7 @@ class WatchStream(Stream):
             self._finish()
 
     def _send_error(self, refusal: Refused) -> None:
-        self._write_frame(encode_json({"type": "ERROR", "object": refusal.status}) + b"\n")
+        self._write_tree("ERROR", refusal.status)
 
     def tick(self, now: float) -> None:
         """Send a bookmark when one is due."""
@@ -263,11 +274,10 @@ class WatchStream(Stream):
             tree = metadata_only(tree)
         elif self._call.form.as_kind == "Table":
             # A bookmark has a row too: that of an object with nothing in it.
-            meta.pop("creationTimestamp")
             tree = table_tree(resource, [encode_json(tree)], "", columns=not self._columns_sent)
             tree["metadata"] = {"resourceVersion": meta["resourceVersion"]}
             self._columns_sent = True
-        self._write_frame(encode_json({"type": "BOOKMARK", "object": tree}) + b"\n")
+        self._write_tree("BOOKMARK", tree)
 
 
 @final

@@ -32,6 +32,7 @@ from kubewright.apiserver.identity import (
     keep_system_fields,
     manager_of,
     meta_of,
+    stated_version,
     wipe,
 )
 from kubewright.apiserver.intents import read_intent
@@ -39,7 +40,7 @@ from kubewright.apiserver.objections import (
     check_custom_type,
     check_patched_type,
     general_errors,
-    known_repeats,
+    ill_named,
     nulls_of,
     own_errors,
     put_back_nulls,
@@ -105,7 +106,7 @@ class Writing:
         if in_order:
             unknown.sort()  # what a patch makes is read in the order of its names
         if (unknown or repeated) and options.validation != "Ignore":
-            said = [*known_repeats(repeated, unknown), *(f'unknown field "{path}"' for path in unknown)]
+            said = ill_named(call, repeated, unknown, patched=in_order)
             if options.validation == "Strict":
                 raise bad_request(strict_error(call.resource, said))
             for text in said:
@@ -117,8 +118,6 @@ class Writing:
         resource = call.resource
         meta = meta_of(tree)
         self._check_placed(call, meta)
-        if meta.get("resourceVersion"):
-            raise refused(500, "", "resourceVersion should not be set on objects to be created")
         wipe(meta)
         if not tracked:
             await self._record(call, None, tree, options)
@@ -131,13 +130,14 @@ class Writing:
         generated = not meta.get("name") and bool(meta.get("generateName"))
         if generated:
             meta["name"] = operation.name = generated_name(str(meta["generateName"]))
-        resource.rules.prepare_create(tree, call.user.tree())
+        for text in resource.rules.prepare_create(tree, call.user.tree()):
+            call.warn(text)
         errors = resource.rules.check_create(tree)
         if errors:
             raise invalid(refusal_kind(resource.kind), str(meta.get("name", "")), errors)
-        await self._admission.validate(operation)
         for text in resource.rules.warnings(tree, None):
             call.warn(text)
+        await self._admission.validate(operation)
         return await self._insert(call, tree, options, generated=generated)
 
     def _check_named(self, call: Call, meta: dict[str, Any]) -> None:
@@ -169,6 +169,8 @@ class Writing:
         resource = call.resource
         table = self._store.table(resource.table)
         meta = meta_of(tree)
+        if stated_version(meta) and not options.dry_run:
+            raise refused(500, "", "resourceVersion should not be set on objects to be created")
         for _ in range(_NAME_TRIES if generated else 1):
             key = key_of(call.namespace, str(meta["name"]))
             if table.get(key) is None:
@@ -230,6 +232,7 @@ class Writing:
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
             if call.resource.rules.create_on_update and not call.target.subresource:
+                self._unversion(meta, options)
                 return await self.create_tree(call, tree, options)
             raise not_found(call.resource.group_resource, call.target.name)
         for _ in range(_PATCH_TRIES):
@@ -243,6 +246,13 @@ class Writing:
             tree = self.read(call, options)
             self._check_placed(call, meta_of(tree))
         raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
+
+    def _unversion(self, meta: dict[str, Any], options: WriteOptions) -> None:
+        """Whoever creates by an update may say any version; a dry run shows it as it was said."""
+        if stated_version(meta) is None:
+            raise refused(500, "", f'strconv.ParseUint: parsing "{meta["resourceVersion"]}": invalid syntax')
+        if not options.dry_run:
+            meta.pop("resourceVersion", None)
 
     def _live(self, call: Call) -> Entry:
         entry = self._store.table(call.resource.table).get(call.key)
@@ -281,9 +291,9 @@ class Writing:
             errors = [*general_errors(resource, tree, old), *own_errors(resource, errors)]
         if errors:
             raise invalid(refusal_kind(resource.kind), call.target.name, errors)
-        await self._admission.validate(operation)
         for text in resource.rules.warnings(tree, old):
             call.warn(text)
+        await self._admission.validate(operation)
         tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         table = self._store.table(resource.table)
         if _may_go(tree, old):
@@ -415,7 +425,7 @@ class Writing:
                 if meta.get("uid"):
                     why = f"the provided object specified uid {meta['uid']}, and no existing object was found"
                     raise conflict(resource.group_resource, call.target.name, f"uid mismatch: {why}")
-                meta.pop("resourceVersion", None)
+                self._unversion(meta, options)
                 return await self.create_tree(call, tree, options, tracked=True)
             meta = meta_of(tree)
             said = meta_of(intent).get("resourceVersion")

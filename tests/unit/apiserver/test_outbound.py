@@ -58,13 +58,14 @@ async def failure(outbound: Outbound, to: Destination, path: str = "/", timeout:
 
 
 async def test_what_goes_wrong_is_told_as_go_tells_it(elsewhere: Elsewhere, outbound: Outbound) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        dead = unused.getsockname()[1]
     other = Authority.create("other").certificate
     never: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
     elsewhere.answers["/never"] = lambda asked: never
 
-    refused = await failure(outbound, Destination(f"127.0.0.1:{dead}"))
+    with socket.socket() as unused:  # bound, so that nobody else gets the port, and deaf
+        unused.bind(("127.0.0.1", 0))
+        dead = unused.getsockname()[1]
+        refused = await failure(outbound, Destination(f"127.0.0.1:{dead}"))
     assert refused == f"dial tcp 127.0.0.1:{dead}: connect: connection refused"
     unknown = await failure(outbound, destination(elsewhere, authorities=other))
     assert unknown == "tls: failed to verify certificate: x509: certificate signed by unknown authority"

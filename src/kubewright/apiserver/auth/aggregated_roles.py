@@ -12,10 +12,10 @@ from typing import Any, Final, final
 import msgspec
 
 from kubewright.api.selectors import Selector
-from kubewright.apiserver.auth.own_calls import Follower, own_call, resource_of
 from kubewright.apiserver.auth.rbac import GROUP
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.own_calls import Follower, own_call, resource_of
 from kubewright.apiserver.resources import Tree
 from kubewright.apiserver.store import Store
 from kubewright.apiserver.writing import Writing

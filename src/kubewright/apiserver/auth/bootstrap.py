@@ -8,8 +8,6 @@ start-up together. What exists already is left alone.
 from __future__ import annotations
 
 import gzip
-import random
-import uuid
 from collections.abc import Mapping
 from datetime import datetime
 from importlib import resources
@@ -20,6 +18,7 @@ import msgspec
 from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.services import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.identity import new_uid
 from kubewright.apiserver.resources import Resource, Tree, key_of
 from kubewright.apiserver.store import Store
 
@@ -90,7 +89,7 @@ def _complete(tree: Tree, *, now: datetime, port: int, client_ca: bytes, proxy_c
 def _dated(meta: Mapping[str, Any], time: str, version: int) -> dict[str, Any]:
     first = {name: meta[name] for name in ("name", "namespace") if name in meta}
     own = {
-        "uid": str(uuid.UUID(int=random.getrandbits(128), version=4)),
+        "uid": new_uid(),
         "resourceVersion": str(version),
         "creationTimestamp": time,
     }

@@ -22,6 +22,7 @@ from kubewright.apiserver.auth.legacy_tokens import LegacyTokens
 from kubewright.apiserver.auth.openid import OpenId
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.reviews import Reviews
+from kubewright.apiserver.auth.signer_rights import SignerJudge
 from kubewright.apiserver.auth.token_requests import REQUEST, TokenRequests
 from kubewright.apiserver.builtin_rules import BuiltinRules
 from kubewright.apiserver.resources import Resource
@@ -52,6 +53,14 @@ class Identities:
             clock=server.clock,
             root_certificate=root_certificate,
         )
+        self._written = False
+        server.health.add_hooks(
+            lambda: self._written,
+            *("start-system-namespaces-controller", "start-cluster-authentication-info-controller"),
+            *("rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes"),
+            *("priority-and-fairness-config-producer", "bootstrap-controller"),
+        )
+        server.health.add_hooks(lambda: self._tokens.running, "start-legacy-token-tracking-controller")
 
     def start(self, *, port: int) -> None:
         """Write the objects every server has and begin to look after roles and tokens."""
@@ -67,6 +76,7 @@ class Identities:
         )
         self._roles.start()
         self._tokens.start()
+        self._written = True
 
     async def stop(self) -> None:
         """Look after nothing any more."""
@@ -77,7 +87,7 @@ class Identities:
 def install(
     server: ApiServer, access: RbacAccess, *, root_certificate: bytes = b"", proxy_ca: bytes = b""
 ) -> Identities:
-    """Hook reviews, token requests, OpenID pages and the check against escalation into a server.
+    """Hook reviews, token requests, OpenID pages and the checks against escalation into a server.
 
     `access` must be the one the server was made with. The certificates are PEM: of the CA that clients trust, which
     also signs clients, and of the one that signs front proxies.
@@ -101,6 +111,7 @@ def install(
     openid = OpenId(access.signer, lambda: server.discovery.address)
     front.pages[".well-known"] = front.pages["openid"] = openid.answer
     server.admission.judges.append(EscalationJudge(access.roles))
+    server.admission.judges.append(SignerJudge(access.roles))
     return Identities(server, access, root_certificate, proxy_ca)
 
 

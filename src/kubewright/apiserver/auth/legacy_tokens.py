@@ -12,12 +12,12 @@ from typing import Any, Final, final
 
 from kubewright._base.clock import Clock
 from kubewright.apiserver.auth.accounts import LAST_USED, Accounts, username
-from kubewright.apiserver.auth.own_calls import Follower, own_call, resource_of
 from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, ServiceAccountTokens
 from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.deleting import Deleting
 from kubewright.apiserver.options import DeleteOptions, WriteOptions
+from kubewright.apiserver.own_calls import Follower, own_call, resource_of
 from kubewright.apiserver.refusals import Refused
 from kubewright.apiserver.resources import Tree
 from kubewright.apiserver.store import Store
@@ -66,6 +66,11 @@ class LegacyTokens:
         """Begin; Secrets that are there already are looked at."""
         self._of_secrets.start()
         self._of_accounts.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether Secrets and accounts are followed."""
+        return self._of_secrets.running and self._of_accounts.running
 
     async def stop(self) -> None:
         """End."""

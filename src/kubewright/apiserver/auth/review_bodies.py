@@ -13,6 +13,7 @@ from kubewright.apiserver.calls import Call
 from kubewright.apiserver.fields.managed import record_update
 from kubewright.apiserver.identity import manager_of, meta_of
 from kubewright.apiserver.options import WriteOptions, write_options
+from kubewright.apiserver.presenting import metadata_only
 from kubewright.apiserver.refusals import bad_request, method_not_allowed, no_such_resource
 from kubewright.apiserver.resources import Resource, Tree
 from kubewright.apiserver.writing import Writing
@@ -99,4 +100,6 @@ class ReviewBodies:
     def answer(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Answer:
         """The review, answered."""
         ordered = {"kind": kind.kind, "apiVersion": kind.api_version, **tree}
+        if call.form.as_kind:
+            ordered = metadata_only(ordered, call.form.version)
         return of_tree(ordered, call.form, code=201, headers=call.headers())

@@ -2,7 +2,8 @@
 
 A pod gets a service account and the token volume, a priority, tolerations, the limits of its namespace; a claim and
 an ingress get the default class; claims and volumes a finalizer. Webhooks and policies are not here, nor is quota.
-The server calls `admit` after defaults and before webhooks; it looks up others through `Objects`.
+The server calls `admit` after defaults and before webhooks, and `check` after validation; they look up others through
+`Objects`.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from kubewright.api.kinds import GroupResource, GroupVersionKind
+from kubewright.api.quantity import Quantity
 from kubewright.apiserver.builtin import limits
+from kubewright.apiserver.builtin.admin_access import admin_access_errors, asks_for_admin_access
 from kubewright.apiserver.builtin.trees import Tree, items, peek, same, section, text
-from kubewright.apiserver.refusals import Refused, forbidden
+from kubewright.apiserver.refusals import Refused, forbidden, invalid
 
-__all__ = ("Objects", "admit")
+__all__ = ("Objects", "admit", "check")
 
 _PODS: Final = GroupResource("", "pods")
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 _LIMIT_RANGE: Final = GroupVersionKind("", "v1", "LimitRange")
 _PRIORITY_CLASS: Final = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 _RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_NODE: Final = GroupVersionKind("", "v1", "Node")
 _STORAGE_CLASS: Final = GroupVersionKind("storage.k8s.io", "v1", "StorageClass")
 _INGRESS_CLASS: Final = GroupVersionKind("networking.k8s.io", "v1", "IngressClass")
 
@@ -34,6 +39,8 @@ _TOKEN_SECONDS: Final = 3607
 _SUFFIX: Final = "bcdfghjklmnpqrstvwxz2456789"
 _EVICTING_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _EVICTED_AFTER: Final = 300
+_TOPOLOGY: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
 class Objects(Protocol):
@@ -59,6 +66,24 @@ def admit(
     step = _STEPS.get((gvk.group, gvk.kind))
     if step is not None and not subresource:
         step(obj, old, objects, chance or random)  # type: ignore[arg-type]  # the module has the same functions
+    elif subresource == "resize" and gvk.kind == "Pod":
+        _admit_resize(obj, objects)
+    elif subresource == "binding" and gvk.kind == "Pod":
+        target = section(obj, "target")
+        if target.get("kind") == "Node":
+            _label_topology(obj, target.get("name") or "", objects)
+
+
+def check(
+    gvk: GroupVersionKind, obj: Tree, objects: Objects, *, old: Tree | None = None, subresource: str = ""
+) -> None:
+    """Refuse an object that is well formed, for what others say."""
+    if gvk.kind == "PersistentVolumeClaim" and not gvk.group and old is not None and not subresource:
+        _check_growth(obj, old, objects)
+    elif path := asks_for_admin_access(gvk, obj, old, subresource):
+        errors = admin_access_errors(path, objects.get(_NAMESPACE, "", text(obj, "metadata", "namespace")))
+        if errors:
+            raise invalid(gvk, text(obj, "metadata", "name"), errors)
 
 
 def _admit_pod(pod: Tree, old: Tree | None, objects: Objects, chance: random.Random) -> None:
@@ -76,11 +101,33 @@ def _admit_pod(pod: Tree, old: Tree | None, objects: Objects, chance: random.Ran
                 spec[name] = old["spec"][name]
     _tolerate_lost_nodes(spec)
     if old is None:
+        if spec.get("nodeName"):
+            _label_topology(pod, spec["nodeName"], objects)
         _give_runtime(pod, spec, objects)
-        for limit_range in objects.list(_LIMIT_RANGE, text(pod, "metadata", "namespace")):
-            problems = limits.check_pod(limit_range, pod)
-            if problems:
-                raise _refused(pod, limits.said(problems))
+        _check_limits(pod, objects)
+
+
+def _admit_resize(pod: Tree, objects: Objects) -> None:
+    """The limits of the namespace hold for what containers grow to; a resize leaves no note about defaults."""
+    for limit_range in objects.list(_LIMIT_RANGE, text(pod, "metadata", "namespace")):
+        limits.apply(limit_range, {"spec": section(pod, "spec")})
+    _check_limits(pod, objects)
+
+
+def _check_limits(pod: Tree, objects: Objects) -> None:
+    for limit_range in objects.list(_LIMIT_RANGE, text(pod, "metadata", "namespace")):
+        problems = limits.check_pod(limit_range, pod)
+        if problems:
+            raise _refused(pod, limits.said(problems))
+
+
+def _label_topology(obj: Tree, node: str, objects: Objects) -> None:
+    """Where the node is, so that a pod can know it."""
+    labels = peek(objects.get(_NODE, "", node) or {}, "metadata", "labels") or {}
+    found = {name: labels[name] for name in _TOPOLOGY if name in labels}
+    if found:
+        metadata = section(obj, "metadata")
+        metadata["labels"] = {**(metadata.get("labels") or {}), **found}
 
 
 def _give_account(pod: Tree, spec: Tree, namespace: str, objects: Objects, chance: random.Random) -> None:
@@ -196,7 +243,7 @@ def _admit_claim(claim: Tree, old: Tree | None, objects: Objects, chance: random
     if old is None:
         _protect(claim, "kubernetes.io/pvc-protection")
     spec = section(claim, "spec")
-    annotated = peek(claim, "metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+    annotated = peek(claim, "metadata", "annotations", _OLD_CLASS)
     if spec.get("storageClassName") is None and annotated is None:
         marks = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
         name = _default_class(objects.list(_STORAGE_CLASS), *marks)
@@ -207,6 +254,28 @@ def _admit_claim(claim: Tree, old: Tree | None, objects: Objects, chance: random
         if problems:
             resource = GroupResource("", "persistentvolumeclaims")
             raise forbidden(resource, text(claim, "metadata", "name"), limits.said(problems))
+
+
+def _check_growth(claim: Tree, old: Tree, objects: Objects) -> None:
+    sizes = [Quantity(str(peek(each, "spec", "resources", "requests", "storage") or "0")) for each in (old, claim)]
+    if sizes[1] <= sizes[0]:
+        return
+    resource, name = GroupResource("", "persistentvolumeclaims"), text(claim, "metadata", "name")
+    if peek(old, "status", "phase") != "Bound":
+        raise forbidden(resource, name, "Only bound persistent volume claims can be expanded")
+    classes = {_class_name(each) for each in (old, claim)}
+    chosen = objects.get(_STORAGE_CLASS, "", next(iter(classes))) if len(classes) == 1 else None
+    if chosen is None or not chosen.get("allowVolumeExpansion"):
+        why = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support "
+            "resize"
+        )
+        raise forbidden(resource, name, why)
+
+
+def _class_name(claim: Tree) -> str:
+    annotated = peek(claim, "metadata", "annotations", _OLD_CLASS)
+    return str(annotated if annotated is not None else peek(claim, "spec", "storageClassName") or "")
 
 
 def _admit_volume(volume: Tree, old: Tree | None, objects: Objects, chance: random.Random) -> None:

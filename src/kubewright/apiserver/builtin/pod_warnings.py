@@ -11,7 +11,8 @@ from typing import Final
 from kubewright.api.names import label_value_errors
 from kubewright.api.quantity import Quantity
 from kubewright.apiserver.builtin.address_warnings import address_warnings
-from kubewright.apiserver.builtin.trees import Tree, items, peek
+from kubewright.apiserver.builtin.app_armor import annotated_profile, annotation_warning
+from kubewright.apiserver.builtin.trees import Tree, items, peek, same
 from kubewright.errors import DecodeError
 
 __all__ = ("claim_warnings", "node_label_warning", "node_term_warnings", "pod_warnings")
@@ -44,7 +45,6 @@ _VOLUMES: Final = {
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
 _SECCOMP: Final = 'non-functional in v1.27+; use the "seccompProfile" field instead'
-_APPARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 _NO_POD: Final = "a null labelSelector results in matching no pod"
 
 
@@ -68,7 +68,7 @@ def pod_warnings(path: str, pod: Tree) -> list[str]:
     ]
     containers = list(_containers(f"{prefix}spec", spec))
     for where, container in containers:
-        found += _container(prefix, where, container, annotations)
+        found += _container(prefix, where, container, annotations, peek(spec, "securityContext", "appArmorProfile"))
     found += [*_ports(containers), *_port_names(containers)]
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         rule = "must be >= 0; negative values are invalid and will be treated as 1"
@@ -236,16 +236,16 @@ def _containers(path: str, spec: Tree) -> Iterator[tuple[str, Tree]]:
             yield f"{path}.{name}[{index}]", container
 
 
-def _container(prefix: str, path: str, container: Tree, annotations: Tree) -> Iterator[str]:
+def _container(prefix: str, path: str, container: Tree, annotations: Tree, whole: Tree | None) -> Iterator[str]:
     name = container.get("name", "")
     context = container.get("securityContext") or {}
     key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
     if key in annotations and context.get("seccompProfile") is None:
         yield f"{prefix}metadata.annotations[{key}]: {_SECCOMP}"
-    key = f"{_APPARMOR}{name}"
-    if key in annotations and context.get("appArmorProfile") is None:
-        rule = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-        yield f"{prefix}metadata.annotations[{key}]: {rule}"
+    if prefix and context.get("appArmorProfile") is None:  # of a pod it was told when the field was set
+        said, profile = annotated_profile(annotations, name)
+        if said and (whole is None or not same(profile, whole)):
+            yield annotation_warning(prefix, name)
     resources = container.get("resources") or {}
     for resource in ("memory", "ephemeral-storage"):
         for which in ("limits", "requests"):

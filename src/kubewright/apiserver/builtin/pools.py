@@ -91,6 +91,14 @@ class AddressPool(_Pool):
         """As `spec.ipFamilies` names it."""
         return f"IPv{self._network.version}"
 
+    @property
+    def network(self) -> str:
+        """In CIDR notation."""
+        return str(self._network)
+
+    def __contains__(self, address: str) -> bool:
+        return ip_address(address) in self._network
+
     def take(self, address: str) -> None:
         """This one."""
         wanted = ip_address(address)

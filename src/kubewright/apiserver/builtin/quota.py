@@ -1,7 +1,7 @@
 """What an object costs its namespace's ResourceQuotas, and which of their names and scopes it falls under.
 
 Pure: trees in, amounts out. `quotas` asks it to refuse what is too much and to say what is used. The rules are those
-of kube-apiserver's evaluators; device claims and volume attributes classes are not counted by it here.
+of kube-apiserver's evaluators.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _BY_POD: Final = frozenset(
 _BY_SERVICE: Final = frozenset(("services", "services.nodeports", "services.loadbalancers"))
 _PLAIN_COUNTS: Final = frozenset(("configmaps", "replicationcontrollers", "resourcequotas", "secrets"))
 _OF_CLASS: Final = ".storageclass.storage.k8s.io/"
+_DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
+_MOST_DEVICES: Final = 32
+"""How many devices a claim may get at most, and is charged for if it wants all there are."""
+_RESOURCE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 
 
 def counted_by(name: str) -> tuple[str, str]:
@@ -42,12 +46,14 @@ def counted_by(name: str) -> tuple[str, str]:
         return "", name
     if name in ("persistentvolumeclaims", "requests.storage") or _OF_CLASS in name:
         return "", "persistentvolumeclaims"
-    return "", "pods"
+    return _RESOURCE_CLAIMS if name.endswith(_DEVICES) else ("", "pods")
 
 
 def usage(group: str, plural: str, tree: Tree, now: datetime) -> Amounts:
     """What one object costs."""
     result = {f"count/{plural}.{group}" if group else f"count/{plural}": _ONE}
+    if (group, plural) == _RESOURCE_CLAIMS:
+        result |= _device_usage(tree)
     if group:
         return result
     if plural == "pods":
@@ -62,10 +68,12 @@ def usage(group: str, plural: str, tree: Tree, now: datetime) -> Amounts:
 
 
 def in_scope(quota: Tree, plural: str, tree: Tree) -> bool:
-    """Whether a quota is about this object at all; only pods and claims have scopes."""
+    """Whether a quota is about this object at all; only pods and claims of volumes have scopes."""
     spec = quota.get("spec") or {}
     chosen = [{"scopeName": scope, "operator": "Exists"} for scope in items(spec, "scopes")]
     chosen += items(spec.get("scopeSelector"), "matchExpressions")
+    if plural == "persistentvolumeclaims":
+        return all(_has_attributes(selector, tree) for selector in chosen)
     return not chosen or (plural == "pods" and all(_matches(selector, tree) for selector in chosen))
 
 
@@ -151,6 +159,37 @@ def _claim_usage(claim: Tree) -> Amounts:
     return result
 
 
+def _device_usage(claim: Tree) -> Amounts:
+    result: Amounts = {}
+    for request in items(peek(claim, "spec", "devices"), "requests"):
+        # One of several may be given: each class is charged for the most it could come to.
+        most: Amounts = {}
+        for choice in items(request, "firstAvailable") or [request.get("exactly") or {}]:
+            name = f"{choice.get('deviceClassName', '')}{_DEVICES}"
+            most[name] = max(most.get(name, Quantity(0)), _devices(choice))
+        for name, amount in most.items():
+            result[name] = result.get(name, Quantity(0)) + amount
+    return result
+
+
+def _devices(choice: Tree) -> Quantity:
+    if choice.get("allocationMode") == "All":
+        return Quantity(_MOST_DEVICES)
+    return Quantity(choice.get("count") or 0)
+
+
+def _has_attributes(selector: Tree, claim: Tree) -> bool:
+    """Whether the volume attributes classes a claim has, had and is to have are those of a scope."""
+    if selector.get("scopeName") != "VolumeAttributesClass":
+        return False
+    names = {
+        peek(claim, "spec", "volumeAttributesClassName"),
+        peek(claim, "status", "currentVolumeAttributesClassName"),
+        peek(claim, "status", "modifyVolumeStatus", "targetVolumeAttributesClassName"),
+    } - {None, ""}
+    return any(_is_named(selector, name) for name in names or {""})
+
+
 def _matches(selector: Tree, pod: Tree) -> bool:
     spec = pod.get("spec") or {}
     scope = selector.get("scopeName")
@@ -159,11 +198,11 @@ def _matches(selector: Tree, pod: Tree) -> bool:
     if scope in ("BestEffort", "NotBestEffort"):
         return (qos_class(spec) == "BestEffort") is (scope == "BestEffort")
     if scope == "PriorityClass":
-        return _has_priority(selector, spec.get("priorityClassName") or "")
+        return _is_named(selector, spec.get("priorityClassName") or "")
     return scope == "CrossNamespacePodAffinity" and _looks_across(spec.get("affinity") or {})
 
 
-def _has_priority(selector: Tree, name: str) -> bool:
+def _is_named(selector: Tree, name: str) -> bool:
     operator, values = selector.get("operator"), selector.get("values") or ()
     if operator == "Exists":
         return bool(name)

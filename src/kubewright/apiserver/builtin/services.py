@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from ipaddress import ip_address, ip_network
 from typing import Any, Final, final
 
@@ -36,9 +37,10 @@ class ServiceAllocator:
         node_ports: tuple[int, int] = (30000, 32767),
         chance: random.Random | None = None,
     ) -> None:
-        chance = chance or random.Random()
+        self._chance = chance = chance or random.Random()
         pools = [AddressPool(ip_network(network), chance) for network in networks]
         self._addresses = {pool.family: pool for pool in pools}
+        self._more: dict[str, AddressPool] = {}
         self._primary = pools[0].family
         self._ports = PortPool(*node_ports, chance)
 
@@ -47,9 +49,20 @@ class ServiceAllocator:
         for service in services:
             spec = service.get("spec") or {}
             for address in _addresses_of(spec):
-                self._note(self._addresses.get(_family(address)), address)
+                self._note(self._pool_of(address), address)
             for port in _ports_of(spec):
                 self._note(self._ports, port)
+
+    def widen(self, networks: Iterable[str], services: Iterable[Tree]) -> None:
+        """Have these networks beside the first ones, and no others; `services` are those there are."""
+        own = {pool.network for pool in self._addresses.values()}
+        wanted = [str(network) for network in map(ip_network, networks) if f"IPv{network.version}" in self._addresses]
+        before = self._more
+        self._more = {
+            name: before.get(name) or AddressPool(ip_network(name), self._chance) for name in wanted if name not in own
+        }
+        if self._more.keys() - before.keys():
+            self.rebuild(services)
 
     def assign(self, service: Tree, old: Tree | None = None, *, dry_run: bool = False) -> list[FieldError]:
         """Give the Service what it lacks and take note of what it asks for; changes it in place unless refused."""
@@ -78,11 +91,26 @@ class ServiceAllocator:
 
     def _release(self, addresses: set[str], ports: set[int]) -> None:
         for address in addresses:
-            pool = self._addresses.get(_family(address))
+            pool = self._pool_of(address)
             if pool is not None:
                 pool.give_back(address)
         for port in ports:
             self._ports.give_back(port)
+
+    def _pool_of(self, address: str) -> AddressPool | None:
+        """The network an address belongs to; the first of its family if it belongs to none."""
+        first = self._addresses.get(_family(address))
+        if first is None or address in first:
+            return first
+        return next((pool for pool in self._more.values() if address in pool), first)
+
+    def _take_any(self, family: str) -> tuple[AddressPool, str]:
+        """An address of the first network that has one left."""
+        first = self._addresses[family]
+        for pool in (first, *(pool for pool in self._more.values() if pool.family == family)):
+            with suppress(Full):
+                return pool, pool.take_any()
+        raise Full
 
     def _note(self, pool: Any, member: Any) -> None:
         try:
@@ -165,14 +193,15 @@ class ServiceAllocator:
         families = spec.get("ipFamilies") or []
         addresses += [""] * (len(families) - len(addresses))
         for index, family in enumerate(families):
-            pool, address = self._addresses[family], addresses[index]
+            address = addresses[index]
             if address in had:
                 continue
             try:
                 if address:
+                    pool = self._pool_of(address) or self._addresses[family]
                     pool.take(address)
                 else:
-                    addresses[index] = pool.take_any()
+                    pool, addresses[index] = self._take_any(family)
             except Unavailable as error:
                 detail = f"failed to allocate IP {address}: {error}"
                 return [FieldError("spec.clusterIPs", "Invalid", detail, spec.get("clusterIPs"))]

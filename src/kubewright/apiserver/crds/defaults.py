@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = ("default_crd", "note_storage_version", "prepare_new", "prepare_update")
+
+_CONDITION: Final = {"type": "", "status": "", "lastTransitionTime": None}
+"""What a condition always says, be it empty."""
 
 
 def default_crd(crd: dict[str, Any]) -> None:
@@ -23,6 +26,9 @@ def default_crd(crd: dict[str, Any]) -> None:
     if service is not None and service.get("port") is None:
         service["port"] = 443
     status = crd.get("status") or {}
+    for condition in status.get("conditions") or ():
+        for name, empty in _CONDITION.items():
+            condition.setdefault(name, empty)
     if not status.get("storedVersions"):
         note_storage_version(crd)
 
@@ -47,8 +53,9 @@ def note_storage_version(crd: dict[str, Any]) -> None:
     """Add the storage version to those objects may be stored in; the CRD is changed."""
     for version in (crd.get("spec") or {}).get("versions") or ():
         if version.get("storage"):
-            status = crd.setdefault("status", {})
-            stored = status.setdefault("storedVersions", [])
+            # Go's clients write what is empty in a status as null.
+            status = crd["status"] = crd.get("status") or {}
+            stored = status["storedVersions"] = status.get("storedVersions") or []
             if version.get("name") not in stored:
                 stored.append(version.get("name"))
             return

@@ -3,22 +3,27 @@
 The index names each document with a hash; a document asked for by its hash may be kept for ever, one asked for by an
 old hash is elsewhere now. Everything is made when first asked for, what is built in once, the rest until the catalog
 changes. Documents are JSON, the older one also protobuf; the protobuf form of the newer ones is not offered.
+
+Extension servers have documents of their own (`elsewhere`): those of the newer form are in the index and passed on,
+those of the older form are merged into the one there is.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from kubewright._base.version import __version__
-from kubewright.apiserver.answers import Answer, encode_json
+from kubewright.apiserver.answers import Answer, Reply, encode_json
+from kubewright.apiserver.calls import User
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.media import JSON
 from kubewright.apiserver.openapi.builtin import builtin_document, builtin_paths
 from kubewright.apiserver.openapi.gnostic import MEDIA_TYPE, encode_document
+from kubewright.apiserver.openapi.merging import merge_into
 from kubewright.apiserver.openapi.names import model_name
 from kubewright.apiserver.openapi.operations import custom_document, list_kind_of
 from kubewright.apiserver.openapi.schemas import Published, item_schema, list_schema
@@ -34,6 +39,28 @@ _OLD_SPELLING: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protob
 _YEAR: Final = timedelta(days=365)
 
 
+class Others(Protocol):
+    """The documents of other servers."""
+
+    generation: int
+
+    def old_documents(self) -> list[tuple[str, dict[str, Any]]]:
+        """Those of the older form, with a hash of each."""
+        ...
+
+    def index(self) -> dict[str, str]:
+        """Where those of the newer form are, by their path."""
+        ...
+
+    def upgraded(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Those of the newer form that others do not answer themselves, with a hash of each, by their path."""
+        ...
+
+    async def answer(self, request: Request, user: User, path: str) -> Reply:
+        """What the other server answers."""
+        ...
+
+
 @final
 class OpenApi:
     """The documents of a server. `custom_schemas` tells what is published of a custom resource."""
@@ -41,13 +68,16 @@ class OpenApi:
     def __init__(self, catalog: Catalog, custom_schemas: Callable[[Resource], Published]) -> None:
         self._catalog = catalog
         self._published = custom_schemas
-        self._generation = 0
+        self._generation = (-1, -1)
         self._custom: dict[str, list[Resource]] = {}
         self._hashes: dict[str, str] = {path: _hash(f"{__version__} {path}".encode()) for path in builtin_paths()}
         self._builtin = frozenset(self._hashes)
         self._bodies: dict[str, bytes] = {}
+        self._upgraded: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.others: Others | None = None
+        """Extension servers, if there can be any."""
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request, user: User) -> Reply | Awaitable[Reply]:
         """The answer to a path below `/openapi`."""
         self._follow()
         path = request.path.removeprefix("/openapi")
@@ -56,14 +86,19 @@ class OpenApi:
         if path == "/v2":
             return self._swagger(request)
         if path.startswith("/v3/"):
-            return self._document(request, path.removeprefix("/v3/"))
+            path = path.removeprefix("/v3/")
+            if self.others is not None and not self._is_ours(path) and path in self.others.index():
+                return self.others.answer(request, user, path)
+            return self._document(request, path)
         return Answer(404, b"404 page not found\n", _TEXT)
 
     def _follow(self) -> None:
         """Forget what was made of custom resources that have changed."""
-        if self._generation == self._catalog.generation:
+        now = (self._catalog.generation, self.others.generation if self.others is not None else 0)
+        if self._generation == now:
             return
-        self._generation = self._catalog.generation
+        self._generation = now
+        self._upgraded = self.others.upgraded() if self.others is not None else {}
         self._custom = {}
         for resource in self._catalog.custom():
             self._custom.setdefault(f"apis/{resource.kind.api_version}", []).append(resource)
@@ -81,12 +116,17 @@ class OpenApi:
     # the newer form
 
     def _index(self) -> dict[str, Any]:
-        paths = sorted((*self._builtin, *self._custom))
-        return {
-            "paths": {path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={self._hash_of(path)}"} for path in paths}
-        }
+        places = dict(self.others.index()) if self.others is not None else {}
+        for path in (*self._builtin, *self._custom, *self._upgraded):
+            places[path] = f"/openapi/v3/{path}?hash={self._hash_of(path)}"
+        return {"paths": {path: {"serverRelativeURL": place} for path, place in sorted(places.items())}}
+
+    def _is_ours(self, path: str) -> bool:
+        return path in self._builtin or path in self._custom or path in self._upgraded
 
     def _hash_of(self, path: str) -> str:
+        if path in self._upgraded:
+            return self._upgraded[path][0]
         found = self._hashes.get(path)
         if found is None:
             # What goes into the document is hashed, so that the index needs no document.
@@ -95,7 +135,7 @@ class OpenApi:
         return found
 
     def _document(self, request: Request, path: str) -> Answer:
-        if path not in self._builtin and path not in self._custom:
+        if not self._is_ours(path):
             return Answer(404, b"", "")
         if not _accepts(request):
             return _not_acceptable()
@@ -112,6 +152,8 @@ class OpenApi:
         return Answer(200, self._body(path, lambda: self._made(path)), JSON, headers)
 
     def _made(self, path: str) -> Mapping[str, Any]:
+        if path in self._upgraded:
+            return self._upgraded[path][1]
         return builtin_document(path) or custom_document(self._custom[path], self._published)
 
     # the older form
@@ -120,7 +162,9 @@ class OpenApi:
         binary = _wants_protobuf(request)
         if not binary and not _accepts(request):
             return _not_acceptable()
-        tag = _hash("".join(self._hash_of(path) for path in (*sorted(self._builtin), *sorted(self._custom))).encode())
+        others = self.others.old_documents() if self.others is not None else []
+        hashes = [self._hash_of(path) for path in (*sorted(self._builtin), *sorted(self._custom))]
+        tag = _hash("".join((*hashes, *(mark for mark, _ in others))).encode())
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
         if _known(request, tag):
             return Answer(304, b"", "", headers)
@@ -141,7 +185,10 @@ class OpenApi:
                 schemas[model_name(list_kind_of(resource))] = list_schema(
                     kind, resource.list_kind, resource.plural, version, old=True
                 )
-        return swagger_document(documents, schemas)
+        whole = swagger_document(documents, schemas)
+        for _, document in self.others.old_documents() if self.others is not None else ():
+            merge_into(whole, document)
+        return whole
 
 
 def _said(resource: Resource, version: Published) -> list[Any]:

@@ -1,7 +1,7 @@
 """One call of a webhook: a review out, a review back, or a reason why not.
 
 What may go wrong is told as kube-apiserver tells it, whose client treats a webhook like any Kubernetes API: codes
-become its sentences, a Status in the body its message. Retries there are none.
+become its sentences, a Status in the body its message. It goes where it is redirected to; retries there are none.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import msgspec
 from kubewright.apiserver.answers import encode_json
 from kubewright.apiserver.go_json import go_name, syntax_error
 from kubewright.apiserver.media import media_type
-from kubewright.apiserver.outbound import Outbound, OutboundError
+from kubewright.apiserver.outbound import Incoming, Outbound, OutboundError
 from kubewright.apiserver.webhooks.targets import WebhookTarget
 
 __all__ = ("CallFailed", "Caller", "served_error")
 
 _LARGEST: Final = 16 * 1024 * 1024
+_MOST_HOPS: Final = 10
+_AGAIN: Final = (307, 308)
+_ELSEWHERE: Final = (301, 302, 303, *_AGAIN)
 _SHOWN: Final = 2048
 _HEADERS: Final = (
     ("User-Agent", "kube-apiserver-admission"),
@@ -63,17 +66,15 @@ class Caller:
 
     async def call(self, target: WebhookTarget, review: Mapping[str, Any], *, timeout: int) -> dict[str, Any]:
         """The answer to a review, an object of JSON; raises `CallFailed`."""
-        path = f"{target.path}?timeout={timeout}s"
+        asked = _Asked(msgspec.structs.replace(target, path=f"{target.path}?timeout={timeout}s"))
         try:
             async with asyncio.timeout(timeout):
-                incoming = await self._outbound.ask(
-                    target.destination, "POST", path, headers=_HEADERS, body=encode_json(review)
-                )
+                incoming = await self._followed(asked, encode_json(review))
                 body = await incoming.body(_LARGEST)
         except TimeoutError:
-            raise CallFailed(f'Post "{target.destination.url}{path}": context deadline exceeded') from None
+            raise CallFailed(f"{asked}: context deadline exceeded") from None
         except OutboundError as error:
-            raise CallFailed(f'Post "{target.destination.url}{path}": {error}') from None
+            raise CallFailed(f"{asked}: {error}") from None
         content_type = incoming.header("content-type")
         if not 200 <= incoming.code <= 206:
             raise CallFailed(served_error(incoming.code, content_type, body), code=incoming.code)
@@ -81,6 +82,32 @@ class Caller:
             kind = content_type or "application/json"
             raise CallFailed(f"0-length response with status code: {incoming.code} and content type: {kind}")
         return _object(body)
+
+    async def _followed(self, asked: _Asked, review: bytes) -> Incoming:
+        """The first answer that does not point elsewhere; only some of those that do want the review sent there."""
+        method, body, location = "POST", review, ""
+        for _ in range(_MOST_HOPS):
+            target = asked.target
+            incoming = await self._outbound.ask(target.destination, method, target.path, headers=_HEADERS, body=body)
+            location = incoming.header("location") if incoming.code in _ELSEWHERE else ""
+            if not location:
+                return incoming
+            incoming.close()
+            if incoming.code not in _AGAIN:
+                method, body = "GET", b""
+            asked.target = target.elsewhere(location)
+        raise CallFailed(f'Post "{location}": stopped after {_MOST_HOPS} redirects')
+
+
+@final
+class _Asked:
+    """Who was asked last, in the words of Go's client, which always says how it began."""
+
+    def __init__(self, target: WebhookTarget) -> None:
+        self.target = target
+
+    def __str__(self) -> str:
+        return f'Post "{self.target.url}"'
 
 
 def served_error(code: int, content_type: str, body: bytes) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import posixpath
 from collections.abc import Mapping
-from typing import Any, final
-from urllib.parse import urlsplit
+from typing import Any, Final, final
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from msgspec import Struct
 
@@ -14,6 +15,8 @@ from kubewright.apiserver.outbound import Destination
 from kubewright.apiserver.service_addresses import ServiceAddresses
 
 __all__ = ("WebhookTarget", "target_of_client")
+
+_PLAIN: Final = "-_.~$&+,/:;=@"
 
 
 @final
@@ -28,6 +31,19 @@ class WebhookTarget(Struct, frozen=True):
         """The whole address."""
         return f"{self.destination.url}{self.path}"
 
+    def elsewhere(self, location: str) -> WebhookTarget:
+        """Where an answer from here says to ask instead. Connections to a Service stay connections to it."""
+        parts = urlsplit(urljoin(self.url, location))
+        here = self.destination
+        destination = Destination(
+            parts.netloc.rpartition("@")[2],
+            here.server_name if here.dial is not None else parts.hostname or "",
+            secure=parts.scheme != "http",
+            authorities=here.authorities,
+            dial=here.dial,
+        )
+        return WebhookTarget(destination, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
+
 
 def target_of_client(client: Mapping[str, Any], addresses: ServiceAddresses) -> WebhookTarget:
     """The server a `clientConfig` names by url or by service."""
@@ -41,7 +57,12 @@ def target_of_client(client: Mapping[str, Any], addresses: ServiceAddresses) -> 
     parts = urlsplit(str(client.get("url") or ""))
     host = parts.netloc.rpartition("@")[2]
     destination = Destination(host, parts.hostname or "", authorities=authorities)
-    return WebhookTarget(destination, parts.path or "/")
+    return WebhookTarget(destination, _cleaned(unquote(parts.path)))
+
+
+def _cleaned(path: str) -> str:
+    """The shortest way to say a path, which is how a real server says it: no slash at the end, none twice, no dots."""
+    return quote(posixpath.normpath("/" + path.lstrip("/")), safe=_PLAIN)
 
 
 def _of_service(service: Mapping[str, Any], authorities: bytes, addresses: ServiceAddresses) -> WebhookTarget:
@@ -52,4 +73,4 @@ def _of_service(service: Mapping[str, Any], authorities: bytes, addresses: Servi
         return addresses.resolve(namespace, name, port)
 
     destination = Destination(f"{server_name}:{port}", server_name, authorities=authorities, dial=dial)
-    return WebhookTarget(destination, str(service.get("path") or "/"))
+    return WebhookTarget(destination, _cleaned(str(service.get("path") or "/")))

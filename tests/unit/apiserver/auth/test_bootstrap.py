@@ -42,21 +42,22 @@ def test_nothing_of_one_server_is_in_the_data() -> None:
 
 def test_the_stored_form_is_what_the_rules_of_each_kind_would_store(make_desk: Callable[..., Any]) -> None:
     desk = make_desk()
-    _write(desk)
+    written = _write(desk)
 
-    for table in desk.server.store.tables():
-        for entry in table.entries():
-            tree = decode_json(entry.value)
-            resource = next(
-                item
-                for item in desk.server.catalog
-                if (item.kind.api_version, item.kind.kind) == (tree["apiVersion"], tree["kind"])
-            )
-            again = decode_json(entry.value)
-            assert resource.rules.normalize(again) == []
-            resource.rules.default(again)
-            assert again == tree
-            assert resource.rules.check_create(again) == []
+    entries = [entry for table in desk.server.store.tables() for entry in table.entries()]
+    assert len(entries) >= written > 0
+    for entry in entries:
+        tree = decode_json(entry.value)
+        resource = next(
+            item
+            for item in desk.server.catalog
+            if (item.kind.api_version, item.kind.kind) == (tree["apiVersion"], tree["kind"])
+        )
+        again = decode_json(entry.value)
+        assert resource.rules.normalize(again) == []
+        resource.rules.default(again)
+        assert again == tree
+        assert resource.rules.check_create(again) == []
 
 
 async def test_default_roles_serve_the_users_they_are_for(desk: Any) -> None:

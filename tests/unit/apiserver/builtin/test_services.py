@@ -172,3 +172,20 @@ def test_the_second_family_goes_with_the_policy() -> None:
     second = service(clusterIP="10.0.0.200", clusterIPs=["10.0.0.200", both["spec"]["clusterIPs"][1]])
     second["spec"]["ipFamilyPolicy"] = "RequireDualStack"
     assert addresses.assign(second) == []
+
+
+def test_a_network_that_was_added_gives_what_is_asked_for_and_what_the_first_has_no_longer() -> None:
+    services = allocator(networks=["10.0.0.0/30"])
+    taken = [service(), service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])]
+    assert services.assign(taken[0]) == []
+
+    services.widen(["10.0.0.0/30", "10.9.0.0/29"], [KUBERNETES, *taken])
+
+    more = service()
+    assert services.assign(more) == []
+    assert more["spec"]["clusterIP"].startswith("10.9.0.")
+    [error] = services.assign(service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"]))
+    assert error.detail == "failed to allocate IP 10.9.0.5: provided IP is already allocated"
+    services.widen([], [])
+    [error] = services.assign(service(clusterIP="10.9.0.6", clusterIPs=["10.9.0.6"]))
+    assert error.detail == "failed to allocate IP 10.9.0.6: the provided network does not match the current range"

@@ -20,6 +20,8 @@ from kubewright.apiserver.builtin.validation import (
     claims,
     configuration,
     coordination,
+    device_claims,
+    device_slices,
     disruption,
     drivers,
     endpoints,
@@ -50,6 +52,7 @@ _NETWORK: Final = "networking.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _STORAGE: Final = "storage.k8s.io"
 _ACCESS: Final = "authorization.k8s.io"
+_DEVICES: Final = "resource.k8s.io"
 
 _CREATE: Final[Mapping[tuple[str, str], Create]] = {
     ("", "Binding"): pods.binding_errors,
@@ -100,6 +103,10 @@ _CREATE: Final[Mapping[tuple[str, str], Create]] = {
     (_RBAC, "ClusterRoleBinding"): rbac.cluster_role_binding_errors,
     (_RBAC, "Role"): rbac.role_errors,
     (_RBAC, "RoleBinding"): rbac.role_binding_errors,
+    (_DEVICES, "DeviceClass"): device_claims.device_class_errors,
+    (_DEVICES, "ResourceClaim"): device_claims.resource_claim_errors,
+    (_DEVICES, "ResourceClaimTemplate"): device_claims.resource_claim_template_errors,
+    (_DEVICES, "ResourceSlice"): device_slices.resource_slice_errors,
     ("scheduling.k8s.io", "PriorityClass"): coordination.priority_class_errors,
     (_STORAGE, "CSIDriver"): drivers.driver_errors,
     (_STORAGE, "CSINode"): drivers.node_drivers_errors,
@@ -164,6 +171,10 @@ _UPDATE: Final[Mapping[tuple[str, str, str], Update]] = {
     ("policy", "PodDisruptionBudget", "status"): disruption.budget_status_errors,
     (_RBAC, "ClusterRoleBinding", ""): rbac.cluster_role_binding_update_errors,
     (_RBAC, "RoleBinding", ""): rbac.role_binding_update_errors,
+    (_DEVICES, "ResourceClaim", ""): device_claims.resource_claim_update_errors,
+    (_DEVICES, "ResourceClaim", "status"): device_slices.resource_claim_status_errors,
+    (_DEVICES, "ResourceClaimTemplate", ""): device_claims.resource_claim_template_update_errors,
+    (_DEVICES, "ResourceSlice", ""): device_slices.resource_slice_update_errors,
     ("scheduling.k8s.io", "PriorityClass", ""): coordination.priority_class_update_errors,
     (_STORAGE, "CSIDriver", ""): drivers.driver_update_errors,
     (_STORAGE, "CSINode", ""): drivers.node_drivers_update_errors,

@@ -62,7 +62,18 @@ _GROUPS: Final = [
     "storage",
     "storagemigration",
 ]
-_INTERNAL: Final = ("core", "apps", "batch", "policy", "rbac", "networking", "scheduling", "storage", "autoscaling")
+_INTERNAL: Final = (
+    "core",
+    "apps",
+    "batch",
+    "policy",
+    "rbac",
+    "networking",
+    "resource",
+    "scheduling",
+    "storage",
+    "autoscaling",
+)
 
 
 def read_package(folder: Path, name: str) -> Package:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.api.go_text import quoted
 from kubewright.api.quantity import Quantity
 from kubewright.apiserver.builtin.validation.affinity import (
     affinity_errors,
@@ -110,7 +111,7 @@ def pod_annotation_errors(path: str, annotations: JSON, spec: JSON) -> Errors:
         if name not in names:
             errors.append(invalid(f"{path}[{key}]", name, "container not found"))
         if value not in ("", "runtime/default", "unconfined") and not value.startswith("localhost/"):
-            errors.append(invalid(f"{path}[{key}]", value, f'invalid AppArmor profile name: "{value}"'))
+            errors.append(invalid(f"{path}[{key}]", value, f"invalid AppArmor profile name: {quoted(value)}"))
     return errors
 
 

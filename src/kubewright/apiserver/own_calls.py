@@ -7,11 +7,11 @@ hands them out to a task, since nothing may be written from within a write.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, final
 
+from kubewright._base.tasks import cancel_and_wait
 from kubewright.apiserver.answers import encode_json
 from kubewright.apiserver.calls import Call, User
 from kubewright.apiserver.catalog import Catalog
@@ -77,10 +77,13 @@ class Follower:
         if self._leave is not None:
             self._leave()
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await cancel_and_wait(self._task)
             self._task = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it follows."""
+        return self._task is not None and not self._task.done()
 
     def add(self, key: str) -> None:
         """Hand out this key, too."""
@@ -105,4 +108,6 @@ class Follower:
             except Refused as exc:
                 # An object changed under us, and that change is the next to be handed out.
                 _LOG.debug("a write of the server's own was refused", extra={"keys": keys, "why": str(exc)})
+            except Exception:
+                _LOG.exception("a change could not be followed up", extra={"keys": keys})
             await asyncio.sleep(0)  # a handler that never waits must not keep everybody else from their turn

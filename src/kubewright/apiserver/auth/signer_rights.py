@@ -1,0 +1,81 @@
+"""Who may approve and sign certificate requests, and who nobody may ask to become.
+
+A judge in the chain of admission. To approve a request, or to answer it, somebody has to hold that right on its signer,
+by its name or for all of its domain. A client certificate for `system:masters` is not to be had this way.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from typing import Any, Final, final
+
+from kubewright.api.patches import json_equal
+from kubewright.apiserver.admission import Operation
+from kubewright.apiserver.auth.rbac import MASTERS, RoleBook
+from kubewright.apiserver.refusals import Refused, forbidden
+from kubewright.apiserver.requests import Target
+from kubewright.errors import DecodeError
+
+__all__ = ("SignerJudge",)
+
+_GROUP: Final = "certificates.k8s.io"
+_CLIENT: Final = "kubernetes.io/kube-apiserver-client"
+
+
+@final
+class SignerJudge:
+    """Looks after the rights on signers."""
+
+    def __init__(self, roles: RoleBook) -> None:
+        self._roles = roles
+
+    def concerns(self, operation: Operation) -> bool:
+        return (
+            operation.resource.kind.group == _GROUP
+            and operation.resource.plural == "certificatesigningrequests"
+            and operation.object is not None
+            and (operation.verb, operation.subresource)
+            in (("CREATE", ""), ("UPDATE", "approval"), ("UPDATE", "status"))
+        )
+
+    async def mutate(self, operation: Operation) -> None:
+        return None
+
+    async def validate(self, operation: Operation) -> None:
+        assert operation.object is not None
+        if operation.verb == "CREATE":
+            self._check_subject(operation, operation.object)
+            return
+        old = operation.old or {}
+        signer = (old.get("spec") or {}).get("signerName") or ""
+        if operation.subresource == "status" and _same_answer(operation.object, old):
+            return
+        verb = "approve" if operation.subresource == "approval" else "sign"
+        if not any(self._may(operation, verb, name) for name in (signer, f"{signer.partition('/')[0]}/*")):
+            raise _refused(operation, f'user not permitted to {verb} requests with signerName "{signer}"')
+
+    def _check_subject(self, operation: Operation, request: dict[str, Any]) -> None:
+        spec = request.get("spec") or {}
+        if spec.get("signerName") != _CLIENT:
+            return
+        from kubewright._base.certificate_requests import request_facts  # brings cryptography with it
+
+        try:
+            facts = request_facts(b64decode(spec.get("request") or ""))
+        except DecodeError as error:
+            raise _refused(operation, f"failed to parse CSR: {error}") from None
+        if MASTERS in facts.organizations:
+            raise _refused(operation, f"use of {_CLIENT} signer with {MASTERS} group is not allowed")
+
+    def _may(self, operation: Operation, verb: str, signer: str) -> bool:
+        target = Target(verb, "", _GROUP, "*", "signers", "", "", signer)
+        return self._roles.decide(operation.user, target).allowed
+
+
+def _refused(operation: Operation, why: str) -> Refused:
+    return forbidden(operation.resource.group_resource, operation.name, why)
+
+
+def _same_answer(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    one, other = new.get("status") or {}, old.get("status") or {}
+    return all(json_equal(one.get(name), other.get(name)) for name in ("certificate", "conditions"))

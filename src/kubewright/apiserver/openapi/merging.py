@@ -1,0 +1,143 @@
+"""Documents of the older form as one: what an extension server says of itself becomes part of what this server says.
+
+Of its document counts what is below the path of its group and version (`part_of`). Names are where two documents
+meet: a definition or parameter that both have is shared if it says the same, and renamed (`…_v2`) if it does not. The
+kinds that a shared definition stands for are those of both. Neither document is changed, but for the one merged into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+__all__ = ("merge_into", "part_of")
+
+Tree = dict[str, Any]
+Node = Mapping[str, Any]
+
+_KINDS: Final = "x-kubernetes-group-version-kind"
+_DEFINITIONS: Final = "#/definitions/"
+_PARAMETERS: Final = "#/parameters/"
+
+
+def part_of(document: Node, wanted: Callable[[str], bool]) -> Tree:
+    """A document with some of its paths, and without the definitions that only the others used."""
+    paths = {path: item for path, item in (document.get("paths") or {}).items() if wanted(path)}
+    before, now = _used(document), _used({**document, "paths": paths})
+    definitions = {
+        name: schema
+        for name, schema in (document.get("definitions") or {}).items()
+        if name in now or name not in before
+    }
+    return {**document, "paths": paths, "definitions": definitions}
+
+
+def merge_into(whole: Tree, document: Node) -> None:
+    """Add to `whole` what it does not have; paths it has are its own."""
+    paths, known = document.get("paths") or {}, whole["paths"]
+    if not any(path not in known for path in paths):
+        return
+    if any(path in known for path in paths):
+        document = part_of(document, lambda path: path not in known)
+    source: Tree = {
+        "paths": document["paths"],
+        "definitions": document.get("definitions") or {},
+        "parameters": document.get("parameters") or {},
+    }
+    for group, prefix, same in (
+        ("definitions", _DEFINITIONS, _says_the_same),
+        ("parameters", _PARAMETERS, lambda one, other: one == other),
+    ):
+        names = _new_names(whole[group], source[group], same)
+        if names:
+            source = _renamed(source, {prefix + old: prefix + new for old, new in names.items()})
+            source[group] = {names.get(name, name): value for name, value in source[group].items()}
+    for name, schema in source["definitions"].items():
+        if name in whole["definitions"]:
+            whole["definitions"][name] = _with_kinds(whole["definitions"][name], schema)
+        else:
+            whole["definitions"][name] = schema
+    for name, parameter in source["parameters"].items():
+        whole["parameters"].setdefault(name, parameter)
+    known.update(source["paths"])
+
+
+# references
+
+
+def _references(tree: Any) -> Iterator[str]:
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            if name == "$ref" and isinstance(value, str):
+                yield value
+            else:
+                yield from _references(value)
+    elif isinstance(tree, list):
+        for item in tree:
+            yield from _references(item)
+
+
+def _used(document: Node) -> set[str]:
+    """The names of the definitions that its paths lead to."""
+    definitions, parameters = document.get("definitions") or {}, document.get("parameters") or {}
+    seen: set[str] = set()
+    waiting = list(_references(document.get("paths") or {}))
+    while waiting:
+        reference = waiting.pop()
+        if reference in seen:
+            continue
+        seen.add(reference)
+        if reference.startswith(_DEFINITIONS):
+            waiting += _references(definitions.get(reference.removeprefix(_DEFINITIONS)))
+        elif reference.startswith(_PARAMETERS):
+            waiting += _references(parameters.get(reference.removeprefix(_PARAMETERS)))
+    return {one.removeprefix(_DEFINITIONS) for one in seen if one.startswith(_DEFINITIONS)}
+
+
+def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
+    """A copy in which references lead to the new names."""
+    if isinstance(tree, Mapping):
+        return {
+            key: names.get(value, value) if key == "$ref" and isinstance(value, str) else _renamed(value, names)
+            for key, value in tree.items()
+        }
+    return [_renamed(item, names) for item in tree] if isinstance(tree, list) else tree
+
+
+# names
+
+
+def _new_names(known: Node, source: Node, same: Callable[[Any, Any], bool]) -> dict[str, str]:
+    """Other names for what both have and say differently; one that was given before is used again."""
+    found: dict[str, str] = {}
+    taken = set(known)
+    for name, value in source.items():
+        if name not in known or same(known[name], value):
+            continue
+        number = 2
+        while (new := f"{name}_v{number}") in known and not same(known[new], value):
+            number += 1
+        if new not in known:
+            while (new := f"{name}_v{number}") in taken or new in source:
+                number += 1
+            taken.add(new)
+        found[name] = new
+    return found
+
+
+def _says_the_same(one: Node, other: Node) -> bool:
+    return one == other or {**one, _KINDS: None} == {**other, _KINDS: None}
+
+
+def _with_kinds(schema: Node, other: Node) -> Node:
+    kinds, more = schema.get(_KINDS), other.get(_KINDS)
+    if not more or kinds == more:
+        return schema
+    if not kinds:
+        return {**schema, _KINDS: more}
+    new = [kind for kind in more if kind not in kinds]
+    return {**schema, _KINDS: sorted((*kinds, *new), key=_kind_key)} if new else schema
+
+
+def _kind_key(kind: Node) -> str:
+    return f"{kind.get('group')}/{kind.get('version')}.{kind.get('kind')}"

@@ -1,0 +1,125 @@
+"""A document of the older form in the newer one, for extension servers that have no newer one.
+
+Something is lost, as it is in kube-apiserver: parameters that are written once for all are referred to and missing.
+`swagger` goes the other way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+__all__ = ("upgraded_document",)
+
+Tree = dict[str, Any]
+Node = Mapping[str, Any]
+
+_VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
+_OLD: Final = "#/definitions/"
+_NEW: Final = "#/components/schemas/"
+_FLOWS: Final = {"authorizationUrl": "authorizationUrl", "tokenUrl": "tokenUrl", "scopes": "scopes"}
+_OF_OPERATION: Final = ("description", "externalDocs", "tags", "summary", "deprecated", "operationId")
+_OF_PARAMETER: Final = ("name", "description", "in", "required", "allowEmptyValue")
+
+
+def upgraded_document(document: Node) -> Tree:
+    """The document in the newer form."""
+    found: Tree = {"openapi": "3.0.0"}
+    found.update({name: document[name] for name in ("info", "externalDocs") if document.get(name)})
+    if document.get("paths") is not None:
+        found["paths"] = {path: _path(item) for path, item in document["paths"].items()}
+    found["components"] = _components(document)
+    return found
+
+
+def _components(document: Node) -> Tree:
+    found: Tree = {}
+    if document.get("definitions"):
+        found["schemas"] = {name: _schema(schema) for name, schema in document["definitions"].items()}
+    if document.get("responses"):
+        produced = document.get("produces") or []
+        found["responses"] = {name: _response(one, produced) for name, one in document["responses"].items()}
+    if document.get("securityDefinitions"):
+        found["securitySchemes"] = {name: _security(one) for name, one in document["securityDefinitions"].items()}
+    return found
+
+
+def _security(scheme: Node) -> Tree:
+    found = {name: scheme[name] for name in ("type", "description", "name", "in") if scheme.get(name)}
+    found |= _extensions(scheme)
+    if scheme.get("flow"):
+        found["flows"] = {scheme["flow"]: {new: scheme[old] for old, new in _FLOWS.items() if scheme.get(old)}}
+    return found
+
+
+def _path(item: Node) -> Tree:
+    found: Tree = {verb: _operation(item[verb]) for verb in _VERBS if item.get(verb)}
+    if item.get("parameters"):
+        found["parameters"] = [_parameter(one) for one in item["parameters"]]
+    if item.get("$ref"):
+        found["$ref"] = item["$ref"]
+    return found | _extensions(item)
+
+
+def _operation(operation: Node) -> Tree:
+    found: Tree = {name: operation[name] for name in _OF_OPERATION if operation.get(name)}
+    parameters = []
+    for one in operation.get("parameters") or ():
+        if one.get("name") == "body" and one.get("schema") is not None:
+            media = operation.get("consumes") or ()
+            content = {form: {"schema": _schema(one["schema"])} for form in media}
+            found["requestBody"] = {"content": content} if content else {}
+        else:
+            parameters.append(_parameter(one))
+    if parameters:
+        found["parameters"] = parameters
+    produced = operation.get("produces") or []
+    answers = operation.get("responses") or {}
+    found["responses"] = {
+        code: answer if code.startswith("x-") else _response(answer, produced) for code, answer in answers.items()
+    }
+    return found | _extensions(operation)
+
+
+def _response(answer: Node, produced: list[str]) -> Tree:
+    found: Tree = {"description": answer["description"]} if answer.get("description") else {}
+    if answer.get("$ref"):
+        found["$ref"] = str(answer["$ref"]).replace("#/responses/", "#/components/responses/", 1)
+    if answer.get("schema") is not None and produced:
+        found["content"] = {form: {"schema": _schema(answer["schema"])} for form in produced}
+    return found | _extensions(answer)
+
+
+def _parameter(parameter: Node) -> Tree:
+    found: Tree = {name: parameter[name] for name in _OF_PARAMETER if parameter.get(name)}
+    if parameter.get("$ref"):
+        found["$ref"] = str(parameter["$ref"]).replace("#/parameters/", "#/components/parameters/", 1)
+    if parameter.get("schema") is not None:
+        found["schema"] = _schema(parameter["schema"])
+    else:
+        simple = {name: parameter[name] for name in ("format", "uniqueItems") if parameter.get(name)}
+        found["schema"] = {"type": parameter.get("type") or "", **simple}
+    return found | _extensions(parameter)
+
+
+def _schema(schema: Node) -> Tree:
+    found: Tree = {}
+    for name, value in schema.items():
+        match name:
+            case "$ref":
+                found[name] = _NEW + value.partition(_OLD)[2] if _OLD in value else value
+            case "properties":
+                found[name] = {field: _schema(child) for field, child in value.items()}
+            case "items" | "additionalProperties" | "additionalItems" if isinstance(value, Mapping):
+                found[name] = _schema(value)
+            case "items" if isinstance(value, list):
+                found[name] = [_schema(child) for child in value]
+            case _:
+                found[name] = value
+    if "$ref" in found and len(found) > 1:  # beside a reference nothing may stand
+        found["allOf"] = [{"$ref": found.pop("$ref")}]
+    return found
+
+
+def _extensions(tree: Node) -> Tree:
+    return {name: value for name, value in tree.items() if name.startswith("x-")}
