@@ -38,6 +38,7 @@ class Cluster:
         nodes: int = 1,
         pods: bool = True,
         controllers: bool = True,
+        storage: bool = True,
         audit_log: Path | None = None,
         timing: Timing | None = None,
     ) -> EmbeddedCluster:
@@ -52,6 +53,7 @@ class Cluster:
             nodes=nodes,
             pods=pods,
             controllers=controllers,
+            storage=storage,
             audit_log=audit_log,
             timing=timing,
         )
@@ -67,6 +69,7 @@ class Cluster:
         controller_manager_flags: Mapping[str, str] | None = None,
         runtime_config: Mapping[str, str] | None = None,
         nodes: int = 0,
+        storage: bool = True,
         timing: Timing | None = None,
         start_timeout: float = 60.0,
         progress: Progress | None = None,
@@ -83,6 +86,7 @@ class Cluster:
             controller_manager_flags=controller_manager_flags,
             runtime_config=runtime_config,
             nodes=nodes,
+            storage=storage,
             timing=timing,
             start_timeout=start_timeout,
             progress=progress,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubewright.client.client import Client
+from kubewright.cluster.certificates import Authority
 from kubewright.cluster.housekeeping.controllers import housekeeping_controllers
 from kubewright.cluster.nodes.controllers import node_controllers
 from kubewright.cluster.nodes.timing import Timing
@@ -20,11 +21,11 @@ __all__ = ("cluster_controllers",)
 
 
 def cluster_controllers(
-    client: Client, *, root_certificate: bytes, nodes: int, timing: Timing | None = None
+    client: Client, *, authority: Authority, nodes: int, storage: bool = True, timing: Timing | None = None
 ) -> list[Runnable | Declaration[Any]]:
     """Workloads, housekeeping and, unless there are to be none, simulated nodes."""
     parts: list[Runnable | Declaration[Any]] = [*workload_controllers()]
-    parts.extend(housekeeping_controllers(client, root_certificate=root_certificate))
+    parts.extend(housekeeping_controllers(client, root_certificate=authority.certificate, authority=authority))
     if nodes:
-        parts.extend(node_controllers(client, count=nodes, timing=timing))
+        parts.extend(node_controllers(client, count=nodes, storage=storage, timing=timing))
     return parts

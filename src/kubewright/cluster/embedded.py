@@ -11,6 +11,7 @@ without one all is gone at the end. The parts are in `apiserver`, `workloads`, `
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
@@ -22,13 +23,16 @@ from kubewright.apiserver.audit import AuditLog
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.install import install
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
+from kubewright.apiserver.components import report_healthy
 from kubewright.apiserver.journal import SqliteJournal
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.store import Store
 from kubewright.client.client import Client
 from kubewright.client.config import Config
 from kubewright.client.connect import connect
-from kubewright.cluster.home import Home
+from kubewright.client.retries import Retrying
+from kubewright.cluster.direct import DirectTransport
+from kubewright.cluster.home import ADMIN, ADMIN_GROUP, Home
 from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ VERSION = "1.35.4"
 """The Kubernetes whose kinds and behaviour the embedded server has."""
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+_HIGHEST_PORT = 65535
 
 
 @final
@@ -61,6 +66,7 @@ class EmbeddedCluster:
         nodes: int = 1,
         pods: bool = True,
         controllers: bool = True,
+        storage: bool = True,
         audit_log: Path | None = None,
         timing: Timing | None = None,
     ) -> None:
@@ -68,7 +74,8 @@ class EmbeddedCluster:
 
         `data` is a folder whose contents survive: objects, CAs and the service-account key. `nodes` is how many nodes
         are simulated; without `pods` there are none, and pods stay as they are made; without `controllers` there is
-        only the API server. `audit_log` gets one JSON line per request. With `http_port` (0 for any) it listens without
+        only the API server. Nodes bring a default StorageClass whose volumes they make; not so without `storage`.
+        `audit_log` gets one JSON line per request. With `http_port` (0 for any) it listens without
         TLS as well: who comes that way shows a token, or is anonymous.
         """
         self._home = Home(folder=folder, data=data)
@@ -77,6 +84,7 @@ class EmbeddedCluster:
         self._nodes = nodes
         self._pods = pods and nodes > 0
         self._controllers = controllers
+        self._storage = storage
         self._audit_log = audit_log
         self._timing = timing
         self._journal: SqliteJournal | None = None
@@ -206,13 +214,25 @@ class EmbeddedCluster:
         identities = install(self.server, access, root_certificate=pki.ca, proxy_ca=proxy_ca)
         front_proxy = (str(pki.certificate("front-proxy-client")), str(pki.key("front-proxy-client")))
         self.server.extensions.aggregation.certificate = front_proxy
-        self._bound = await self.server.start(port=self._port, tls=self._tls())
         self._stack.push_async_callback(self.server.stop)
+        self._bound = await self._listen(self._port, tls=self._tls())
         if self._http_port is not None:
-            self._http_bound = await self.server.start(port=self._http_port)
+            self._http_bound = await self._listen(self._http_port)
             self.server.discovery.address = f"127.0.0.1:{self._bound}"
         identities.start(port=self._bound)
         self._stack.push_async_callback(identities.stop)
+
+    async def _listen(self, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        if not 0 <= port <= _HIGHEST_PORT:  # some event loops take what is left of it when divided by 65536
+            raise ClusterError(f"There is no port {port}; choose one up to {_HIGHEST_PORT}, or 0 for any.")
+        try:
+            return await self.server.start(port=port, tls=tls)
+        except OSError as error:
+            reason = "it is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error)).lower()
+            raise ClusterError(
+                f"The embedded API server cannot listen on 127.0.0.1:{port}: {reason}; choose another port, or 0 for "
+                "any."
+            ) from error
 
     def _tls(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -235,11 +255,19 @@ class EmbeddedCluster:
         from kubewright.manager.manager import Manager
         from kubewright.manager.options import ManagerOptions
 
+        transport = Retrying(DirectTransport(self.server.front, user=ADMIN, groups=(ADMIN_GROUP,)))
+        client = await self._stack.enter_async_context(Client(transport, field_manager="kubewright"))
         parts = cluster_controllers(
-            self.client, root_certificate=self._pki.ca, nodes=self._nodes if self._pods else 0, timing=self._timing
+            client,
+            authority=self._pki.authority,
+            nodes=self._nodes if self._pods else 0,
+            storage=self._storage,
+            timing=self._timing,
         )
-        options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="")
-        await self._stack.enter_async_context(Manager(self.client, *parts, options=options))
+        # The loop is that of whoever runs a cluster: what blocks it is not for the controllers to say.
+        options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="", block_limit=0)
+        await self._stack.enter_async_context(Manager(client, *parts, options=options))
+        report_healthy(self.server.store, "controller-manager", "scheduler")
         if self._pods:
             await self.server.ensure(_system_pod())
 

@@ -19,10 +19,10 @@ from kubewright.cluster.locks import FileLock
 from kubewright.cluster.pki import Pki
 from kubewright.errors import ClusterError
 
-__all__ = ("ADMIN", "Home")
+__all__ = ("ADMIN", "ADMIN_GROUP", "Home")
 
 ADMIN: Final = "admin"
-_ADMIN_GROUP: Final = "system:masters"
+ADMIN_GROUP: Final = "system:masters"
 _NAME: Final = "kubewright"
 
 
@@ -84,7 +84,7 @@ class Home:
 
     def write_admin(self, pki: Pki, *, server: str) -> KeyPair:
         """Write the kubeconfig of one who may do everything."""
-        pair = pki.authority.client(ADMIN, groups=(_ADMIN_GROUP,))
+        pair = pki.authority.client(ADMIN, groups=(ADMIN_GROUP,))
         self.write_kubeconfig("kubeconfig", ADMIN, pair, ca=pki.ca, server=server)
         return pair
 

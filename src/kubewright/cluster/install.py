@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kubewright.api.codec import from_tree
 from kubewright.api.dynamic import Dynamic, DynamicObject
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resource import KubeObject
 from kubewright.client.client import Client
 from kubewright.errors import ClusterError
@@ -24,10 +25,12 @@ CRD = Dynamic(
 )
 _METADATA: Final = ("name", "labels", "annotations")
 _MANAGER: Final = "kubewright-install"
+_PAUSE: Final = 0.02
+"""Seconds before a server is asked again what it has."""
 
 
 async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, Any], timeout: float = 30.0) -> None:
-    """Install the CRD of each class (or each CRD given as plain data); returns when all are established.
+    """Install the CRD of each class (or each CRD given as plain data); returns when all are served and listed.
 
     Classes of one kind in several versions are given as separate calls' worth of data: pass `crd_for(V1, V2)`.
     """
@@ -41,6 +44,14 @@ async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, A
                 f"the CRD {crd.metadata.name} was not established within {timeout:g} s; "
                 f"see kubectl describe crd {crd.metadata.name}"
             ) from None
+    try:
+        async with asyncio.timeout(timeout):
+            await _until_listed(client, {gvk for crd in applied for gvk in _served_kinds(crd)})
+    except TimeoutError:
+        names = ", ".join(crd.metadata.name for crd in applied)
+        raise ClusterError(
+            f"the server did not list the kinds of {names} within {timeout:g} s; see kubectl api-resources"
+        ) from None
 
 
 async def _apply(client: Client, tree: Mapping[str, Any], timeout: float) -> DynamicObject:
@@ -79,6 +90,21 @@ async def _until_established(client: Client, crd: DynamicObject) -> None:
         async for event in events:
             if event.type != "DELETED" and _established(event.object):
                 return
+
+
+async def _until_listed(client: Client, kinds: set[GroupVersionKind]) -> None:
+    """A kind is listed a moment after it is established, and who goes by the list, as kubectl, misses it till then."""
+    while kinds:
+        listed = {one.gvk for one in (await client.discovery.catalogue(refresh=True)).resources}
+        if kinds <= listed:
+            return
+        await asyncio.sleep(_PAUSE)
+
+
+def _served_kinds(crd: DynamicObject) -> list[GroupVersionKind]:
+    spec = crd["spec"]
+    versions = [version["name"] for version in spec["versions"] if version["served"]]
+    return [GroupVersionKind(spec["group"], version, spec["names"]["kind"]) for version in versions]
 
 
 def _established(crd: DynamicObject) -> bool:

@@ -77,11 +77,13 @@ async def keep(plan: Plan, *, ready: Callable[[Record], None]) -> None:
             await _keep(plan, state, ready)
         finally:
             state.remove(plan.name)
-    # Only after an orderly end: when something died, the logs in there say why.
-    shutil.rmtree(state.cluster_folder(plan.name), ignore_errors=True)
+        # Only after an orderly end: when something died, the logs in there say why. And before the name is free: the
+        # next cluster of that name has its files in the same place.
+        shutil.rmtree(state.cluster_folder(plan.name), ignore_errors=True)
 
 
 async def _keep(plan: Plan, state: State, ready: Callable[[Record], None]) -> None:
+    cluster = _cluster(plan, state.cluster_folder(plan.name))
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
     # One that is ignored, as SIGHUP is under nohup, stays so.
@@ -89,7 +91,6 @@ async def _keep(plan: Plan, state: State, ready: Callable[[Record], None]) -> No
     numbers = [number for number in asked if signal.getsignal(number) != signal.SIG_IGN]
     for number in numbers:
         loop.add_signal_handler(number, told.set)
-    cluster = _cluster(plan, state.cluster_folder(plan.name))
     running = asyncio.create_task(_run(cluster, lambda: _announce(plan, state, cluster, ready)))
     telling = asyncio.create_task(told.wait())
     try:
@@ -109,7 +110,8 @@ def _cluster(plan: Plan, folder: Path) -> AnyCluster:
     data = None if plan.data is None else Path(plan.data)
     audit_log = None if plan.audit_log is None else Path(plan.audit_log)
     if plan.real:
-        return Cluster.real(version=plan.version, folder=folder, data=data, audit_log=audit_log)
+        nodes = plan.nodes if plan.pods else 0
+        return Cluster.real(version=plan.version, folder=folder, data=data, audit_log=audit_log, nodes=nodes)
     return Cluster.embedded(
         folder=folder, data=data, port=plan.port, nodes=plan.nodes, pods=plan.pods, audit_log=audit_log
     )

@@ -132,6 +132,14 @@ class Process:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child.pid, number)
 
+    async def pause(self) -> None:
+        """Stop its clock. Returns when it stands still: the signal alone leaves its threads some time to go on."""
+        pid = self.pid
+        self.send(signal.SIGSTOP)
+        if pid is not None and hasattr(os, "waitid"):  # not on macOS
+            with contextlib.suppress(ChildProcessError):  # it has ended
+                await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
     async def stop(self, *, number: signal.Signals = signal.SIGTERM, grace: float = 10.0) -> None:
         """Ask it to end, wait, and kill it if it has not after `grace` seconds."""
         self._stopping = True

@@ -38,7 +38,7 @@ from kubewright.cluster.ports import free_ports
 from kubewright.cluster.probe import Probe
 from kubewright.cluster.processes import Guardian, Process
 from kubewright.cluster.progress import Progress
-from kubewright.errors import ClusterError
+from kubewright.errors import ClusterError, NotFound
 
 if TYPE_CHECKING:
     from kubewright.cluster.nodes.timing import Timing
@@ -77,6 +77,7 @@ class RealCluster:
         controller_manager_flags: Mapping[str, str] | None = None,
         runtime_config: Mapping[str, str] | None = None,
         nodes: int = 0,
+        storage: bool = True,
         timing: Timing | None = None,
         start_timeout: float = 60.0,
         progress: Progress | None = None,
@@ -86,7 +87,8 @@ class RealCluster:
         `version` as for `binaries.find`. `data` is a folder whose contents survive: etcd's data, the CAs
         and the service-account key; without it all is thrown away. `audit_log` gets one JSON line per
         request. Flags are without dashes: yours replace ours of the same name, and an empty value drops
-        one. `nodes` is how many nodes are simulated, in this process; `timing` is how long things take on them.
+        one. `nodes` is how many nodes are simulated, in this process; `timing` is how long things take on them. They
+        bring a default StorageClass whose volumes they make, unless there is to be no `storage`.
         """
         self._asked_version = version
         self._home = Home(folder=folder, data=data)
@@ -95,6 +97,7 @@ class RealCluster:
         self._controller_manager_flags = dict(controller_manager_flags or {})
         self._runtime_config = dict(runtime_config or {})
         self._nodes = nodes
+        self._storage = storage
         self._timing = timing
         self._start_timeout = start_timeout
         self._progress = progress
@@ -213,7 +216,7 @@ class RealCluster:
 
     async def pause(self, component: Component) -> None:
         """Stop a component's clock: it keeps its connections and answers nothing, as a hung process does."""
-        self._process(component).send(signal.SIGSTOP)
+        await self._process(component).pause()
 
     async def resume(self, component: Component) -> None:
         """Let a paused component run on."""
@@ -268,9 +271,21 @@ class RealCluster:
         from kubewright.manager.manager import Manager
         from kubewright.manager.options import ManagerOptions
 
-        parts = node_controllers(self.client, count=self._nodes, timing=self._timing)
-        options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0")
+        devices = await self._has_devices(self.client)
+        parts = node_controllers(
+            self.client, count=self._nodes, storage=self._storage, devices=devices, timing=self._timing
+        )
+        options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0", block_limit=0)
         await self._nodes_at_work.enter_async_context(Manager(self.client, *parts, options=options))
+
+    @staticmethod
+    async def _has_devices(client: Client) -> bool:
+        """Servers before 1.34 have none to give, nor have those that were told so."""
+        try:
+            await client.request("GET", "/apis/resource.k8s.io/v1")
+        except NotFound:
+            return False
+        return True
 
     def _make_probes(self) -> dict[Component, Probe]:
         admin = self._home.write_admin(self._pki, server=self.url)

@@ -52,6 +52,7 @@ def fetch(url: str, into: IO[bytes], report: Callable[[int, int], None], /) -> N
                 done += len(chunk)
                 report(done, total)
     except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection
         raise FileNotFoundError(f"{url} answers {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
         cause = getattr(error, "reason", error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
@@ -33,6 +34,22 @@ async def test_there_is_no_address_without_tls_unless_it_was_asked_for() -> None
     async with EmbeddedCluster(controllers=False) as cluster:
         with pytest.raises(ClusterError, match="http_port"):
             _ = cluster.http_url
+
+
+async def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(ClusterError, match=f"cannot listen on 127.0.0.1:{port}: it is in use; choose another port"):
+            await EmbeddedCluster(controllers=False, port=port).start()
+
+    async with EmbeddedCluster(controllers=False, port=port) as cluster:
+        assert cluster.url.endswith(f":{port}")
+
+
+async def test_a_port_that_cannot_be_is_told_in_a_sentence() -> None:
+    with pytest.raises(ClusterError, match="There is no port 70000; choose one up to 65535"):
+        await EmbeddedCluster(controllers=False, port=70000).start()
 
 
 async def service_account_token(cluster: EmbeddedCluster) -> str:

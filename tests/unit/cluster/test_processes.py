@@ -79,11 +79,29 @@ async def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path, guardian
 async def test_a_paused_process_can_be_stopped(tmp_path: Path, guardian: Guardian) -> None:
     process = Process("sleeper", SLEEP, log=tmp_path / "log", guardian=guardian)
     await process.start()
-    process.send(signal.SIGSTOP)
+    await process.pause()
 
     await process.stop()
 
     assert not process.running
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="Linux says which process stands still")
+async def test_a_paused_process_stands_still_each_time(tmp_path: Path, guardian: Guardian) -> None:
+    process = Process("busy", [sys.executable, "-c", "while True: pass"], log=tmp_path / "log", guardian=guardian)
+    await process.start()
+
+    for _ in range(20):
+        await process.pause()
+        assert state_of(process) == "T"
+        process.send(signal.SIGCONT)
+
+    await process.stop()
+    await process.pause()  # what has ended stands still as it is
+
+
+def state_of(process: Process) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 async def test_a_process_can_be_started_again(tmp_path: Path, guardian: Guardian) -> None:

@@ -10,16 +10,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubewright._base.certificates import Authority
 from kubewright._base.clock import Clock
 from kubewright.client.client import Client
 from kubewright.cluster.housekeeping.accounts import root_certificates, service_accounts
+from kubewright.cluster.housekeeping.certificate_requests import CertificateRequests
 from kubewright.cluster.housekeeping.disruption import DisruptionController
+from kubewright.cluster.housekeeping.ephemeral_claims import ephemeral_claims
 from kubewright.cluster.housekeeping.garbage import GarbageCollector
 from kubewright.cluster.housekeeping.lost_pods import LostPods
+from kubewright.cluster.housekeeping.mirrored_slices import mirrored_slices
 from kubewright.cluster.housekeeping.namespaces import NamespaceController
-from kubewright.cluster.housekeeping.protection import claim_protection, volume_protection
-from kubewright.cluster.housekeeping.registration import node_registration
+from kubewright.cluster.housekeeping.node_health import NodeTimes
+from kubewright.cluster.housekeeping.node_life import NodeLife
+from kubewright.cluster.housekeeping.policy_types import PolicyTypes
+from kubewright.cluster.housekeeping.protection import attributes_protection, claim_protection, volume_protection
+from kubewright.cluster.housekeeping.resource_claims import ResourceClaims
+from kubewright.cluster.housekeeping.service_ranges import ServiceRangeController
 from kubewright.cluster.housekeeping.services import service_controllers
+from kubewright.cluster.housekeeping.taint_eviction import TaintEviction
+from kubewright.cluster.housekeeping.volume_binding import VolumeBinding
 from kubewright.controllers.declaration import Declaration
 from kubewright.manager.runnables import Runnable
 
@@ -30,25 +40,38 @@ def housekeeping_controllers(
     client: Client,
     *,
     root_certificate: bytes | None = None,
+    authority: Authority | None = None,
     quarantine: float = 40.0,
+    node_times: NodeTimes | None = None,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
-    """Garbage, namespaces, service accounts, endpoints, disruption budgets, new nodes, lost pods and used volumes.
+    """Garbage, namespaces, accounts, endpoints, service ranges, disruption budgets, nodes, pods, volumes and claims.
 
-    `root_certificate` is the CA, PEM, that is published in every namespace, if given. `quarantine` seconds a node may
-    be missing before its pods are removed.
+    `root_certificate` is the CA, PEM, that is published in every namespace, if given; `authority`, if given, answers
+    certificate requests. `quarantine` seconds a node may be missing before its pods are removed, and `node_times` says
+    how long one may be silent before they are driven out.
     """
     parts: list[Runnable | Declaration[Any]] = [
         GarbageCollector(client, clock=clock),
         NamespaceController(clock=clock).declaration(),
         service_accounts(),
         *service_controllers(),
+        mirrored_slices(),
+        ServiceRangeController(clock=clock).declaration(),
         DisruptionController(clock=clock).declaration(),
-        node_registration(),
+        *NodeLife(client, times=node_times, clock=clock).parts(),
+        TaintEviction(clock=clock).declaration(),
         LostPods(quarantine=quarantine, clock=clock).declaration(),
+        PolicyTypes().declaration(),
         claim_protection(),
         volume_protection(),
+        attributes_protection(),
+        *VolumeBinding().declarations(),
+        ephemeral_claims(),
+        *ResourceClaims().declarations(),
     ]
     if root_certificate is not None:
         parts.append(root_certificates(root_certificate))
+    if authority is not None:
+        parts.append(CertificateRequests(authority, clock=clock).declaration())
     return tuple(parts)

@@ -243,6 +243,8 @@ class GarbageCollector:
         latest: PartialObjectMetadata | None = None
         if not self._is_removed(ref.api_version, ref.kind):
             kind = await self._kind(ref.api_version, ref.kind)
+            if kind.__definition__.namespaced and not ref.namespace:
+                return True  # named by what is in no namespace: it cannot own that, and nobody knows where it is
             latest = await self._find(kind, ref)
             if not kind.__definition__.namespaced:
                 ref = msgspec.structs.replace(ref, namespace="")

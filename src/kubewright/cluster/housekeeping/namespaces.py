@@ -2,7 +2,8 @@
 
 A controller of namespaces that are being deleted. Each look asks for what is left of each kind, asks for its deletion,
 and writes in the conditions what remains; when nothing does, the namespace is released through its `finalize`
-subresource. A kind that cannot be listed does not stop the others. Registered by `housekeeping_controllers`.
+subresource. Pods go before all else, which they may need until they have ended. A kind that cannot be listed does not
+stop the others. Registered by `housekeeping_controllers`.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class NamespaceController:
         self._waits: dict[str, float] = {}
         self._left: dict[str, tuple[ApiResource, ...]] = {}
         """By uid of the namespace, the kinds that were not empty at the last look. No others need a second one: in a
-        namespace that is being deleted nothing can be created."""
+        namespace that is being deleted nothing can be created. None as long as some kinds are not known."""
 
     def declaration(self) -> Declaration[Namespace]:
         """What a manager registers."""
@@ -119,10 +120,26 @@ class NamespaceController:
         content = _Content()
         name, uid = namespace.metadata.name, namespace.metadata.uid
         try:
-            resources = self._left.get(uid) or await self._resources(client)
+            resources = self._left.get(uid) or await self._resources(client, content)
         except ApiError as error:
             content.unknown = str(error)
             return content
+        first = [resource for resource in resources if _is_pods(resource)]
+        rest = [resource for resource in resources if not _is_pods(resource)]
+        left = await self._empty_kinds(client, name, first, content)
+        if left:
+            self._left[uid] = (*left, *rest) if not content.unknown else ()
+            return content
+        if first:
+            self._waits.pop(uid, None)  # what waited for the pods need not be looked at as seldom as they were
+        left = await self._empty_kinds(client, name, rest, content)
+        self._left[uid] = tuple(left) if not content.unknown else ()
+        return content
+
+    async def _empty_kinds(
+        self, client: Client, name: str, resources: Sequence[ApiResource], content: _Content
+    ) -> list[ApiResource]:
+        """Those of the kinds that are not empty yet."""
         room = asyncio.Semaphore(_AT_ONCE)
         left: list[ApiResource] = []
 
@@ -138,13 +155,15 @@ class NamespaceController:
                     left.append(resource)
 
         await asyncio.gather(*(one(resource) for resource in resources))
-        self._left[uid] = tuple(left)
-        return content
+        return left
 
     @staticmethod
-    async def _resources(client: Client) -> tuple[ApiResource, ...]:
+    async def _resources(client: Client, content: _Content) -> tuple[ApiResource, ...]:
         # Asked for anew: a kind defined a moment ago has to be emptied too.
-        return deletable_in_namespaces(await client.discovery.catalogue(refresh=True))
+        catalogue = await client.discovery.catalogue(refresh=True)
+        if catalogue.stale:
+            content.unknown = _undiscovered([version.api_version for version in catalogue.stale])
+        return deletable_in_namespaces(catalogue)
 
     @staticmethod
     async def _empty_of(client: Client, name: str, resource: ApiResource, content: _Content) -> bool:
@@ -186,3 +205,14 @@ class NamespaceController:
         namespace.spec.finalizers = [item for item in namespace.spec.finalizers or () if item != _FINALIZER]
         with suppress(NotFound):
             await ctx.client.update(namespace, subresource="finalize")
+
+
+def _is_pods(resource: ApiResource) -> bool:
+    return resource.gvr.group == "" and resource.gvr.resource == "pods"
+
+
+def _undiscovered(versions: list[str]) -> str:
+    """As client-go says it: what extension servers hold that do not answer is not known."""
+    listed = ", ".join(f"{version}: stale GroupVersion discovery: {version}" for version in sorted(versions))
+    told = f"unable to retrieve the complete list of server APIs: {listed}"
+    return f"Discovery failed for some groups, {len(versions)} failing: {told}"

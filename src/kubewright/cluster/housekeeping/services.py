@@ -2,7 +2,8 @@
 
 Controllers of Services, woken by the pods they select; what is to be written is computed in `endpoints`. A small one
 takes away the Endpoints of Services that are gone; slices have an owner, and garbage collection for that. Endpoints
-that somebody else writes for a Service without a selector are not mirrored. Registered by `housekeeping_controllers`.
+that somebody else writes for a Service without a selector are mirrored by `mirrored_slices`. Registered by
+`housekeeping_controllers`.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import io
 import posixpath
+import random
 import re
 import tarfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +31,7 @@ Write = Callable[[bytes], Awaitable[None]]
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "0": "\0", "e": "\x1b"}
 _ESCAPE: Final = re.compile(r"\\(.)")
 _FORMAT: Final = re.compile(r"%([sdq%])")
+_SIZE: Final = re.compile(r"([1-9]\d{0,8}|0)([kKMG]?)")
 _MOST_INPUT: Final = 64 * 1024 * 1024
 
 
@@ -185,6 +187,9 @@ async def _pwd(process: Process) -> int:
 
 
 async def _date(process: Process) -> int:
+    wrong = [word for word in process.flags()[1] if not word.startswith("+")]
+    if wrong:
+        return await process.fail(f"invalid date '{wrong[0]}'")
     now = process.clock.now()
     form = next((word[1:] for word in process.args if word.startswith("+")), "%a %b %e %H:%M:%S UTC %Y")
     await process.say(now.strftime(form.replace("%s", str(int(now.timestamp())))) + "\n")
@@ -264,6 +269,36 @@ async def _tee(process: Process) -> int:
         except OSError as error:
             return await process.fail(f"{name}: {error}")
     return 0
+
+
+async def _dd(process: Process) -> int:
+    wanted = dict(word.partition("=")[::2] for word in process.args)
+    sizes = [_SIZE.fullmatch(wanted.get(name, default)) for name, default in (("bs", "512"), ("count", "0"))]
+    if sizes[0] is None or sizes[0][1] == "0" or sizes[1] is None:
+        return await process.fail("invalid number")
+    block, count = (int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") for found in sizes if found)
+    source, target = wanted.get("if", ""), wanted.get("of", "")
+    limit = block * count if "count" in wanted else _MOST_INPUT
+    try:
+        data = await _copied(process, source, limit)
+        if target:
+            process.machine.files.write(process.path(target), data)
+        else:
+            await process.write(data)
+    except OSError as error:
+        return await process.fail(f"{source or target}: {error}")
+    records = f"{len(data) // block}+{int(len(data) % block > 0)} records"
+    await process.complain(f"{records} in\n{records} out\n".encode())
+    return 0
+
+
+async def _copied(process: Process, source: str, limit: int) -> bytes:
+    if source in ("/dev/zero", "/dev/random", "/dev/urandom"):
+        if limit >= _MOST_INPUT:
+            raise OSError("No space left on device")
+        return bytes(limit) if source == "/dev/zero" else random.randbytes(limit)
+    whole = process.machine.files.read(process.path(source)) if source else await process.whole_input()
+    return whole[:limit]
 
 
 async def _test(process: Process) -> int:
@@ -441,11 +476,11 @@ async def _find(process: Process) -> int:
 
 
 COMMANDS: Final[Mapping[str, Command]] = {
-    "[": _test, "cat": _cat, "chmod": _true, "chown": _true, "curl": _no_network, "date": _date, "echo": _echo,
-    "env": _env, "false": _false, "find": _find, "grep": _grep, "head": _head, "hostname": _hostname, "id": _id,
-    "kill": _true, "ls": _ls, "mkdir": _mkdir, "nc": _no_network, "nslookup": _no_network, "ping": _no_network,
-    "printenv": _printenv, "printf": _printf, "ps": _ps, "pwd": _pwd, "rm": _rm, "sleep": _sleep, "sort": _sort,
-    "sync": _true, "tail": _head, "tar": _tar, "tee": _tee, "test": _test, "touch": _touch, "true": _true,
-    "uname": _uname, "wc": _wc, "wget": _no_network, "which": _which, "whoami": _whoami,
+    "[": _test, "cat": _cat, "chmod": _true, "chown": _true, "curl": _no_network, "date": _date, "dd": _dd,
+    "echo": _echo, "env": _env, "false": _false, "find": _find, "grep": _grep, "head": _head, "hostname": _hostname,
+    "id": _id, "kill": _true, "ls": _ls, "mkdir": _mkdir, "nc": _no_network, "nslookup": _no_network,
+    "ping": _no_network, "printenv": _printenv, "printf": _printf, "ps": _ps, "pwd": _pwd, "rm": _rm, "sleep": _sleep,
+    "sort": _sort, "sync": _true, "tail": _head, "tar": _tar, "tee": _tee, "test": _test, "touch": _touch,
+    "true": _true, "uname": _uname, "wc": _wc, "wget": _no_network, "which": _which, "whoami": _whoami,
 }  # fmt: skip
 """By name."""

@@ -18,7 +18,9 @@ from kubewright.cluster.nodes.kubelet_server import KubeletServer
 from kubewright.cluster.nodes.logs import Logs
 from kubewright.cluster.nodes.machines import Machines
 from kubewright.cluster.nodes.node_objects import Nodes
+from kubewright.cluster.nodes.provisioner import provisioner_controllers
 from kubewright.cluster.nodes.scheduler import Scheduler
+from kubewright.cluster.nodes.silence import Silence
 from kubewright.cluster.nodes.timing import Timing
 from kubewright.controllers.declaration import Declaration
 from kubewright.k8s.core.v1 import Taint
@@ -38,13 +40,17 @@ def node_controllers(
     timing: Timing | None = None,
     kubelet_port: int | None = 0,
     scheduler: bool = True,
+    storage: bool = True,
+    devices: bool = True,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
     """Nodes, their kubelet with its endpoint for logs and commands, and a scheduler.
 
-    `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another.
+    `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another,
+    `storage=False` the making of volumes: there is no StorageClass then. `devices=False` is for servers that do not
+    know `resource.k8s.io/v1`.
     """
-    logs, machines = Logs(), Machines(client)
+    logs, machines, silence = Logs(), Machines(client), Silence()
     server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)
     nodes = Nodes(
         client,
@@ -54,12 +60,14 @@ def node_controllers(
         taints=taints,
         capacity=capacity,
         server=server,
+        silence=silence,
         clock=clock,
     )
-    kubelet = Kubelet(nodes, timing=timing, logs=logs, machines=machines, clock=clock)
-    parts: list[Runnable | Declaration[Any]] = [nodes, kubelet.declaration()]
-    if server is not None:
-        parts.insert(0, server)
+    kubelet = Kubelet(nodes, timing=timing, logs=logs, machines=machines, silence=silence, clock=clock)
+    parts: list[Runnable | Declaration[Any]] = [] if server is None else [server]
+    parts += [nodes, kubelet.declaration()]
     if scheduler:
-        parts.append(Scheduler(clock=clock).declaration())
+        parts.append(Scheduler(devices=devices, clock=clock).declaration())
+    if storage:
+        parts.extend(provisioner_controllers(client))
     return tuple(parts)

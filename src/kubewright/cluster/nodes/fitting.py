@@ -1,13 +1,14 @@
 """Whether a pod fits a node, and if not, why: the filters of the scheduler that matter without real machines.
 
 Pure: `NodeFacts` and `PodFacts` hold what is compared, so that a decision decodes nothing. The words are those of
-kube-scheduler. Storage, topology spread and preferences are not looked at. Called by `ledger` and `scheduler`.
+kube-scheduler. Of preferences only those of taints are looked at. Volumes are the business of `storage`, an even spread
+that of `spreading`. Called by `scheduler` and, for what would be if some pods were not there, by `preemption`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import final
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from kubewright.api.names import ObjectKey
 from kubewright.api.quantity import Quantity
 from kubewright.api.selectors import Requirement, Selector
+from kubewright.cluster.tolerations import tolerates
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import (
     Container,
@@ -24,7 +26,6 @@ from kubewright.k8s.core.v1 import (
     Pod,
     PodAffinityTerm,
     Taint,
-    Toleration,
 )
 
 __all__ = (
@@ -32,18 +33,34 @@ __all__ = (
     "PodFacts",
     "Residents",
     "Term",
+    "avoided",
     "failure_message",
+    "hopeless_message",
+    "is_curable",
+    "is_tainted",
+    "matches_node",
+    "matches_terms",
     "node_facts",
+    "nodes_message",
     "pod_facts",
     "reasons_against",
 )
 
+_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _UNRESOLVABLE = frozenset(
     {
         "node(s) were unschedulable",
         "node(s) had untolerated taint(s)",
         "node(s) didn't match Pod's node affinity/selector",
         "node(s) didn't match pod affinity rules",
+        "node(s) didn't match PersistentVolume's node affinity",
+        "node(s) didn't find available persistent volumes to bind",
+        "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+        "node(s) didn't match pod topology spread constraints (missing required label)",
+        "cannot allocate all claims",
+        "invalid resource pools were encountered",
+        "resourceclaim not available on the node",
+        "timed out trying to allocate devices",
     }
 )
 """Reasons that no eviction of other pods would cure."""
@@ -76,6 +93,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     ports: frozenset[tuple[str, int]] = frozenset()
     near: tuple[Term, ...] = ()
     apart: tuple[Term, ...] = ()
+    priority: int = 0
 
 
 @final
@@ -89,6 +107,8 @@ class Residents:
         self.ports: Counter[tuple[str, int]] = Counter()
         self.wary: dict[str, PodFacts] = {}
         """Those that want others to stay away."""
+        self.priorities: Counter[int] = Counter()
+        """How many are of each priority."""
 
     def __len__(self) -> int:
         return len(self.pods)
@@ -98,6 +118,7 @@ class Residents:
         self.pods[pod.uid] = pod
         self.used.update(pod.requests)
         self.ports.update(pod.ports)
+        self.priorities[pod.priority] += 1
         if pod.apart:
             self.wary[pod.uid] = pod
 
@@ -108,6 +129,9 @@ class Residents:
             return False
         self.used.subtract(pod.requests)
         self.ports.subtract(pod.ports)
+        self.priorities[pod.priority] -= 1
+        if not self.priorities[pod.priority]:
+            del self.priorities[pod.priority]
         self.wary.pop(uid, None)
         return True
 
@@ -155,40 +179,78 @@ def pod_facts(pod: Pod) -> PodFacts:
         ),
         near=_terms(near.required_during_scheduling_ignored_during_execution if near else None, pod),
         apart=_terms(apart.required_during_scheduling_ignored_during_execution if apart else None, pod),
+        priority=pod.spec.priority or 0,
     )
 
 
-def reasons_against(pod: Pod, facts: PodFacts, node: NodeFacts, nodes: Iterable[NodeFacts]) -> tuple[str, ...]:
-    """Why the pod cannot go there: the reasons of the first filter that says no; none if it can."""
+def reasons_against(
+    pod: Pod,
+    facts: PodFacts,
+    node: NodeFacts,
+    nodes: Iterable[NodeFacts],
+    *,
+    volumes: Callable[[NodeFacts], tuple[str, ...]] | None = None,
+    spread: Callable[[NodeFacts], tuple[str, ...]] | None = None,
+) -> tuple[str, ...]:
+    """Why the pod cannot go there: the reasons of the first filter that says no; none if it can.
+
+    `volumes` is asked the same about the pod's volumes, if it has some, `spread` about how it is to be spread.
+    """
     tolerations = pod.spec.tolerations or ()
-    if node.unschedulable and not _tolerates(tolerations, "node.kubernetes.io/unschedulable", "", "NoSchedule"):
+    if node.unschedulable and not any(tolerates(each, _UNSCHEDULABLE) for each in tolerations):
         return ("node(s) were unschedulable",)
-    for taint in node.taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not _tolerates(
-            tolerations, taint.key, taint.value or "", taint.effect
-        ):
-            return ("node(s) had untolerated taint(s)",)
-    if not _matches_node(pod, node):
+    if node.taints and is_tainted(pod, node):
+        return ("node(s) had untolerated taint(s)",)
+    if not matches_node(pod, node):
         return ("node(s) didn't match Pod's node affinity/selector",)
     if any(node.residents.ports[port] for port in facts.ports):
         return ("node(s) didn't have free ports for the requested pod ports",)
-    return _short_of(facts, node) or _neighbours(facts, node, tuple(nodes))
+    reasons = _short_of(facts, node)
+    if not reasons and volumes is not None:
+        reasons = volumes(node)
+    if not reasons and spread is not None:
+        reasons = spread(node)
+    return reasons or _neighbours(facts, node, tuple(nodes))
+
+
+def avoided(pod: Pod, node: NodeFacts) -> int:
+    """How many taints of the node ask the pod, without forcing it, to go elsewhere."""
+    tolerations = pod.spec.tolerations or ()
+    soft = (taint for taint in node.taints if taint.effect == "PreferNoSchedule")
+    return sum(1 for taint in soft if not any(tolerates(each, taint) for each in tolerations))
+
+
+def is_curable(reasons: Sequence[str], facts: PodFacts, node: NodeFacts) -> bool:
+    """Whether the node may do for the pod when other pods leave it."""
+    if not _UNRESOLVABLE.isdisjoint(reasons):
+        return False
+    for resource, amount in facts.requests.items():
+        if amount > node.allocatable.get(resource, 0) and f"Insufficient {resource}" in reasons:
+            return False
+    return True
 
 
 def failure_message(refusals: Sequence[tuple[str, ...]]) -> str:
     """The sentence of kube-scheduler, with how many nodes refused for which reason."""
     if not refusals:
         return "no nodes available to schedule pods"
-    count = len(refusals)
-    reasons = Counter(reason for refusal in refusals for reason in refusal)
-    listed = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
-    hopeless = sum(1 for refusal in refusals if _UNRESOLVABLE.intersection(refusal))
-    victims = {
-        "Preemption is not helpful for scheduling": hopeless,
-        "No preemption victims found for incoming pod": count - hopeless,
-    }
-    preemption = ", ".join(sorted(f"{number} {text}" for text, number in victims.items() if number))
-    return f"0/{count} nodes are available: {listed}. preemption: 0/{count} nodes are available: {preemption}."
+    return nodes_message(Counter(reason for refusal in refusals for reason in refusal), len(refusals))
+
+
+def nodes_message(reasons: Mapping[str, int], count: int) -> str:
+    """That none of so many nodes will do, and how many of them for which reason."""
+    listed = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items() if number))
+    return f"0/{count} nodes are available: {listed}."
+
+
+def hopeless_message(problem: str, count: int, *, never: bool = False) -> str:
+    """The same, when it is not the nodes that refuse; `never` if the pod must not drive out others anyway."""
+    if not count:
+        return "no nodes available to schedule pods"
+    preemption = "not eligible due to preemptionPolicy=Never."
+    if not never:
+        preemption = nodes_message({"Preemption is not helpful for scheduling": count}, count)
+    return f"0/{count} nodes are available: {problem}. preemption: {preemption}"
 
 
 def _short_of(facts: PodFacts, node: NodeFacts) -> tuple[str, ...]:
@@ -240,23 +302,25 @@ def _terms(terms: Sequence[PodAffinityTerm] | None, pod: Pod) -> tuple[Term, ...
     return tuple(found)
 
 
-def _tolerates(tolerations: Iterable[Toleration], key: str, value: str, effect: str) -> bool:
-    for toleration in tolerations:
-        if toleration.effect and toleration.effect != effect:
-            continue
-        if toleration.key and toleration.key != key:
-            continue
-        if toleration.operator == "Exists" or (toleration.key and (toleration.value or "") == value):
-            return True
-    return False
+def is_tainted(pod: Pod, node: NodeFacts) -> bool:
+    """Whether a taint keeps the pod away."""
+    tolerations = pod.spec.tolerations or ()
+    hard = (taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute"))
+    return any(not any(tolerates(each, taint) for each in tolerations) for taint in hard)
 
 
-def _matches_node(pod: Pod, node: NodeFacts) -> bool:
+def matches_node(pod: Pod, node: NodeFacts) -> bool:
+    """Whether the pod wants to go there, by its selector and its required affinity."""
     if any(node.labels.get(name) != value for name, value in (pod.spec.node_selector or {}).items()):
         return False
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    return required is None or any(_matches_term(term, node) for term in required.node_selector_terms)
+    return required is None or matches_terms(required.node_selector_terms, node)
+
+
+def matches_terms(terms: Iterable[NodeSelectorTerm], node: NodeFacts) -> bool:
+    """Whether one of the terms chooses the node."""
+    return any(_matches_term(term, node) for term in terms)
 
 
 def _matches_term(term: NodeSelectorTerm, node: NodeFacts) -> bool:

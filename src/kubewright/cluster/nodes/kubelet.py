@@ -23,13 +23,14 @@ from kubewright.cluster.nodes.machines import Machines
 from kubewright.cluster.nodes.needs import Kind, missing_of, needs_of
 from kubewright.cluster.nodes.pod_life import Missing, PodLife
 from kubewright.cluster.nodes.pod_status import status_of, status_patch
+from kubewright.cluster.nodes.silence import Silence
 from kubewright.cluster.nodes.timing import Timing
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.controllers.predicates import Predicate, on, worth_a_look
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import Conflict, NotFound
-from kubewright.k8s.core.v1 import Pod
+from kubewright.k8s.core.v1 import Node, Pod
 
 __all__ = ("Kubelet",)
 
@@ -48,6 +49,7 @@ class Kubelet:
         timing: Timing | None = None,
         logs: Logs | None = None,
         machines: Machines | None = None,
+        silence: Silence | None = None,
         host_ip: str = "127.0.0.1",
         clock: Clock | None = None,
         concurrency: int = 16,
@@ -56,6 +58,9 @@ class Kubelet:
         self.logs = logs or Logs()
         self._machines = machines
         self._nodes = nodes
+        self._silence = silence or Silence()
+        self._left: set[ObjectKey] = set()
+        """Pods of silent nodes."""
         self._timing = timing or Timing()
         self._host_ip = host_ip
         self._addresses = PodAddresses()
@@ -72,7 +77,7 @@ class Kubelet:
             Pod,
             name="kubelet",
             when=worth_a_look | _assigned_or_gated,
-            watches=[Watch(Pod, self._gone, when=on("deleted"))],
+            watches=[Watch(Pod, self._gone, when=on("deleted")), Watch(Node, self._node_changed)],
             concurrency=self._concurrency,
             deleting=True,
         )(self.reconcile)
@@ -80,6 +85,9 @@ class Kubelet:
     async def reconcile(self, pod: Pod, ctx: Context) -> Result | None:
         """Bring one pod up to this moment."""
         if not pod.spec.node_name or pod.spec.node_name not in self._nodes:
+            return None
+        if pod.spec.node_name in self._silence:
+            self._left.add(pod.key)
             return None
         now, wall = self._clock.monotonic(), self._clock.now()
         life = self._life(pod, now)
@@ -166,6 +174,14 @@ class Kubelet:
             return None
         return Result(requeue_after=max(0.0, life.wake_at - self._clock.monotonic()))
 
+    def _node_changed(self, change: Change[Node]) -> Iterable[ObjectKey]:
+        """When a node is back from silence, its pods are looked at, with what became of them meanwhile."""
+        if not self._silence.note(change):
+            return ()
+        found = {*self._lives, *self._left}
+        self._left.clear()
+        return found
+
     def _gone(self, change: Change[Pod]) -> Iterable[ObjectKey]:
         """A pod is gone for good: forget it."""
         uid = change.old_metadata.uid if change.old_metadata is not None else ""
@@ -176,17 +192,24 @@ class Kubelet:
             self.logs.forget(change.key.namespace, change.key.name)
             if self._machines is not None:
                 self._machines.forget(change.key.namespace, change.key.name)
+        self._left.discard(change.key)
         self._addresses.release(uid)
         self._removed.discard(uid)
         return ()
 
 
 def _by_others(change: Change[Pod]) -> bool:
-    """Assigned to a node, or a condition of a readiness gate has changed: neither is told by the generation."""
+    """Assigned to a node, said not to be ready, or a condition of a readiness gate has changed.
+
+    None of this is told by the generation. Who says that a pod is not ready may be the controller of nodes, while this
+    process was suspended, and is then to be put right.
+    """
     old, new = change.old, change.new
     if old is None or new is None:
         return True
     if old.spec.node_name != new.spec.node_name:
+        return True
+    if _is_ready(old) and not _is_ready(new):
         return True
     if not new.spec.readiness_gates:
         return False
@@ -196,6 +219,10 @@ def _by_others(change: Change[Pod]) -> bool:
         return {item.type: item.status for item in pod.status.conditions or () if item.type in gates}
 
     return states(old) != states(new)
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
 
 
 _assigned_or_gated = Predicate(_by_others, "assigned_or_gated")

@@ -17,6 +17,7 @@ import msgspec
 from kubewright.api.names import ObjectKey
 from kubewright.client.client import Client
 from kubewright.cluster.nodes.files import Files
+from kubewright.cluster.nodes.host_names import host_name, hosts_file
 from kubewright.cluster.nodes.pod_life import PodLife
 from kubewright.errors import ApiError
 from kubewright.k8s.core.v1 import (
@@ -114,7 +115,7 @@ class Machines:
         files = self._files.setdefault(known.life.containers[container].container_id, _fresh(known))
         await self._mount(known, spec, files)
         return Machine(
-            hostname=pod.spec.hostname or name,
+            hostname=host_name(pod),
             folder=spec.working_dir or "/",
             environment=await self._environment(known, spec),
             files=files,
@@ -122,7 +123,7 @@ class Machines:
 
     async def _environment(self, known: _Known, spec: Container | EphemeralContainer) -> dict[str, str]:
         pod = known.pod
-        found = {"PATH": _PATH, "HOSTNAME": pod.spec.hostname or pod.metadata.name}
+        found = {"PATH": _PATH, "HOSTNAME": host_name(pod)}
         for source in spec.env_from or ():
             data: Mapping[str, bytes] = {}
             if source.config_map_ref is not None:
@@ -217,9 +218,8 @@ def _containers(pod: Pod) -> Iterator[Container | EphemeralContainer]:
 
 def _fresh(known: _Known) -> Files:
     files, pod = Files(), known.pod
-    name = pod.spec.hostname or pod.metadata.name
-    files.put("/etc/hostname", f"{name}\n".encode())
-    files.put("/etc/hosts", f"127.0.0.1\tlocalhost\n::1\tlocalhost\n{known.pod_ip}\t{name}\n".encode())
+    files.put("/etc/hostname", f"{host_name(pod)}\n".encode())
+    files.put("/etc/hosts", hosts_file(pod, known.pod_ip).encode())
     search = f"{pod.metadata.namespace}.svc.cluster.local svc.cluster.local cluster.local"
     files.put("/etc/resolv.conf", f"search {search}\nnameserver 10.96.0.10\noptions ndots:5\n".encode())
     return files

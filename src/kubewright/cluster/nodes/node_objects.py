@@ -1,20 +1,22 @@
 """Simulated nodes as objects: Node and Lease, registered and kept Ready.
 
 What a kubelet does for its node, without a machine: it registers it, posts its status, and renews its lease every ten
-seconds, from which controllers see that it lives. A node that somebody deletes stays deleted until this process starts
-again. Registered by `node_controllers`.
+seconds, from which controllers see that it lives, unless it is told to be silent (`silence`). A node that somebody
+deletes stays deleted until this process starts again. Registered by `node_controllers`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, final
 from uuid import NAMESPACE_DNS, uuid5
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger
+from kubewright._base.tasks import within
 from kubewright.api.codec import decode_tree, to_tree
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.owners import owner_reference
@@ -22,6 +24,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.times import MicroTime, format_micro_time
 from kubewright.client.client import Client
 from kubewright.cluster.nodes.kubelet_server import KubeletServer
+from kubewright.cluster.nodes.silence import Silence, is_silent
 from kubewright.errors import AlreadyExists, ApiError, ConfigError, NotFound, TransportError
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
 from kubewright.k8s.core.v1 import (
@@ -36,7 +39,7 @@ from kubewright.k8s.core.v1 import (
     Taint,
 )
 
-__all__ = ("Nodes", "node_status")
+__all__ = ("Nodes", "node_status", "to_give_away")
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -78,6 +81,7 @@ class Nodes:
         capacity: Mapping[str, str] | None = None,
         address: str = "127.0.0.1",
         server: KubeletServer | None = None,
+        silence: Silence | None = None,
         version: str = "",
         clock: Clock | None = None,
     ) -> None:
@@ -96,6 +100,7 @@ class Nodes:
         self._capacity = {**_CAPACITY, **(capacity or {})}
         self._address = address
         self._server = server
+        self._silence = silence or Silence()
         self._version = version
         self._clock = clock or SystemClock()
         self._posted: dict[str, datetime] = {}
@@ -118,9 +123,12 @@ class Nodes:
         await asyncio.gather(*(self._register(name, number) for number, name in numbered))
         self._ready.set()
         while True:
+            self._silence.ended.clear()
             for name in self.names:
-                await self._beat(name)
-            await self._clock.sleep(_RENEW_SECONDS)
+                if name not in self._silence:
+                    await self._beat(name)
+            with suppress(TimeoutError):
+                await within(self._silence.ended.wait(), _RENEW_SECONDS, clock=self._clock)
 
     # --- registering ---
 
@@ -169,6 +177,11 @@ class Nodes:
     async def _post(self, name: str) -> None:
         """Say that all is well, now and then, and whenever somebody has said otherwise."""
         node = await self._client.get(Node, name)
+        if is_silent(node):
+            return  # since a moment ago: what is said of it now is not to be put right
+        if changed := to_give_away(node):
+            patch = {"status": {"allocatable": changed}}
+            await self._client.patch_by_name(Node, name, patch, form="strategic", subresource="status")
         ready = next((item for item in node.status.conditions or () if item.type == "Ready"), None)
         silent = self._clock.now() - self._posted.get(name, self._clock.now())
         if silent >= timedelta(seconds=_POST_SECONDS) or ready is None or ready.status != "True":
@@ -223,6 +236,18 @@ def node_status(
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port)) if port else None,
         node_info=_info(node, version),
     )
+
+
+def to_give_away(node: Node) -> dict[str, str | None]:
+    """What pods may have of the resources that somebody else has put on the node, such as `example.com/dongle`.
+
+    A kubelet gives away as much as the node has; what the node has no longer is None.
+    """
+    has, gives = node.status.capacity or {}, node.status.allocatable or {}
+    found: dict[str, str | None] = {
+        name: str(has[name]) for name in has if "/" in name and gives.get(name) != has[name]
+    }
+    return found | {name: None for name in gives if "/" in name and name not in has}
 
 
 def _conditions(node: Node, now: datetime) -> list[NodeCondition]:

@@ -295,8 +295,8 @@ class PodLife:
         if not self.ending:
             self.ending = True
             asked = pod.metadata.deletion_grace_period_seconds
-            delay = self._timing.termination_delay
-            delay = delay if self.wishes.termination_delay is None else self.wishes.termination_delay
+            delay = self.wishes.termination_delay
+            delay = self._timing.termination_delay + _sleep_before_end(pod) if delay is None else delay
             self._ends_at = now + (delay if asked is None or self.failure else min(delay, float(asked)))
             for life in self.containers.values():
                 if life.phase == "running":
@@ -509,6 +509,12 @@ def _end_of(state: ContainerState | None) -> End | None:
         finished=ended.finished_at,
         container_id=ended.container_id or "",
     )
+
+
+def _sleep_before_end(pod: Pod) -> int:
+    """How long the containers want to wait before they are asked to end: the sleep of a preStop hook."""
+    hooks = (each.lifecycle.pre_stop for each in pod.spec.containers if each.lifecycle is not None)
+    return max((hook.sleep.seconds for hook in hooks if hook is not None and hook.sleep is not None), default=0)
 
 
 def _go_duration(seconds: float) -> str:

@@ -115,8 +115,8 @@ def _container(container: Container | EphemeralContainer, pod_life: PodLife, *, 
         last_state=ContainerState(terminated=_terminated(last)) if last is not None else ContainerState(),
         volume_mounts=_mounts(container),
     )
-    resources = container.resources
-    if life.phase == "running" and resources is not None and (resources.requests or resources.limits):
+    if ran:
+        resources = container.resources or ResourceRequirements()
         status.allocated_resources = resources.requests
         status.resources = ResourceRequirements(requests=resources.requests, limits=resources.limits)
     return status

@@ -7,8 +7,8 @@ Nothing is executed. The conventions, first match wins:
 - `sleep N`, `true`, `false`, `echo ...`, `exit N` and small shell scripts made of them do what they say; commands that
   are known to be quick (`cat`, `ls`, `date`, ...) succeed at once; `while` and `until` loops, `tail -f` and
   whatever else stands last run for ever;
-- without a command, `hello-world` prints and ends, and `busybox`, `alpine`, `debian` and `ubuntu` end at once, as a
-  shell without input does;
+- without a command, `hello-world` prints and ends, `busybox`, `alpine`, `debian` and `ubuntu` end at once, as a
+  shell without input does, and `pause` waits for ever, which is all it is made for;
 - any other init container, and any other container of a Job's pod, ends well after a moment; any other container runs
   for ever.
 
@@ -79,7 +79,7 @@ def _without_command(name: str, unknown: Program, moment: float) -> Program:
         return Program(output=("Hello from Docker!",), seconds=moment)
     if name in _BARE_SHELLS:
         return Program(seconds=moment)
-    return unknown
+    return Program() if name == "pause" else unknown
 
 
 def _expanded(word: str, env: Mapping[str, str]) -> str:

@@ -21,7 +21,7 @@ from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Watch
 from kubewright.controllers.mapping import to_owner
 from kubewright.controllers.predicates import any_change
-from kubewright.errors import Conflict, Invalid, NotFound
+from kubewright.errors import Invalid, NotFound
 
 __all__ = ("Claims",)
 
@@ -78,14 +78,15 @@ class Claims(Generic[O, C]):
         selector = self._selector_of(owner)
         await self._release(owner, selector, ctx, wanted)
         claimed: list[C] = []
-        may_adopt: bool | None = None
+        confirmed = False
         for child in await ctx.client.list(self._child, namespace=owner.metadata.namespace, labels=selector):
             if is_controlled_by(child, owner):
                 claimed.append(child)
             elif controller_of(child) is None and child.metadata.deletion_timestamp is None and wanted(child):
-                if may_adopt is None:
-                    may_adopt = await _still_there(owner, ctx)
-                adopted = await self._adopt(owner, child, ctx) if may_adopt else None
+                if not confirmed:
+                    await ctx.confirm()
+                    confirmed = True
+                adopted = await self._adopt(owner, child, ctx)
                 if adopted is not None:
                     claimed.append(adopted)
         return claimed
@@ -156,17 +157,6 @@ class Claims(Generic[O, C]):
             return await ctx.client.patch_by_name(self._child, child.key, patch, form="strategic")
         except NotFound:
             return None
-
-
-async def _still_there(owner: KubeObject, ctx: Context) -> bool:
-    """Asked of the server, not of the cache: what is being deleted must not adopt."""
-    try:
-        fresh = await ctx.client.live.get(type(owner), owner.key)
-    except NotFound:
-        return False
-    if fresh.metadata.uid != owner.metadata.uid:
-        raise Conflict(f"{owner.kind} {owner.key} is not the one that was read any more", code=409, reason="Conflict")
-    return fresh.metadata.deletion_timestamp is None
 
 
 def _has_controller(metadata: ObjectMeta) -> bool:

@@ -208,8 +208,9 @@ class Round:
         self._active = [each for each in self._active if each.uid != job.metadata.uid]
 
     async def _find(self, reference: ObjectReference) -> Job | None:
+        """From the server: one that the cache does not show yet is not missing, and a second must not be started."""
         namespace = reference.namespace or self._owner.metadata.namespace
-        return await self._ctx.client.find(Job, ObjectKey(namespace, reference.name or ""))
+        return await self._ctx.client.live.find(Job, ObjectKey(namespace, reference.name or ""))
 
 
 def due_at(owner: CronJob, schedule: Schedule, now: datetime, *, with_deadline: bool) -> Due:

@@ -29,7 +29,7 @@ from kubewright.cluster.workloads.pods import is_available, is_finished, is_read
 from kubewright.cluster.workloads.revisions import REVISION_LABEL, in_order, latest_revision, trim
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
-from kubewright.controllers.predicates import Predicate
+from kubewright.controllers.predicates import Predicate, any_version
 from kubewright.controllers.reconcile import Result
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from kubewright.k8s.core.v1 import Node, Pod, PodSpec
@@ -52,7 +52,11 @@ def daemon_set_controller(clock: Clock) -> Declaration[DaemonSet]:
     nodes = Watch(Node, everyone, Predicate(_moves_daemons, "moves_daemons"))
 
     @controller(
-        DaemonSet, name="daemonset-controller", watches=(*claims.watches, *history.watches, nodes), concurrency=2
+        DaemonSet,
+        name="daemonset-controller",
+        watches=(*claims.watches, *history.watches, nodes),
+        when=any_version,
+        concurrency=2,
     )
     async def reconcile(owner: DaemonSet, ctx: Context) -> Result | None:
         if _selector_of(owner).selects_everything:

@@ -31,6 +31,7 @@ from kubewright.cluster.workloads.pod_writes import namespace_ends
 from kubewright.cluster.workloads.pods import is_finished
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.predicates import any_version
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import AlreadyExists, ApiError, RetryAfter
 from kubewright.k8s.apps.v1 import Deployment, DeploymentCondition, ReplicaSet
@@ -43,7 +44,7 @@ def deployment_controller(clock: Clock) -> Declaration[Deployment]:
     """The controller of Deployments."""
     claims = Claims(Deployment, ReplicaSet, _selector_of)
 
-    @controller(Deployment, name="deployment-controller", watches=claims.watches, concurrency=5)
+    @controller(Deployment, name="deployment-controller", watches=claims.watches, when=any_version, concurrency=5)
     async def reconcile(deployment: Deployment, ctx: Context) -> Result | None:
         if _selector_of(deployment).selects_everything:
             sentence = "This deployment is selecting all pods. A non-empty selector is required."

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kubewright.api.selectors import Operator, Requirement
+from kubewright.cluster.tolerations import tolerates
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import (
     Affinity,
@@ -20,7 +21,6 @@ from kubewright.k8s.core.v1 import (
     NodeSelectorTerm,
     Pod,
     PodSpec,
-    Taint,
     Toleration,
 )
 
@@ -51,9 +51,7 @@ def belongs(spec: PodSpec, node: Node) -> tuple[bool, bool]:
     if spec.node_name not in (None, "", name) or not _chooses(spec, node):
         return False, False
     tolerations = daemon_tolerations(spec)
-    untolerated = [
-        taint for taint in node.spec.taints or () if not any(_tolerates(each, taint) for each in tolerations)
-    ]
+    untolerated = [taint for taint in node.spec.taints or () if not any(tolerates(each, taint) for each in tolerations)]
     effects = {taint.effect for taint in untolerated}
     return not effects & {"NoExecute", "NoSchedule"}, "NoExecute" not in effects
 
@@ -123,13 +121,3 @@ def _all(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str, s
         )
     except (DecodeError, KeyError):  # what cannot be understood matches nothing
         return False
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and (toleration.value or "") == (taint.value or "")

@@ -32,6 +32,7 @@ from kubewright.cluster.workloads.pods import deletion_order, is_active, is_read
 from kubewright.controllers.context import Context
 from kubewright.controllers.controller import Controller
 from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.predicates import any_version
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import ApiError
 from kubewright.k8s.batch.v1 import Job, JobCondition, UncountedTerminatedPods
@@ -68,6 +69,7 @@ def job_controller(clock: Clock) -> Declaration[Job]:
         name="job-controller",
         watches=(*claims.watches, *orphans.watches),
         sources=(orphans,),
+        when=any_version,
         concurrency=5,
     )
     return declare(JobController)

@@ -26,6 +26,7 @@ from kubewright.cluster.workloads.pods import (
 )
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.predicates import any_version
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import ApiError
 from kubewright.k8s.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
@@ -47,16 +48,18 @@ def replica_set_controller(clock: Clock) -> Declaration[ReplicaSet]:
     """The controller of ReplicaSets."""
     claims = Claims(ReplicaSet, Pod, _selector_of)
     replicas = Replicas(claims, clock)
-    return controller(ReplicaSet, name="replicaset-controller", watches=claims.watches, concurrency=5)(
-        replicas.reconcile
-    )
+    return controller(
+        ReplicaSet, name="replicaset-controller", watches=claims.watches, when=any_version, concurrency=5
+    )(replicas.reconcile)
 
 
 def replication_controller_controller(clock: Clock) -> Declaration[ReplicationController]:
     """The controller of ReplicationControllers."""
     claims = Claims(ReplicationController, Pod, _selector_of)
     replicas = Replicas(claims, clock)
-    declare = controller(ReplicationController, name="replication-controller", watches=claims.watches, concurrency=5)
+    declare = controller(
+        ReplicationController, name="replication-controller", watches=claims.watches, when=any_version, concurrency=5
+    )
     return declare(replicas.reconcile)
 
 

@@ -64,7 +64,7 @@ async def latest_revision(
         return known[-1], collisions
     if equal:
         return await ctx.client.patch_by_name(ControllerRevision, equal[-1].key, {"revision": number}), collisions
-    data = {"spec": {"template": {**to_tree(template), "$patch": "replace"}}}
+    data = _in_order({"spec": {"template": {**to_tree(template), "$patch": "replace"}}})
     while True:
         wanted = _new(owner, data, number, tree_hash(data, collisions), labels)
         try:
@@ -84,6 +84,13 @@ async def trim(revisions: Sequence[ControllerRevision], in_use: Iterable[str], l
         return
     for each in unused[: max(0, len(unused) - limit)]:
         await ctx.delete(each)
+
+
+def _in_order(tree: Any) -> Any:
+    """With all names sorted: clients that look for the revision of a template compare it byte by byte."""
+    if isinstance(tree, dict):
+        return {name: _in_order(tree[name]) for name in sorted(tree)}
+    return [_in_order(item) for item in tree] if isinstance(tree, list) else tree
 
 
 def _new(owner: Owner, data: Any, number: int, value: str, labels: Sequence[str]) -> ControllerRevision:

@@ -39,6 +39,7 @@ from kubewright.cluster.workloads.revisions import (
 from kubewright.cluster.workloads.volume_claims import create_claims, keep_claims
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
+from kubewright.controllers.predicates import any_version
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import AlreadyExists, ApiError
 from kubewright.k8s.apps.v1 import (
@@ -63,6 +64,7 @@ def stateful_set_controller(clock: Clock) -> Declaration[StatefulSet]:
         StatefulSet,
         name="statefulset-controller",
         watches=(*claims.watches, *history.watches, volumes),
+        when=any_version,
         concurrency=5,
     )
     async def reconcile(owner: StatefulSet, ctx: Context) -> Result | None:

@@ -10,7 +10,10 @@ from kubewright.api.codec import from_tree
 from kubewright.cluster.nodes.fitting import (
     NodeFacts,
     Residents,
+    avoided,
     failure_message,
+    hopeless_message,
+    is_curable,
     node_facts,
     pod_facts,
     reasons_against,
@@ -190,8 +193,68 @@ def test_the_sentence_counts_nodes_by_reason() -> None:
     refusals = [("Insufficient cpu",), ("Insufficient cpu",), SELECTOR]
 
     assert failure_message(refusals) == (
-        "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient cpu. "
-        "preemption: 0/3 nodes are available: 1 Preemption is not helpful for scheduling, "
-        "2 No preemption victims found for incoming pod."
+        "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient cpu."
     )
     assert failure_message([]) == "no nodes available to schedule pods"
+
+
+def test_a_problem_of_the_pod_itself_is_cured_by_no_preemption() -> None:
+    assert hopeless_message("no claim", 2) == (
+        "0/2 nodes are available: no claim. "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
+    assert hopeless_message("no claim", 2, never=True) == (
+        "0/2 nodes are available: no claim. preemption: not eligible due to preemptionPolicy=Never."
+    )
+    assert hopeless_message("no claim", 0) == "no nodes available to schedule pods"
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "count"),
+    [
+        ([], 2),
+        ([{"key": "slow", "operator": "Exists"}], 1),
+        ([{"key": "slow", "operator": "Exists", "effect": "NoSchedule"}], 2),
+        ([{"operator": "Exists", "effect": "PreferNoSchedule"}], 0),
+    ],
+)
+def test_taints_that_only_ask_are_counted_unless_they_are_tolerated(
+    tolerations: list[dict[str, str]], count: int
+) -> None:
+    taints = [
+        {"key": "slow", "effect": "PreferNoSchedule"},
+        {"key": "old", "effect": "PreferNoSchedule"},
+        {"key": "db", "effect": "NoSchedule"},
+    ]
+
+    assert avoided(pod(tolerations=tolerations), node(taints=taints)) == count
+
+
+@pytest.mark.parametrize(
+    ("cpu", "reasons", "curable"),
+    [
+        ("2", ("Insufficient cpu",), True),
+        ("3", ("Insufficient cpu",), False),
+        ("3", ("node(s) didn't have free ports for the requested pod ports",), True),
+        ("1", ("Too many pods",), True),
+        ("1", ("node(s) didn't match pod anti-affinity rules",), True),
+        ("1", ("node(s) didn't match pod affinity rules",), False),
+        ("1", SELECTOR, False),
+        ("1", TAINT, False),
+        ("1", ("node(s) were unschedulable",), False),
+    ],
+)
+def test_only_what_other_pods_are_to_blame_for_is_cured_when_they_leave(
+    cpu: str, reasons: tuple[str, ...], curable: bool
+) -> None:
+    assert is_curable(reasons, pod_facts(pod(containers=[requests(cpu=cpu)])), node()) is curable
+
+
+def test_residents_know_which_priorities_they_have() -> None:
+    residents = put(node(), pod("a", priority=5), pod("b"), pod("c")).residents
+    assert residents.priorities == {5: 1, 0: 2}
+
+    residents.remove("a")
+    residents.remove("b")
+
+    assert list(residents.priorities) == [0]

@@ -412,6 +412,22 @@ def test_the_grace_period_shortens_the_end_but_sleep_is_killed() -> None:
     assert ended.terminated.exit_code == 137
 
 
+def test_the_sleep_of_a_hook_puts_off_the_end_within_the_grace_period() -> None:
+    for grace, over_after in ((30, 20), (15, 15)):
+        hook = {"preStop": {"sleep": {"seconds": 20}}}
+        simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx", "lifecycle": hook}]))
+        simulated.until_quiet()
+        simulated.pod.metadata.deletion_timestamp = START
+        simulated.pod.metadata.deletion_grace_period_seconds = grace
+        simulated.step()
+
+        simulated.until_quiet(over_after - 1)
+        assert not simulated.life.over
+        assert reason(simulated.container()) == "running"
+        simulated.until_quiet(2)
+        assert simulated.life.over
+
+
 def test_a_pod_deleted_before_it_ran_is_over_too() -> None:
     simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
     simulated.until_quiet()

@@ -61,6 +61,10 @@ def test_without_a_command_a_shell_image_ends_and_a_server_runs() -> None:
     assert run("nginx").seconds == math.inf
 
 
+def test_a_pause_is_not_meant_to_end_even_where_others_are() -> None:
+    assert run("registry.k8s.io/pause:3.10", short=True).seconds == math.inf
+
+
 def test_an_unknown_program_that_is_meant_to_end_ends_well() -> None:
     program = run("migrations", "migrate", "--all", short=True)
 

@@ -73,6 +73,9 @@ async def ran(machine: Machine, *argv: str, said: bytes = b"") -> tuple[int, str
         ("cat /none 2>&1", 1, "cat: /none: No such file or directory\n"),
         ("find /etc/settings -name 'x'", 0, "/etc/settings/deep/x\n"),
         ("exec hostname; echo never", 0, "web\n"),
+        ("dd if=/dev/zero of=/tmp/z bs=1k count=3 2>/dev/null; wc -c /tmp/z", 0, "3072 /tmp/z\n"),
+        ("dd if=/dev/urandom bs=2M count=1 2>/dev/null | wc -c", 0, "2097152\n"),
+        ("echo hello | dd bs=2 count=2 2>/dev/null", 0, "hell"),
     ],
 )
 async def test_a_script_does_what_it_says(machine: Machine, script: str, code: int, out: str) -> None:
@@ -87,6 +90,11 @@ async def test_a_script_does_what_it_says(machine: Machine, script: str, code: i
         ("echo 'open", 2, "sh: syntax error: unterminated quoted string\n"),
         ("while true; do echo; done", 2, "sh: syntax error: `while` is not simulated\n"),
         ("echo x > /etc/settings/app.ini", 1, "sh: can't create /etc/settings/app.ini: Read-only file system\n"),
+        ("dd if=/none of=/tmp/f", 1, "dd: /none: No such file or directory\n"),
+        ("dd if=/dev/zero of=/tmp/f", 1, "dd: /dev/zero: No space left on device\n"),
+        ("dd bs=0", 1, "dd: invalid number\n"),
+        ("dd if=/etc/hostname of=/tmp/f bs=3", 0, "1+1 records in\n1+1 records out\n"),
+        ("date foo", 1, "date: invalid date 'foo'\n"),
         ("curl http://example.com", 1, "curl: this container is simulated and has no network\n"),
     ],
 )

@@ -44,26 +44,26 @@ def test_next_time(text: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "sentence"),
     [
-        "",
-        "* * * *",
-        "60 * * * *",
-        "* 24 * * *",
-        "* * 0 * *",
-        "* * * 13 *",
-        "* * * * 7",
-        "5-1 * * * *",
-        "*/0 * * * *",
-        "a * * * *",
-        "1-2-3 * * * *",
-        "@never",
-        "@every",
-        "TZ=Nowhere/At 0 0 * * *",
+        ("", "has 0 fields"),
+        ("* * * *", "has 4 fields"),
+        ("60 * * * *", "the minute '60' is out of range"),
+        ("* 24 * * *", "the hour '24' is out of range"),
+        ("* * 0 * *", "the day of the month '0' is out of range"),
+        ("* * * 13 *", "the month '13' is out of range"),
+        ("* * * * 7", "the day of the week '7' is out of range"),
+        ("5-1 * * * *", "the minute '5-1' is out of range"),
+        ("*/0 * * * *", r"the minute '\*/0' is out of range"),
+        ("a * * * *", "the minute 'a' is not a number"),
+        ("1-2-3 * * * *", "the minute '1-2-3' cannot be read"),
+        ("@never", "has 1 fields"),
+        ("@every", "has 1 fields"),
+        ("TZ=Nowhere/At 0 0 * * *", "names a time zone nobody knows"),
     ],
 )
-def test_what_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(DecodeError):
+def test_what_cannot_be_read_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(DecodeError, match=sentence):
         Schedule.parse(text)
 
 
