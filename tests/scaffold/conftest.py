@@ -36,6 +36,15 @@ async def output_of(command: Sequence[str | Path], folder: Path, *, stdin: str =
     return stdout.decode()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that look at the project go to one worker, so that it is made once."""
+    modules = {item.path for item in items if "project" in getattr(item, "fixturenames", ())}
+    for item in items:
+        if item.path in modules and item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("project"))
+
+
 @pytest.fixture(scope="session")
 async def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a project with kinds, edited types and webhooks, its manifests generated."""
@@ -68,8 +77,8 @@ def rename_field(folder: Path, kind: str) -> None:
     for file, changes in {
         package / f"api/v1/{word}.py": {"    replicas: Annotated[": "    size: Annotated["},
         package / f"webhooks/v1/{word}.py": {
-            f"{kind}Spec(replicas=old.spec.replicas)": f"{kind}Spec(size=old.spec.replicas)",
-            "(replicas=new.spec.replicas)": "(replicas=new.spec.size)",
+            f"from_tree({kind}Spec, to_tree(old.spec))": f"{kind}Spec(size=old.spec.replicas)",
+            f"from_tree({kind}SpecV1alpha1, to_tree(new.spec))": f"{kind}SpecV1alpha1(replicas=new.spec.size)",
         },
         folder / f"config/samples/apps_v1_{word}.yaml": {"replicas: 1": "size: 1"},
     }.items():

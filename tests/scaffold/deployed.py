@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -21,15 +20,15 @@ from typing import Any
 
 from kubewright import Client
 from kubewright._base import yaml
+from kubewright.cluster.ports import free_ports
 from kubewright.k8s.apps.v1 import Deployment
 
 __all__ = ("Ports", "at_work", "overlay_for", "scraped", "token_of")
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that nobody gets by chance before it is listened on, which is much later."""
+    return free_ports(1)[0]
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,10 @@ def failing(project: Path) -> Failing:
 async def test_a_kubeconfig_that_is_not_there_is_named(failing: Failing, command: tuple[str, ...]) -> None:
     said = await failing(*command, KUBECONFIG="/nonexistent/kubeconfig")
 
-    assert said == "none of the kubeconfig files exists: /nonexistent/kubeconfig; check KUBECONFIG"
+    assert said == (
+        "none of the kubeconfig files exists: /nonexistent/kubeconfig; check KUBECONFIG, or start a cluster here with "
+        "`kubewright cluster up`"
+    )
 
 
 def kubeconfig(file: Path, server: str, token: str = "none", **trust: str) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from kubewright import Client, Config, Dynamic, DynamicObject, connect
+from kubewright import Client, Config, Dynamic, DynamicObject, ObjectKey, connect
 from kubewright._base import yaml
 from kubewright.api.codec import from_tree
 from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.ports import free_ports
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import Invalid, NotFound
+from kubewright.testing import until
 
 from .conftest import Kubewright, output_of
 
@@ -52,6 +53,7 @@ async def test_the_tests_of_a_new_project_pass(project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_the_operator_works_on_the_embedded_cluster(
     embedded_cluster: EmbeddedCluster, project: Path, kubewright: Kubewright
 ) -> None:
@@ -61,6 +63,7 @@ async def test_the_operator_works_on_the_embedded_cluster(
 
 @pytest.mark.real
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_the_operator_works_on_a_real_control_plane(
     real_cluster: RealCluster, project: Path, kubewright: Kubewright
 ) -> None:
@@ -134,7 +137,7 @@ async def running(project: Path, kubeconfig: Path) -> AsyncIterator[None]:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "kubewright.cli", "run", "--kubeconfig", str(kubeconfig),
         cwd=project,
-        env={**os.environ, "KUBEWRIGHT_WEBHOOK_PORT": str(free_port()), "KUBEWRIGHT_LOG_FORMAT": "json"},
+        env={**os.environ, "KUBEWRIGHT_WEBHOOK_PORT": str(free_ports(1)[0]), "KUBEWRIGHT_LOG_FORMAT": "json"},
         stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stderr is not None
@@ -154,16 +157,8 @@ async def running(project: Path, kubeconfig: Path) -> AsyncIterator[None]:
     assert code == 0, told.decode()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def settled(client: Client, name: str) -> DynamicObject:
-    async with client.watch(PODSET, namespace="default", initial_events=True) as events:
-        async for event in events:
-            found: Any = event.object
-            if found.metadata.name == name and found.get("status.observedGeneration") == found.metadata.generation:
-                return event.object
-    raise AssertionError("the watch ended")
+    def holds(found: Any) -> bool:
+        return bool(found.get("status.observedGeneration") == found.metadata.generation)
+
+    return await until(client, PODSET, ObjectKey("default", name), holds, timeout=100)

@@ -18,6 +18,7 @@ import click
 
 from kubewright.cli.reports import print_json, reported
 from kubewright.cli.tables import print_table
+from kubewright.cli.targets import at_port
 from kubewright.cluster.state import Record, State, state_folder
 from kubewright.errors import ClusterError
 
@@ -38,7 +39,7 @@ def cluster() -> None:
     """Run a local Kubernetes control plane."""
 
 
-@cluster.command()
+@cluster.command(short_help="Start a control plane.")
 @click.option("--embedded/--real", default=True, help="Kubewright's own control plane (default), or Kubernetes' own.")
 @_version
 @_name
@@ -47,7 +48,7 @@ def cluster() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep the cluster's data in this folder; without it, all is gone when the cluster stops.",
 )
-@click.option("--port", default=0, metavar="N", help="Where the embedded API server listens; any free port by default.")
+@at_port
 @click.option("--nodes", default=1, show_default=True, metavar="N", help="How many nodes to simulate.")
 @click.option("--pods/--no-pods", default=True, help="Let pods run on simulated nodes, or leave them pending.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), help="One JSON line per request.")
@@ -97,7 +98,7 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.expanduser().absolute())
 
 
-@cluster.command()
+@cluster.command(short_help="Stop a control plane.")
 @_name
 @reported
 def down(*, name: str) -> dict[str, object]:
@@ -155,7 +156,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
         ) from error
 
 
-@cluster.command()
+@cluster.command(short_help="Throw away what a stopped cluster kept.")
 @_name
 @click.option(
     "--data",
@@ -181,7 +182,7 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
     click.echo(f"{data} is empty again.", err=True)
 
 
-@cluster.command()
+@cluster.command(short_help="Get the programs of a real control plane ready.")
 @_version
 @click.option("--or-say-why", is_flag=True, help="Where they cannot be had, say why in one line and succeed.")
 @_form

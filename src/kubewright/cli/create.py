@@ -86,10 +86,16 @@ def api(
         controller=controller,
         again=force,
     )
-    return _apply(folder, changed, (group, version, kind), force=force)
+    done = _apply(folder, changed, (group, version, kind), force=force)
+    if not resource and builtin_kind(group, version, kind) is not None:
+        _say_whose(project, group, version, kind)
+    click.echo(
+        "Next: put what it is about into the new files, then `kubewright generate` and `kubewright dev`", err=True
+    )
+    return done
 
 
-@create.command()
+@create.command(short_help="Add webhooks for a kind.")
 @_about_a_kind
 @click.option("--defaulting", is_flag=True, help="Fill in values.")
 @click.option("--validation", "--programmatic-validation", is_flag=True, help="Refuse objects.")
@@ -136,6 +142,15 @@ def _entry(project: Project, group: str, version: str, kind: str) -> Kind:
         found = project.find(builtin.group, version, kind)
     assert found is not None
     return found
+
+
+def _say_whose(project: Project, group: str, version: str, kind: str) -> None:
+    """Who means a kind of their own does not notice from the files alone that another was taken."""
+    click.echo(
+        f"{group}/{version} {kind} is a kind of Kubernetes, so there is a controller for it and no class; for a "
+        f"kind of your own, {group}.{project.domain}/{version} {kind}, say --resource",
+        err=True,
+    )
 
 
 def _has_controller(project: Project, group: str, kind: str) -> bool:

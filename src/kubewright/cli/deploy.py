@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kubewright.cli.clusters import for_cluster, found_config
 from kubewright.cli.progress import display
 from kubewright.cli.reports import reported
+from kubewright.cli.targets import for_cluster, found_config
 from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
 
 if TYPE_CHECKING:

@@ -4,6 +4,8 @@ The cluster and its objects stay; the operator's modules are imported anew, chan
 controllers look at every object again. Watches of built-in kinds stay warm; those of the operator's own kinds begin
 anew with their classes. Code that cannot be imported is told, and the next change tried. Each run of a
 reconciler is one line: which object, why, how long, and how it ended.
+
+The code is that of the project in this folder, or a package, or a single file with whatever it imports from beside it.
 """
 
 from __future__ import annotations
@@ -13,13 +15,18 @@ import shlex
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import click
+import msgspec
 
 from kubewright._base.extras import optional
+from kubewright.cli.reports import counted
 from kubewright.cli.run import assembled, local_options
+from kubewright.cli.runs import Telling
+from kubewright.cli.targets import at_port, for_operator
 from kubewright.errors import ConfigError, KubewrightError
 
 if TYPE_CHECKING:
@@ -33,33 +40,89 @@ __all__ = ("dev",)
 
 
 @click.command()
+@for_operator
 @click.option("--samples", is_flag=True, help="Apply the objects in config/samples.")
-@click.option("--port", default=0, metavar="N", help="Where the embedded API server listens; any free port by default.")
+@at_port
 @click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks.")
-def dev(*, samples: bool, port: int, no_webhooks: bool) -> None:
-    """Run the operator on an embedded cluster, and again after each change of its code."""
+def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) -> None:
+    """Run the operator on an embedded cluster, and again after each change of its code.
+
+    FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
+    """
     from kubewright._base.logs import configure
     from kubewright._base.loop import run as run_loop
-    from kubewright.generate.operator import project_settings
+    from kubewright.manager.options import ManagerOptions
 
     optional("watchfiles", extra="cli", purpose="Watching for changes")
-    folder = Path()
-    package = project_settings(folder).operator
-    if not package:
-        raise ConfigError("there is no project here; go to its folder, or start one with `kubewright init`")
+    code = _found_code(operator)
     # Two edits within a second may leave a file of the same size and time: compiled code could not be told stale.
     sys.dont_write_bytecode = True
-    configure(level="warning")
-    run_loop(_Session(folder.absolute(), package, webhooks=not no_webhooks).run(samples=samples, port=port))
+    session = _Session(code, webhooks=not no_webhooks)
+    options = ManagerOptions.load()
+    # For people, whatever the output goes through; unless somebody wants it otherwise.
+    form = "text" if options.log_format == "auto" else options.log_format
+    configure(level=options.log_level, format=form, only=session.telling)
+    run_loop(session.run(samples=samples, port=port))
+
+
+@final
+class _Code(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the operator's code is."""
+
+    operator: str
+    """What is loaded."""
+    package: str
+    folder: Path
+    """What belongs to the operator besides its code is below this folder."""
+    watched: Path
+    alone: bool = False
+    """It is a single file, and `watched` is the folder that it is in."""
+
+    def owns(self, module: str) -> bool:
+        """Whether a module is the operator's: its package, or a single file and what lies beside it."""
+        if f"{module}.".startswith(f"{self.package}."):
+            return True
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return self.alone and file is not None and Path(file).parent == self.watched
+
+    def concerned_by(self, paths: Iterable[str]) -> bool:
+        """Whether a change of these files is one of the operator."""
+        own = {getattr(sys.modules[name], "__file__", None) for name in list(sys.modules) if self.owns(name)}
+        return not self.alone or not own.isdisjoint(paths)
+
+
+def _found_code(given: str | None) -> _Code:
+    """The code of the operator that is meant."""
+    from kubewright.generate.operator import project_settings
+
+    place = Path(given or ".").resolve()
+    operator, package, roots = str(place), place.stem, [place.parent]
+    if (place / "pyproject.toml").is_file() or given is None:
+        package, roots = project_settings(place).operator, [place / "src", place]
+    elif place.suffix != ".py" and not place.is_dir():
+        operator = package = given
+        roots = [Path.cwd() / "src", Path.cwd()]
+    if not package:
+        raise ConfigError(
+            f"there is no project in {place}; go to its folder, name the file of an operator, or start a project with "
+            "`kubewright init`"
+        )
+    for root in roots:
+        found = root / package.replace(".", "/")
+        if place.suffix != ".py" and found.is_dir():
+            return _Code(operator=operator, package=package, folder=roots[-1], watched=found)
+        if found.with_suffix(".py").is_file():
+            return _Code(operator=operator, package=package, folder=roots[-1], watched=root, alone=True)
+    raise ConfigError(f"there is no {place.name if place.suffix else f'package {package}'} in {roots[-1]}")
 
 
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
 
-    def __init__(self, folder: Path, package: str, *, webhooks: bool) -> None:
-        self._folder = folder
-        self._package = package
+    def __init__(self, code: _Code, *, webhooks: bool) -> None:
+        self.telling = Telling()
+        self._code = code
         self._webhooks = webhooks
         self._installed: dict[str, Any] = {}
         self._cache: Cache | None = None
@@ -80,12 +143,16 @@ class _Session:
     async def _generations(self, config: Config, client: Client, *, samples: bool) -> None:
         from watchfiles import PythonFilter, awatch
 
-        root = next((path for path in (self._folder / "src", self._folder) if (path / self._package).is_dir()), None)
-        if root is None:
-            raise ConfigError(f"there is no package {self._package} in {self._folder}")
-        changes = awatch(
-            root / self._package, watch_filter=PythonFilter(), stop_event=self._stop, debounce=100, step=20
+        code = self._code
+        batches = awatch(
+            code.watched,
+            watch_filter=PythonFilter(),
+            stop_event=self._stop,
+            debounce=100,
+            step=20,
+            recursive=not code.alone,  # beside a single file may be anything, such as somebody's home
         )
+        changes = (batch async for batch in batches if self._broken or code.concerned_by(path for _, path in batch))
         change = asyncio.ensure_future(anext(changes, None))
         while not self._stop.is_set():
             manager = await self._start(config, client)
@@ -104,6 +171,8 @@ class _Session:
             self._begun = begun
 
     _begun: float | None = None
+    _broken = False
+    """The last start failed; what would mend it may be in a file that was not even imported."""
 
     async def _start(self, config: Config, client: Client) -> Manager | None:
         """The next generation at work; None if it could not be started."""
@@ -111,10 +180,10 @@ class _Session:
         from kubewright.generate.operator import load_operator
         from kubewright.generate.project import operator_crds
 
-        for name in [name for name in sys.modules if f"{name}.".startswith(f"{self._package}.")]:
+        for name in [name for name in sys.modules if self._code.owns(name)]:
             del sys.modules[name]
         try:
-            operator = load_operator(str(self._folder))
+            operator = load_operator(self._code.operator)
             crds = operator_crds(operator)
             for name, crd in crds.items():
                 # Conversion is pointed here by the webhooks' own registration.
@@ -127,11 +196,14 @@ class _Session:
             await manager.__aenter__()
         except KubewrightError as error:
             click.secho(f"{error}", fg="red", err=True)
+            self._broken = True
             return None
+        self._broken = False
         kept = f", watches kept warm: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
         counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
-        words = ", ".join(f"{count} {noun}{'s' if count > 1 else ''}" for noun, count in counts.items() if count)
+        words = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+        words = words or "no controller and no webhook yet; write one below @controller"
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
 
@@ -141,8 +213,7 @@ class _Session:
         from kubewright.cache.cache import Cache
         from kubewright.cache.scope import Scope
 
-        for declaration in operator.controllers:
-            declaration.reconcile = told(declaration.name, declaration.reconcile)
+        self.telling.follow(operator.controllers)
         options = replace(local_options(operator, webhooks=self._webhooks), webhook_port=_free_port())
         if self._cache is None:
             self._cache = Cache(client, default_scope=Scope(namespaces=operator.namespaces))
@@ -163,7 +234,9 @@ class _Session:
         from kubewright.api.codec import from_tree
         from kubewright.api.dynamic import Dynamic
 
-        files = [file for file in sorted((self._folder / "config/samples").glob("*.yaml")) if "kustom" not in file.name]
+        files = [
+            file for file in sorted((self._code.folder / "config/samples").glob("*.yaml")) if "kustom" not in file.name
+        ]
         try:
             for file in files:
                 for tree in yaml.load_all(file.read_text(encoding="utf-8")):
@@ -172,43 +245,6 @@ class _Session:
             click.secho(f"the samples cannot be applied: {error}", fg="red", err=True)
             return False
         return True
-
-
-def told(name: str, reconcile: Any) -> Any:
-    """The same reconciler, each run of which is told in one line."""
-    import inspect
-
-    def line(obj: Any, ctx: Any, begun: float, error: BaseException | None) -> None:
-        causes = ", ".join(dict.fromkeys(str(cause) for cause in ctx.causes)) or "it is time"
-        end = (
-            click.style("ok", fg="green")
-            if error is None
-            else click.style(f"{type(error).__name__}: {error}", fg="red")
-        )
-        took = (time.monotonic() - begun) * 1000
-        click.echo(f"{time.strftime('%H:%M:%S')} {name} {obj.key}  {took:.1f} ms  {end}  because: {causes}", err=True)
-
-    async def awaited(obj: Any, ctx: Any) -> Any:
-        begun, error = time.monotonic(), None
-        try:
-            return await reconcile(obj, ctx)
-        except BaseException as exc:
-            error = exc
-            raise
-        finally:
-            line(obj, ctx, begun, error)
-
-    def called(obj: Any, ctx: Any) -> Any:
-        begun, error = time.monotonic(), None
-        try:
-            return reconcile(obj, ctx)
-        except BaseException as exc:
-            error = exc
-            raise
-        finally:
-            line(obj, ctx, begun, error)
-
-    return awaited if inspect.iscoroutinefunction(reconcile) else called
 
 
 def _free_port() -> int:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import click
 import msgspec
 
-from kubewright.cli.clusters import for_cluster, found_config
-from kubewright.cli.reports import form_option, print_json
+from kubewright.cli.reports import counted, form_option, print_json
 from kubewright.cli.tables import print_table
+from kubewright.cli.targets import for_cluster, found_config
 from kubewright.errors import KubewrightError, NotFound
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, for
     """Say what is wrong with the project, the cluster, the CRDs and the permissions."""
     folder = Path()
     findings = list(_of_project(folder))
-    operator = _loaded(folder, findings)
+    # A folder without a project is not asked what is wrong with its operator.
+    operator = _loaded(folder, findings) if (folder / "pyproject.toml").exists() else None
     if operator is not None:
         findings += _of_manifests(folder, operator)
+        findings += _of_declarations(operator)
     if not no_cluster:
         findings += _of_cluster(kubeconfig, context, operator)
     if form == "json":
@@ -72,7 +74,7 @@ def _of_project(folder: Path) -> Iterator[_Finding]:
     except KubewrightError as error:
         yield _Finding("project", "wrong", str(error))
         return
-    yield _Finding("project", "good", f"{project.project_name}, {len(project.resources)} kinds")
+    yield _Finding("project", "good", f"{project.project_name}, {counted(len(project.resources), 'kind')}")
     if changes is None:
         yield _Finding("templates", "wrong", "what was rendered is not known; restore .kubewright from version control")
     elif changes.writes:
@@ -90,9 +92,9 @@ def _loaded(folder: Path, findings: list[_Finding]) -> Operator | None:
     except KubewrightError as error:
         findings.append(_Finding("operator", "wrong", str(error)))
         return None
-    counts = (operator.kinds, operator.controllers, operator.webhooks)
-    text = "{} kinds, {} controllers, {} webhooks".format(*map(len, counts))
-    findings.append(_Finding("operator", "good" if any(counts) else "hint", text))
+    counts = {"kind": operator.kinds, "controller": operator.controllers, "webhook": operator.webhooks}
+    text = ", ".join(counted(len(found), noun) for noun, found in counts.items())
+    findings.append(_Finding("operator", "good" if any(counts.values()) else "hint", text))
     return operator
 
 
@@ -110,6 +112,23 @@ def _of_manifests(folder: Path, operator: Operator) -> Iterator[_Finding]:
         yield _Finding("manifests", "wrong", f"{len(stale)} files in config are stale; run `kubewright generate`")
     else:
         yield _Finding("manifests", "good", "up to date")
+
+
+def _of_declarations(operator: Operator) -> Iterator[_Finding]:
+    """What may be meant so, and mostly is not."""
+    from kubewright.generate.calls import calls_in
+    from kubewright.generate.operator import foreign_kinds
+    from kubewright.generate.project import large_crds
+
+    for note in foreign_kinds(operator):
+        yield _Finding("group", "hint", note)
+    for note in large_crds(operator):
+        yield _Finding("CRD", "hint", note)
+    heard = {kind for declaration in operator.controllers for kind in declaration.kinds}
+    made = {call.kind for call in calls_in(operator.modules) if call.method in ("create", "apply")}
+    for name in sorted(kind.__name__ for kind in made - heard if kind is not None):
+        text = f"the code makes objects of {name}, which no controller has in owns= or watches="
+        yield _Finding("children", "hint", f"{text}: their changes wake nobody")
 
 
 def _of_cluster(kubeconfig: str | None, context: str | None, operator: Operator | None) -> list[_Finding]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kubewright.cli.reports import print_json
+from kubewright.cli.targets import found_config
 
 if TYPE_CHECKING:
     from kubewright.generate.audit import Asked, Deviation
@@ -94,7 +95,7 @@ def crds(
     _tell(found, form, otherwise="nothing would break", problem="what would break: {}")
 
 
-@generate.command()
+@generate.command(short_help="Write the roles that the operator needs.")
 @_for_operator
 @click.option(
     "--from-audit", "audit", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
@@ -117,7 +118,7 @@ def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None,
         click.echo(_least_role(loaded, audit, user), nl=False)
 
 
-@generate.command()
+@generate.command(short_help="Write webhook configurations and their Service.")
 @_for_operator
 def webhooks(*, operator: str | None, output: Path, check: bool, form: str) -> None:
     """Write webhook configurations, the Service before them and their certificates' wiring."""
@@ -179,16 +180,24 @@ def _operator(given: str | None) -> Operator:
 
 
 def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool, form: str) -> None:
-    from kubewright.generate.project import left_over, project_files
+    from kubewright.generate.operator import foreign_kinds
+    from kubewright.generate.project import large_crds, left_over, project_files
+    from kubewright.generate.rbac import access_of
 
     extra = left_over(operator, folder) if "crds" in parts else []
-    if not check:
+    if "crds" in parts and not check:
+        for note in (*foreign_kinds(operator), *large_crds(operator)):
+            click.echo(f"{note}.", err=True)
         for file in extra:
             click.echo(f"{file} is left over: no class makes it any more; delete it.", err=True)
     files = project_files(operator, folder, parts=parts)
+    if "rbac" in parts and not check:
+        for note in access_of(operator).notes:
+            click.echo(f"{note}.", err=True)
     if not files:
         raise click.ClickException(
-            f"{operator.package} declares nothing to generate from; it needs a class with a group and a version."
+            f"{operator.package} declares nothing to generate from; "
+            "it needs a class with a group of yours and a version."
         )
     told = {str(file): f"{file} is left over: no class makes it any more" for file in extra}
     _finish(folder, files, check=check, form=form, extra=told)
@@ -214,7 +223,7 @@ async def _misfits(operator: Operator, context: str | None) -> list[Any]:
     from kubewright.generate.project import operator_crds
     from kubewright.generate.stored_objects import stored_misfits
 
-    async with connect(context=context) as client:
+    async with connect(found_config(None, context)) as client:
         crds, outcomes = operator_crds(operator), []
         with display(after=1.0) as progress:
             for done, (name, crd) in enumerate(crds.items()):
@@ -277,7 +286,7 @@ async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
     from kubewright.client.connect import connect
     from kubewright.generate.cluster_documents import cluster_documents
 
-    async with connect(context=context) as client:
+    async with connect(found_config(None, context)) as client:
         with display() as progress:
             progress("asking the cluster for its kinds")
             return await cluster_documents(client, builtin=builtin)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubewright.cli.clusters import for_cluster, for_operator, found_config, found_operator
 from kubewright.cli.progress import display
 from kubewright.cli.reports import reported
+from kubewright.cli.targets import for_cluster, for_operator, found_config, found_operator
 from kubewright.errors import ClusterError, ConfigError, NotFound
 
 if TYPE_CHECKING:

@@ -33,6 +33,10 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """Manifests that follow from the code."""
     missing: tuple[str, ...] = ()
     """Files that would have changed, had they not been removed by hand."""
+    removed: tuple[str, ...] = ()
+    """Files that no template makes any more."""
+    left_over: tuple[str, ...] = ()
+    """The same, but kept because of edits in them."""
 
 
 def carry_out(
@@ -49,14 +53,18 @@ def carry_out(
         _refuse(planned)
     elif planned.taken:
         planned = plan(folder, project, replace={*replace, *planned.taken})
-    before = {path: _bytes(folder / path) for path in planned.writes}
+    before = {path: _bytes(folder / path) for path in (*planned.writes, *planned.removes)}
     write(folder, planned)
     generated = [] if planned.conflicts or not manifests else _manifests_or_undo(folder, before)
     touched = [path for path in planned.writes if path not in (FILE, RENDERED)]
     for path in touched:
         _say("created" if before[path] is None else "changed", path)
+    for path in planned.removes:
+        _say("removed", path)
     for path in planned.missing:
         _say("left out", f"{path}, which you have removed")
+    for path in planned.left_over:
+        _say("left over", f"{path}: no template makes it any more; move your edits to where they belong and delete it")
     for path in planned.conflicts:
         _say("conflict", f"{path}: choose between the lines that <<<<<<< and >>>>>>> mark")
     if planned.conflicts:
@@ -70,6 +78,8 @@ def carry_out(
         changed=tuple(path for path in touched if before[path] is not None),
         generated=tuple(generated),
         missing=planned.missing,
+        removed=planned.removes,
+        left_over=planned.left_over,
     )
 
 
@@ -96,6 +106,7 @@ def _undo(folder: Path, before: Mapping[str, bytes | None]) -> None:
     for path, content in before.items():
         file = folder / path
         if content is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(content)
             continue
         file.unlink(missing_ok=True)
@@ -133,4 +144,12 @@ def _say(what: str, path: str) -> None:
     click.echo(f"{click.style(f'{what:>9}', fg=_COLOURS[what])}  {path}", err=True)
 
 
-_COLOURS = {"created": "green", "changed": "yellow", "generated": "cyan", "left out": "magenta", "conflict": "red"}
+_COLOURS = {
+    "created": "green",
+    "changed": "yellow",
+    "removed": "yellow",
+    "generated": "cyan",
+    "left out": "magenta",
+    "left over": "magenta",
+    "conflict": "red",
+}

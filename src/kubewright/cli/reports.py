@@ -14,13 +14,18 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-__all__ = ("form_option", "print_json", "reported")
+__all__ = ("counted", "form_option", "print_json", "reported")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 form_option = click.option(
     "-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", help="How to print what was done."
 )
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 kind`, `2 kinds`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def print_json(found: object) -> None:

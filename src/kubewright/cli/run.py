@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubewright.cli.clusters import for_cluster, for_operator, found_config, found_operator
+from kubewright.cli.targets import for_cluster, for_operator, found_config, found_operator
 from kubewright.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,7 +41,10 @@ def run(
     no_webhooks: bool,
     webhook_address: str,
 ) -> None:
-    """Run the operator here until Ctrl-C."""
+    """Run the operator here until Ctrl-C.
+
+    FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
+    """
     from kubewright._base.loop import run as run_loop
 
     if embedded and (kubeconfig or context):
@@ -49,7 +52,8 @@ def run(
     found = found_operator(operator)
     if not found.controllers and not found.webhooks:
         raise ConfigError(
-            f"{found.package} declares no controller and no webhook; add one with `kubewright create api`"
+            f"{found.package} declares no controller and no webhook; write one below @controller, or add one to the "
+            "project with `kubewright create api`"
         )
     options = local_options(found, webhooks=not no_webhooks)
     if embedded:

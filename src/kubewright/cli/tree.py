@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kubewright.cli.clusters import for_cluster, found_config
 from kubewright.cli.progress import display
 from kubewright.cli.reports import form_option, print_json
+from kubewright.cli.targets import for_cluster, found_config
 from kubewright.errors import ApiError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ __all__ = ("tree",)
 
 Node = dict[str, Any]
 _AT_ONCE: Final = 8
+_WIDE: Final = 10_000
 _NOISE: Final = frozenset(("endpoints", "events", "leases"))
 
 
@@ -47,7 +48,8 @@ def tree(
         return
     from rich.console import Console
 
-    Console(highlight=False).print(_drawn(found), soft_wrap=True)  # a terminal breaks lines itself
+    # A tree is cut at the console's width, whatever that is: so it is wide, and a terminal breaks lines itself.
+    Console(highlight=False, width=_WIDE).print(_drawn(found), soft_wrap=True)
 
 
 async def _read(config: Config, kind: str, name: str, namespace: str | None) -> Node:

@@ -22,7 +22,8 @@ __all__ = ("update",)
 def update(*, check: bool) -> Done:
     """Bring the project's files to the templates of this version, around your edits.
 
-    Where both changed the same lines, both stay between markers, and the command fails.
+    Where both changed the same lines, both stay between markers, and the command fails. A file that no template makes
+    any more is removed, unless you have edited it: then it is named.
     """
     folder = Path()
     project = load_project(folder)
@@ -35,7 +36,8 @@ def update(*, check: bool) -> Done:
         click.echo(f"The project is up to date with Kubewright {__version__}.", err=True)
         return Done()
     if check:
-        raise click.ClickException(f"{', '.join(planned.writes)} would change; run the command without --check.")
+        paths = ", ".join((*planned.writes, *planned.removes))
+        raise click.ClickException(f"{paths} would change; run the command without --check.")
     if planned.taken:
         raise ConfigError(f"{', '.join(planned.taken)} would be overwritten; move it away, then update again")
     done = carry_out(folder, project, force=True, manifests=False)

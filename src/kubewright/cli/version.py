@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kubewright._base.version import __version__
-from kubewright.cli.clusters import for_cluster, found_config
 from kubewright.cli.reports import form_option, print_json
+from kubewright.cli.targets import for_cluster, found_config
 from kubewright.errors import KubewrightError
 
 if TYPE_CHECKING:

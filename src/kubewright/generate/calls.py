@@ -2,7 +2,8 @@
 
 A declaration says which kinds a controller owns; whether it ever deletes one of them stands only in the code. So the
 modules are read, not run: `client.get(Secret, ...)` and `ctx.create(Job.named(...))` name kind and verb,
-`ctx.delete(child)` names the verb alone. What this misses, such as calls in a library, is said with `rbac(...)`.
+`ctx.delete(child)` names the verb, and the kind if `local_types` knows what `child` is. What this misses, such as calls
+in a library, is said with `rbac(...)`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterable, Iterator
-from types import ModuleType
-from typing import Any, Final, final
+from types import ModuleType, NoneType
+from typing import Any, Final, TypeGuard, final
 
 import msgspec
 
 from kubewright.api.resource import Definition, KubeObject
+from kubewright.generate.hints import members
+from kubewright.generate.local_types import Names, calls_with_names, is_client
 
 __all__ = ("METHODS", "Call", "calls_in")
 
@@ -51,6 +54,8 @@ class Call(msgspec.Struct, frozen=True):
     kind: type[KubeObject] | None
     """None where the text does not show it."""
     subresource: str = ""
+    where: str = ""
+    """In which function, if the kind is not shown: `shop.controllers.web.reconcile`."""
 
 
 def calls_in(modules: Iterable[ModuleType]) -> frozenset[Call]:
@@ -65,21 +70,22 @@ def calls_in(modules: Iterable[ModuleType]) -> frozenset[Call]:
     return frozenset(found)
 
 
-def _calls(tree: ast.AST, module: ModuleType) -> Iterator[Call]:
+def _calls(tree: ast.Module, module: ModuleType) -> Iterator[Call]:
     awaited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in METHODS:
+    for node, names in calls_with_names(tree, module):
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in METHODS:
             continue
-        kind = _kind(node.args[0], module) if node.args else None
-        method = node.func.attr
-        if kind is None and method in _AMBIGUOUS and not (id(node) in awaited or _is_client(node.func.value)):
-            continue
-        yield Call(method, kind, _subresource(node))
-
-
-def _is_client(node: ast.expr) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return name.lower().endswith(("client", "ctx", "context"))
+        kind = _named_kind(node.args[0], names) if node.args else None
+        method, subresource = node.func.attr, _subresource(node)
+        if kind is not None:
+            yield Call(method, kind, subresource)
+        elif node.args and names.type_of(node.args[0]) is str:
+            continue  # somebody else's method, such as that of an HTTP client: ours take a kind or an object first
+        elif method not in _AMBIGUOUS or id(node) in awaited or is_client(node.func.value):
+            kinds = _kinds_of(names.type_of(node.args[0])) if node.args else ()
+            yield from (Call(method, found, subresource) for found in kinds)
+            if not kinds:
+                yield Call(method, None, subresource, names.where)
 
 
 def _subresource(node: ast.Call) -> str:
@@ -89,22 +95,23 @@ def _subresource(node: ast.Call) -> str:
     return ""
 
 
-def _kind(node: ast.expr, module: ModuleType) -> type[KubeObject] | None:
+def _named_kind(node: ast.expr, names: Names) -> type[KubeObject] | None:
     """The class that `Secret`, `core.Secret`, `Secret(...)` or `Secret.named(...)` is about."""
     if isinstance(node, ast.Call):
         target = node.func
         if isinstance(target, ast.Attribute) and target.attr == "named":
             target = target.value
-        return _kind(target, module)
-    value = _value(node, module)
-    if isinstance(value, type) and issubclass(value, KubeObject):
-        return value if isinstance(getattr(value, "__definition__", None), Definition) else None
-    return None
+        return _named_kind(target, names)
+    value = names.value_of(node)
+    return value if _is_kind(value) else None
 
 
-def _value(node: ast.expr, module: ModuleType) -> Any:
-    if isinstance(node, ast.Name):
-        return getattr(module, node.id, None)
-    if isinstance(node, ast.Attribute):
-        return getattr(_value(node.value, module), node.attr, None)
-    return None
+def _kinds_of(hint: Any) -> tuple[type[KubeObject], ...]:
+    """The kinds that objects of a type may be of; none if that is not sure for all of them."""
+    found = [member for member in members(hint) if member is not NoneType]
+    return tuple(found) if all(_is_kind(member) for member in found) else ()
+
+
+def _is_kind(value: Any) -> TypeGuard[type[KubeObject]]:
+    found = isinstance(value, type) and issubclass(value, KubeObject)
+    return found and isinstance(getattr(value, "__definition__", None), Definition)

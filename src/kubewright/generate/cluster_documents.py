@@ -7,6 +7,7 @@ hundred CRDs has some twenty documents more than its own sixty.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -35,7 +36,8 @@ async def cluster_documents(client: Client, *, builtin: bool = False) -> Documen
         if name.count("/") < (2 if name.startswith("apis") else 1):
             continue
         if builtin or group_version not in packaged.group_versions():
-            answers.append((name, await _get(client, entry["serverRelativeURL"])))
+            with suppress(NotFound):  # its last definition has gone since the index was read
+                answers.append((name, await _get(client, entry["serverRelativeURL"])))
     found = from_answers(iter(answers))
     if not found.documents:
         raise ConfigError("the cluster serves only kinds Kubewright has classes for; install the CRDs first")
@@ -47,6 +49,8 @@ async def _get(client: Client, address: str) -> Mapping[str, Any]:
     # The index of documents is JSON, and servers call it text/plain.
     accept = _AGGREGATED if parts.path in ("/api", "/apis") else "application/json, */*"
     answer = await client.request("GET", parts.path, query=tuple(parse_qsl(parts.query)), accept=accept)
+    if not answer.body:  # seen of a server whose definitions were being deleted meanwhile
+        raise NotFound(f"the server has nothing to say about {parts.path} any more", code=404, reason="NotFound")
     tree = decode_tree(answer.body)
     if not isinstance(tree, dict):
         raise ConfigError(f"the server's answer to {parts.path} is no object; check the address in the kubeconfig")

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from kubewright.api.fields import Field
-from kubewright.api.names import dns1123_subdomain_errors
+from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.api.resource import Column, Definition, KubeObject, Scale, definition_of
 from kubewright.errors import SchemaError
 from kubewright.schema.build import schema_for_kind
@@ -28,16 +28,22 @@ _COLUMN_TYPES: Final = ("string", "integer", "number", "boolean", "date")
 _MOST_SELECTABLE: Final = 8
 
 
-def crd_for(*kinds: type[KubeObject], conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def crd_for(
+    *kinds: type[KubeObject], conversion: Mapping[str, Any] | None = None, max_description: int | None = None
+) -> dict[str, Any]:
     """The CustomResourceDefinition of a kind, given the class of each of its versions.
 
     `conversion` is what stands at `spec.conversion`, as `webhooks.manifests` makes it; without it the server only
-    changes the apiVersion of an object.
+    changes the apiVersion of an object. Descriptions are cut at `max_description` letters; with 0 there are none.
     """
     definitions = [_definition(kind) for kind in kinds]
     _check_versions(definitions)
     first = definitions[0]
     ordered = sorted(zip(definitions, kinds, strict=True), key=lambda pair: pair[0].gvk.version)
+    versions = [_version(definition, kind) for definition, kind in ordered]
+    if max_description is not None:
+        for version in versions:
+            _shorten(version["schema"]["openAPIV3Schema"], max_description)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -45,9 +51,9 @@ def crd_for(*kinds: type[KubeObject], conversion: Mapping[str, Any] | None = Non
         "spec": {
             **({"conversion": dict(conversion)} if conversion else {}),
             "group": first.gvk.group,
-            "names": _names(first),
+            "names": _names(definitions),
             "scope": "Namespaced" if first.namespaced else "Cluster",
-            "versions": [_version(definition, kind) for definition, kind in ordered],
+            "versions": versions,
         },
     }
 
@@ -86,6 +92,11 @@ def _definition(kind: type[KubeObject]) -> Definition:
         raise SchemaError(
             f"{kind.__name__}: the group {group} is reserved for the Kubernetes project; use a domain of your own"
         )
+    if problems := dns1035_label_errors(definition.gvk.version):
+        raise SchemaError(
+            f"{kind.__name__}: the version {definition.gvk.version!r} cannot be used; write it like v1 or v1alpha1: "
+            f"{problems[0]}"
+        )
     return definition
 
 
@@ -99,10 +110,17 @@ def _check_versions(definitions: Sequence[Definition]) -> None:
         for fact in ("group", "kind"):
             if getattr(other.gvk, fact) != getattr(first.gvk, fact):
                 raise SchemaError(f"{kind}: {first.gvk} and {other.gvk} are different kinds; make one CRD for each")
-        for fact in ("plural", "singular", "list_kind", "namespaced", "short_names", "categories"):
+        for fact in ("plural", "singular", "list_kind", "namespaced"):
             if getattr(other, fact) != getattr(first, fact):
                 raise SchemaError(
                     f"{kind}: versions {first.gvk.version} and {other.gvk.version} differ in {fact}; a kind has one"
+                )
+    for fact in ("short_names", "categories"):
+        saying = [definition for definition in definitions if getattr(definition, fact)]
+        for other in saying[1:]:
+            if getattr(other, fact) != getattr(saying[0], fact):
+                raise SchemaError(
+                    f"{kind}: versions {saying[0].gvk.version} and {other.gvk.version} differ in {fact}; say it in one"
                 )
     if len(set(versions)) != len(versions):
         raise SchemaError(f"{kind}: two classes say version {versions[0]}; give each its own")
@@ -115,17 +133,18 @@ def _check_versions(definitions: Sequence[Definition]) -> None:
         raise SchemaError(f"{kind}: no version is served; drop served=False from one")
 
 
-def _names(definition: Definition) -> dict[str, Any]:
+def _names(definitions: Sequence[Definition]) -> dict[str, Any]:
+    """What the kind is called; short names and categories need be said in one of the versions only."""
+    first = definitions[0]
     names: dict[str, Any] = {
-        "kind": definition.kind,
-        "listKind": definition.list_kind,
-        "plural": definition.plural,
-        "singular": definition.singular,
+        "kind": first.kind,
+        "listKind": first.list_kind,
+        "plural": first.plural,
+        "singular": first.singular,
     }
-    if definition.short_names:
-        names["shortNames"] = list(definition.short_names)
-    if definition.categories:
-        names["categories"] = list(definition.categories)
+    for name, fact in (("shortNames", "short_names"), ("categories", "categories")):
+        if words := next(filter(None, (getattr(definition, fact) for definition in definitions)), None):
+            names[name] = list(words)
     return names
 
 
@@ -155,6 +174,19 @@ def _version(definition: Definition, kind: type[KubeObject]) -> dict[str, Any]:
     if definition.selectable_fields:
         version["selectableFields"] = _selectable(definition.selectable_fields, schema, kind.__name__)
     return version
+
+
+def _shorten(schema: dict[str, Any], most: int) -> None:
+    """Cut the descriptions of a schema, in place; a property may itself be called description."""
+    text = schema.pop("description", "")
+    if len(text) > most:
+        text = f"{text[: most - 3].rpartition(' ')[0]}..." if most > 3 else ""
+    if text:
+        schema["description"] = text
+    children = [schema.get("items"), schema.get("additionalProperties"), *schema.get("properties", {}).values()]
+    for child in children:
+        if isinstance(child, dict):
+            _shorten(child, most)
 
 
 def _object_names(marker: Field, subject: str) -> dict[str, Any]:

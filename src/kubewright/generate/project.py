@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kubewright._base import yaml
+from kubewright.api.codec import encode_tree
 from kubewright.errors import ConfigError
 from kubewright.generate.crds import crd_file_name, crd_for
 from kubewright.generate.kustomize import kustomization, with_resources
@@ -25,18 +26,24 @@ from kubewright.generate.operator import Operator
 from kubewright.generate.roles import rbac_files
 from kubewright.generate.webhooks import certificate_files, conversion_of, webhook_files
 
-__all__ = ("PARTS", "Part", "left_over", "operator_crds", "project_files")
+__all__ = ("PARTS", "Part", "large_crds", "left_over", "operator_crds", "project_files")
 
 Part = Literal["crds", "rbac", "webhooks"]
 PARTS: Final[tuple[Part, ...]] = ("crds", "rbac", "webhooks")
 _LIST: Final = "kustomization.yaml"
+_MOST_BYTES: Final = 262_144
+"""Of all annotations of an object together; kubectl apply keeps a copy of the object in one."""
 
 
 def operator_crds(operator: Operator) -> dict[str, dict[str, Any]]:
     """The CRDs of an operator's kinds, by name."""
     conversions = conversion_of(operator) if operator.webhooks else {}
     return {
-        name: crd_for(*classes, conversion=conversions.get(name) if len(classes) > 1 else None)
+        name: crd_for(
+            *classes,
+            conversion=conversions.get(name) if len(classes) > 1 else None,
+            max_description=operator.max_description,
+        )
         for name, classes in operator.by_crd.items()
     }
 
@@ -64,6 +71,17 @@ def left_over(operator: Operator, folder: Path) -> list[Path]:
     """CRDs in the folder for generated ones that no class makes any more."""
     wanted = {crd_file_name(crd) for crd in operator_crds(operator).values()}
     return sorted(file for file in (folder / "crd" / "bases").glob("*.yaml") if file.name not in wanted)
+
+
+def large_crds(operator: Operator) -> list[str]:
+    """What to say about CRDs that `kubectl apply` cannot handle as it usually does."""
+    sizes = {name: len(encode_tree(crd)) for name, crd in operator_crds(operator).items()}
+    return [
+        f"{name} has {size // 1000} kB: kubectl apply takes it with --server-side only, as `kubewright install` "
+        "and deploy do; max_description = 0 under [tool.kubewright] leaves the descriptions out"
+        for name, size in sizes.items()
+        if size >= _MOST_BYTES
+    ]
 
 
 def _crds(operator: Operator, folder: Path) -> dict[str, str]:

@@ -5,7 +5,8 @@
 | the kind of a controller | get, list, watch; patch of the status if it has one; patch if there is a `finalize` |
 | `owns` | get, list, watch, create, patch; delete, update if the code ever does; update of the owner's finalizers |
 | `watches`; `reads` of a webhook | get, list, watch |
-| `client.get(Secret, ...)` and its like in the code | what the call needs |
+| `client.get(Secret, ...)`, `ctx.delete(pod)` with `pod: Pod` | what the call needs |
+| `ctx.patch(obj)`, `ctx.delete(obj)` of nobody knows what | a guess and a note: patch of its kind, delete of children |
 | any controller | create, patch of events |
 | `rbac(...)` | what it says |
 
@@ -23,7 +24,7 @@ import msgspec
 
 from kubewright.api.kinds import pluralize
 from kubewright.api.resource import KubeObject, definition_of
-from kubewright.controllers.declaration import Declaration
+from kubewright.controllers.declaration import Declaration, Owned, Watch
 from kubewright.controllers.permissions import Permission
 from kubewright.generate.calls import METHODS, Call, calls_in
 from kubewright.generate.grants import Grant, policy_rules
@@ -45,6 +46,8 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     cluster: frozenset[Grant] = frozenset()
     namespaces: dict[str, frozenset[Grant]] = {}
     """By namespace; `HOME` is the operator's own."""
+    notes: tuple[str, ...] = ()
+    """Where the code did not tell and more may be granted than is needed, in sentences."""
 
     @property
     def everywhere(self) -> frozenset[Grant]:
@@ -56,8 +59,13 @@ def access_of(operator: Operator) -> Access:
     """What the operator needs to do its work."""
     found: dict[str, set[Grant]] = {}
     home = HOME if operator.scope == "namespace" else ""
-    for kind, grant in _inferred(operator):
+    calls = calls_in(operator.modules)
+    certain = set(_inferred(operator, calls))
+    guesses = [guess for guess in _guessed(operator, calls) if guess[1:] not in certain]
+    for kind, grant in (*certain, *(guess[1:] for guess in guesses)):
         found.setdefault(home if definition_of(kind).namespaced else "", set()).add(grant)
+    for namespace, grant in _elsewhere(operator):
+        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).add(grant)
     if operator.controllers:
         # The library reports what users should see of an object's troubles as events, whatever the code does.
         found.setdefault(home, set()).update(Grant("events.k8s.io", "events", verb) for verb in ("create", "patch"))
@@ -66,7 +74,9 @@ def access_of(operator: Operator) -> Access:
         namespace = permission.namespace or ("" if everywhere else home)
         found.setdefault(HOME if namespace == operator.namespace else namespace, set()).update(_declared(permission))
     return Access(
-        cluster=frozenset(found.pop("", ())), namespaces={name: frozenset(found[name]) for name in sorted(found)}
+        cluster=frozenset(found.pop("", ())),
+        namespaces={name: frozenset(found[name]) for name in sorted(found)},
+        notes=tuple(_notes(guesses)),
     )
 
 
@@ -90,10 +100,9 @@ def role(name: str, grants: Iterable[Grant], *, namespace: str = "", labels: dic
     }
 
 
-def _inferred(operator: Operator) -> Iterator[tuple[type[KubeObject], Grant]]:
-    calls = calls_in(operator.modules)
+def _inferred(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
     for declaration in operator.controllers:
-        yield from _of_controller(declaration, calls)
+        yield from _of_controller(declaration)
     for webhook in operator.webhooks:
         for kind in getattr(webhook, "reads", ()):
             yield from _grants(kind, _READ)
@@ -102,23 +111,61 @@ def _inferred(operator: Operator) -> Iterator[tuple[type[KubeObject], Grant]]:
             yield from _grants(call.kind, METHODS[call.method], call.subresource)
 
 
-def _of_controller(declaration: Declaration[Any], calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _of_controller(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
     kind = declaration.kind
-    unnamed = {call.method for call in calls if call.kind is None and not call.subresource}
     yield from _grants(kind, _READ)
     if definition_of(kind).status:
         yield from _grants(kind, ("patch",), "status")
-    if declaration.finalize is not None or "patch" in unnamed:
+    if declaration.finalize is not None:
         yield from _grants(kind, ("patch",))
     if declaration.owns:
         # Where the server enforces it, an owner reference that blocks deletion needs this on the owner.
         yield from _grants(kind, ("update",), "finalizers")
     for owned in declaration.owns:
         yield from _grants(owned.kind, (*_READ, "create", "patch"))
-        for method in unnamed & {"delete", "delete_collection", "update"}:
-            yield from _grants(owned.kind, METHODS[method])
     for watch in declaration.watches:
-        yield from _grants(watch.kind, _READ)
+        if not _places(watch):
+            yield from _grants(watch.kind, _READ)
+
+
+def _elsewhere(operator: Operator) -> Iterator[tuple[str, Grant]]:
+    """What is watched in namespaces that the declaration itself names."""
+    for declaration in operator.controllers:
+        watches: tuple[Owned | Watch, ...] = (*declaration.owns, *declaration.watches)
+        for watch in watches:
+            for namespace in _places(watch):
+                yield from ((namespace, grant) for _, grant in _grants(watch.kind, _READ))
+
+
+def _places(watch: Owned | Watch) -> tuple[str, ...]:
+    """The namespaces that a watch names; an empty one is all of them."""
+    if watch.scope is None or not definition_of(watch.kind).namespaced:
+        return ()
+    return tuple("" if name == "*" else name for name in watch.scope.namespaces)
+
+
+def _guessed(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
+    """What a call may need whose object could be of any kind: mostly it is the controller's own, or a child."""
+    for call in calls:
+        if call.kind is not None or call.subresource:
+            continue
+        for declaration in operator.controllers:
+            kinds = [declaration.kind] if call.method == "patch" else []
+            if call.method in ("delete", "delete_collection", "update"):
+                kinds = [owned.kind for owned in declaration.owns]
+            for kind in kinds:
+                yield from ((call, *granted) for granted in _grants(kind, METHODS[call.method]))
+
+
+def _notes(guesses: Iterable[tuple[Call, type[KubeObject], Grant]]) -> Iterator[str]:
+    found: dict[str, set[str]] = {}
+    for call, _, grant in guesses:
+        found.setdefault(f"{call.where} calls {call.method}", set()).add(str(grant))
+    for call_in, grants in sorted(found.items()):
+        yield (
+            f"{call_in} for an object whose kind the code does not show, so {', '.join(sorted(grants))} is granted; "
+            "annotate the object to have only what it needs"
+        )
 
 
 def _grants(

@@ -71,7 +71,10 @@ def rbac_files(operator: Operator) -> dict[str, str]:
     for stem, definition in _stems(operator).items():
         for name, verbs in _VERBS.items():
             files[f"{stem}_{name}_role.yaml"] = [_for_people(stem, name, verbs, definition, labels)]
-    return {name: yaml.dump_all(trees) for name, trees in sorted(files.items())}
+    texts = {name: yaml.dump_all(trees) for name, trees in sorted(files.items())}
+    if roles:
+        texts["role.yaml"] = "".join(f"# {note}.\n" for note in access.notes) + texts["role.yaml"]
+    return texts
 
 
 def _elsewhere(operator: Operator, namespace: str, grants: frozenset[Grant], labels: dict[str, str]) -> list[Tree]:

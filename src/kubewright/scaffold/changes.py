@@ -8,6 +8,7 @@ written; a plan that would hurt is refused while the folder is untouched.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, final
@@ -36,6 +37,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Files that are in the way of new ones."""
     missing: tuple[str, ...] = ()
     """Files that would change, had the user not removed them; they stay away."""
+    removes: tuple[str, ...] = ()
+    """Files that are as they were rendered and that no template makes any more."""
+    left_over: tuple[str, ...] = ()
+    """The same, but with edits of the user, who has to say what becomes of them."""
 
 
 def rendered(folder: Path) -> dict[str, str]:
@@ -71,11 +76,19 @@ def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Pl
             conflicts += [path] if merged.conflicts else []
     own = {FILE: project.dump(), RENDERED: _base(new)}
     writes |= {path: text for path, text in own.items() if _text(folder / path) != text}
-    return Plan(writes=writes, conflicts=tuple(conflicts), taken=tuple(taken), missing=tuple(missing))
+    former = {path: _text(folder / path) for path in sorted(base.keys() - new.keys())}
+    return Plan(
+        writes=writes,
+        conflicts=tuple(conflicts),
+        taken=tuple(taken),
+        missing=tuple(missing),
+        removes=tuple(path for path, text in former.items() if text == base[path]),
+        left_over=tuple(path for path, text in former.items() if text not in (None, base[path])),
+    )
 
 
 def write(folder: Path, planned: Plan) -> None:
-    """Write the files of a plan; each is either written whole or not at all."""
+    """Write the files of a plan, and remove some; each is either written whole or not at all."""
     try:
         for path, text in planned.writes.items():
             file = folder / path
@@ -83,8 +96,18 @@ def write(folder: Path, planned: Plan) -> None:
             beside = file.with_name(f".{file.name}.new")
             beside.write_text(text, encoding="utf-8")
             beside.replace(file)
+        for path in planned.removes:
+            (folder / path).unlink(missing_ok=True)
+            _drop_empty(folder, (folder / path).parent)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written: {error}") from error
+
+
+def _drop_empty(root: Path, folder: Path) -> None:
+    """Folders below the root in which nothing is left, or only what importing them has left."""
+    while folder != root and all(item.name == "__pycache__" for item in folder.iterdir()):
+        shutil.rmtree(folder)
+        folder = folder.parent
 
 
 def _base(files: Mapping[str, str]) -> str:

@@ -140,8 +140,9 @@ def _other_versions(project: Project, kind: Kind) -> list[str]:
 def _webhook(project: Project, kind: Kind) -> str:
     hooks, others, name = kind.webhooks, _other_versions(project, kind), kind.kind
     words = ["FieldErrors"] if hooks.validation else []
-    words += ["convert"] if others else []
+    words += ["convert", "from_tree", "to_tree"] if others else []
     words += [word for word, wanted in (("default", hooks.defaulting), ("validate", hooks.validation)) if wanted]
+    words.sort(key=lambda word: (word.islower(), word))  # classes first, as linters want it
     names = {"kubewright": words, _source(project, kind): [name]}
     if others:
         names[_source(project, kind)] += [f"{name}Spec", f"{name}Status"]
@@ -158,10 +159,15 @@ def _webhook_test(project: Project, kind: Kind) -> str:
     words += [word for version in others for word in (f"from_{version}", f"to_{version}")]
     words += [f"validate_{module}"] if hooks.validation else []
     names = {
-        "kubewright": ["ObjectMeta"],
         _source(project, kind): [kind.kind],
         f"{project.package}.webhooks.{kind.version}.{module}": sorted(words),
     }
+    if kind.resource:
+        names["kubewright.testing"] = [*(["assert_round_trip"] if others else []), "example_of"]
+    else:
+        names["kubewright"] = ["ObjectMeta"]
+    for version in others:
+        names[f"{project.package}.api.{version}.{module}"] = [f"{kind.kind} as {kind.kind}{version.capitalize()}"]
     values = {"others": others, "v": _variable(kind), "imports": _imports(project, names)}
     return render("python/test_webhook.py", p=project, k=kind, **values)
 

@@ -44,7 +44,13 @@ def test_help_lists_the_commands_without_loading_them() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("nonsense",), ("cluster", "nonsense"), ("cluster", "up", "--version", "1.35"), ("cluster", "up", "--nonsense")],
+    [
+        ("run", "a.py", "--operator", "b.py"),
+        ("nonsense",),
+        ("cluster", "nonsense"),
+        ("cluster", "up", "--version", "1.35"),
+        ("cluster", "up", "--nonsense"),
+    ],
 )
 def test_wrong_usage_is_exit_code_2_without_a_traceback(arguments: tuple[str, ...]) -> None:
     done = kubewright(*arguments)
@@ -117,3 +123,12 @@ def test_every_command_whose_answer_a_program_may_want_gives_it_as_json() -> Non
 
     # These print something of their own that programs read, or run until they are stopped.
     assert without == {"cluster kubeconfig", "cluster reset", "completion", "dev", "run"}
+
+
+@pytest.mark.parametrize("group", [(), ("cluster",), ("create",), ("generate",)], ids=" ".join)
+def test_the_list_of_commands_says_what_each_is_for_without_being_cut(group: tuple[str, ...]) -> None:
+    done = kubewright(*group, "--help")
+
+    listed = done.stdout.partition("Commands:")[2]
+    assert listed
+    assert "..." not in listed

@@ -209,6 +209,49 @@ def test_an_update_marks_conflicts_and_loses_nothing(kubewright: Kubewright, pro
     assert text.index("<<<<<<< yours") < text.index("Seconds: 99") < text.index("Seconds: 45") < text.index(">>>>>>>")
 
 
+def former(project: Path, path: str, text: str) -> Path:
+    """A file that the templates of an earlier version made, and those of this one do not."""
+    base = project / RENDERED
+    base.write_text(json.dumps({**json.loads(base.read_text()), path: text}))
+    (project / path).parent.mkdir(parents=True, exist_ok=True)
+    (project / path).write_text(text)
+    return project / path
+
+
+def test_an_update_removes_what_no_template_makes_any_more(kubewright: Kubewright, project: Path) -> None:
+    file = former(project, "config/olden/patch.yaml", "a: 1\n")
+    (file.parent / "__pycache__").mkdir()
+
+    stale = kubewright(project, "update", "--check")
+    done = kubewright(project, "update", "-o", "json")
+    again = kubewright(project, "update", "--check")
+
+    assert (stale.returncode, done.returncode, again.returncode) == (1, 0, 0)
+    assert "config/olden/patch.yaml would change" in stale.stderr
+    assert "removed  config/olden/patch.yaml" in done.stderr
+    assert json.loads(done.stdout)["removed"] == ["config/olden/patch.yaml"]
+    assert not file.parent.exists()
+    assert (project / "config/default").is_dir()
+
+
+def test_an_update_names_what_no_template_makes_any_more_and_somebody_edited(
+    kubewright: Kubewright, project: Path
+) -> None:
+    file = former(project, "config/olden/patch.yaml", "a: 1\n")
+    gone = former(project, "config/olden/gone.yaml", "a: 1\n")
+    file.write_text("a: 2\n")
+    gone.unlink()
+
+    done = kubewright(project, "update")
+    again = kubewright(project, "update")
+
+    assert done.returncode == 0
+    assert "left over  config/olden/patch.yaml: no template makes it any more; move your edits" in done.stderr
+    assert "gone.yaml" not in done.stderr
+    assert file.read_text() == "a: 2\n"
+    assert "up to date" in again.stderr
+
+
 def test_the_doctor_names_what_is_wrong_and_the_way_out(kubewright: Kubewright, tmp_path: Path) -> None:
     done = kubewright(tmp_path, "doctor", "-o", "json")
 
@@ -267,3 +310,35 @@ def test_the_operators_reach_is_changed_in_every_file_that_knows_it(project: Pat
     after = contents(project)
     assert {path: after[path] for path in before} == before
     assert "kind: ClusterRole\n" in (project / "config/rbac/role.yaml").read_text()
+
+
+def separately(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, as it imports the operator."""
+    return subprocess.run(
+        [sys.executable, "-m", "kubewright.cli", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(("more", "own"), [((), False), (("--resource",), True)])
+def test_a_kind_that_kubernetes_has_too_is_said_to_be_its_own_unless_a_resource_is_asked_for(
+    project: Path, more: tuple[str, ...], own: bool
+) -> None:
+    done = separately(project, "create", "api", "--group", "batch", "--version", "v1", "--kind", "CronJob", *more)
+
+    assert done.returncode == 0, done.stderr
+    assert ("batch/v1 CronJob is a kind of Kubernetes" in done.stderr) is not own
+    assert any(path.endswith("api/v1/cronjob.py") for path in contents(project)) is own
+
+
+@pytest.mark.parametrize("owns", ["", ", owns=[ConfigMap]"], ids=["forgotten", "owned"])
+def test_the_doctor_hints_at_children_whose_changes_wake_nobody(project: Path, owns: str) -> None:
+    file = project / "pods_operator/controllers/podset.py"
+    text = file.read_text().replace("@controller(PodSet)", f"@controller(PodSet{owns})")
+    text = text.replace("from pods_operator", "from kubewright.k8s.core.v1 import ConfigMap\n\nfrom pods_operator")
+    file.write_text(f"{text}    await ctx.create(ConfigMap.named(podset.metadata.name))\n")
+
+    done = separately(project, "doctor", "--no-cluster", "-o", "json")
+
+    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    assert found.get("children", ("", ""))[0] == ("" if owns else "hint")
+    assert owns or "the code makes objects of ConfigMap" in found["children"][1]

@@ -29,9 +29,8 @@ class Scripted:
         # As the server does: the index is JSON by another name.
         kind = "text/plain" if request.path == "/openapi/v3" else "application/json"
         body = {"kind": "Status", "code": 404, "reason": "NotFound"} if found is None else found
-        return HttpResponse(
-            status=404 if found is None else 200, headers={"content-type": kind}, body=json.dumps(body).encode()
-        )
+        said = b"" if found == "" else json.dumps(body).encode()
+        return HttpResponse(status=404 if found is None else 200, headers={"content-type": kind}, body=said)
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpStream]:
         raise AssertionError(f"nothing is streamed: {request}")
@@ -126,3 +125,18 @@ async def test_a_cluster_with_nothing_new_is_told_so() -> None:
 async def test_a_server_that_is_too_old_is_told_so() -> None:
     with pytest.raises(ConfigError, match=r"Kubernetes 1\.24 or newer"):
         await cluster_documents(Client(Scripted({})))
+
+
+@pytest.mark.parametrize("answer", [None, ""], ids=["not found", "nothing"])
+async def test_group_that_goes_while_it_is_asked_for_is_left_out(answer: str | None) -> None:
+    index = {
+        "paths": {**ANSWERS["/openapi/v3"]["paths"], "apis/going.example.io/v1": _entry("apis/going.example.io/v1")}
+    }
+    answers = {**ANSWERS, "/openapi/v3": index}
+    if answer is not None:
+        answers["/openapi/v3/apis/going.example.io/v1"] = answer
+
+    found = await cluster_documents(Client(Scripted(answers)))
+
+    assert "shop.example.io/v1" in found.documents
+    assert "going.example.io/v1" not in found.documents

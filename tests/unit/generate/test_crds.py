@@ -189,6 +189,7 @@ def test_a_given_column_type_wins_over_the_one_found() -> None:
             {"group": "cache.k8s.io"},
             "Made: the group cache.k8s.io is reserved for the Kubernetes project; use a domain",
         ),
+        ({"version": "1.0"}, "Made: the version '1.0' cannot be used; write it like v1 or v1alpha1"),
         (
             {"partial": True},
             "Made: the class knows only a part of its kind, and a CRD made from it would drop the rest",
@@ -234,13 +235,26 @@ def test_a_kind_the_server_would_refuse_is_refused(facts: JSON, message: str) ->
         ({"version": "v2", "group": "b.io"}, "Cache: cache.example.io/v1 Cache and b.io/v2 Cache are different kinds"),
         ({"version": "v2", "scope": "Cluster"}, "Cache: versions v1 and v2 differ in namespaced; a kind has one"),
         ({"version": "v2", "plural": "cachen"}, "Cache: versions v1 and v2 differ in plural; a kind has one"),
+        (
+            {"version": "v2", "short_names": ("other",)},
+            "Cache: versions v1 and v2 differ in short_names; say it in one",
+        ),
     ],
 )
 def test_versions_that_do_not_belong_together_are_refused(facts: JSON, message: str) -> None:
     with pytest.raises(SchemaError) as error:
-        crd_for(declared(), declared(**facts))
+        crd_for(declared(short_names=("mc",)), declared(**facts))
 
     assert str(error.value)[: len(message)] == message
+
+
+def test_short_names_and_categories_are_said_in_any_one_of_the_versions() -> None:
+    first = declared(short_names=("mc",))
+    second = declared(version="v2", storage=False, categories=("all",))
+
+    for versions in ((first, second), (second, first)):
+        names = crd_for(*versions)["spec"]["names"]
+        assert (names["shortNames"], names["categories"]) == (["mc"], ["all"])
 
 
 def test_a_class_for_metadata_alone_makes_no_definition() -> None:
@@ -287,3 +301,28 @@ def test_the_conversion_is_taken_as_it_is_given() -> None:
 
 def test_the_file_is_called_by_group_and_plural() -> None:
     assert crd_file_name(crd_for(declared())) == "cache.example.io_caches.yaml"
+
+
+SENTENCE = "How it is described, in a sentence that goes on for quite a while."
+
+
+class NoteSpec(Spec):
+    description: str = ""
+    """How it is described, in a sentence that goes on for quite a while."""
+
+
+class Note(Resource[NoteSpec, None], group="notes.example.io", version="v1"):
+    """A note."""
+
+
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [(None, SENTENCE), (len(SENTENCE), SENTENCE), (30, "How it is described, in a..."), (3, None), (0, None)],
+)
+def test_descriptions_are_cut_at_a_word_and_attributes_of_that_name_stay(most: int | None, shown: str | None) -> None:
+    (version,) = crd_for(Note, max_description=most)["spec"]["versions"]
+
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    described = spec["properties"]["description"]
+    assert described["type"] == "string"
+    assert described.get("description") == shown

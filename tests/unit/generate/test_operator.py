@@ -28,6 +28,18 @@ class {0}(Resource[{0}Spec, None], group="{1}", version="v1"):
 """
 
 
+TWO_CONTROLLERS = """
+from kubewright import Context, controller
+from kubewright.k8s.core.v1 import Pod
+
+@controller(Pod)
+async def first(pod: Pod, ctx: Context) -> None: ...
+
+@controller(Pod)
+async def second(pod: Pod, ctx: Context) -> None: ...
+"""
+
+
 def test_everything_that_the_package_declares_is_found(operator: Operator) -> None:
     assert (operator.name, operator.namespace, operator.scope) == ("cache-operator", "cache-operator-system", "cluster")
     assert [(kind.__module__, kind.__name__) for kind in operator.kinds] == [
@@ -69,6 +81,22 @@ def test_a_single_module_is_an_operator_too(tmp_path: Path) -> None:
     assert (found.name, [kind.__name__ for kind in found.kinds]) == ("one-file-operator", ["Single"])
 
 
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("nothing.py", "there is no file .*nothing.py; check its name"),
+        ("my-operator.py", "my-operator.py cannot be imported by this name; call it my_operator$"),
+        ("operator.py", "operator.py would hide Python's own module operator; give it another name"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_by_its_name_is_refused(tmp_path: Path, file: str, sentence: str) -> None:
+    if file != "nothing.py":
+        (tmp_path / file).write_text("1 / 0\n")
+
+    with pytest.raises(ConfigError, match=sentence):
+        load_operator(str(tmp_path / file))
+
+
 def test_two_projects_with_packages_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
     for name in ("One", "Two", "One"):
         text = KIND.format(name, "same.example.io")
@@ -107,8 +135,33 @@ def test_kinds_of_others_tests_and_built_in_groups_are_left_out(tmp_path: Path) 
             {"broken_one/__init__.py": "import broken_one.inner", "broken_one/inner.py": "\n1 / 0"},
             r"broken_one cannot be imported: .*inner.py, line 2: ZeroDivisionError",
         ),
-        ("broken_two", {"broken_two/__init__.py": "def f(:"}, "broken_two cannot be imported: SyntaxError"),
+        (
+            "broken_two",
+            {"broken_two/__init__.py": "def f(:"},
+            r"^broken_two cannot be imported: broken_two/__init__.py, line 1: SyntaxError: invalid syntax$",
+        ),
         ("broken_three", {"broken_three/__init__.py": "import no_such_thing"}, "install what is missing"),
+        (
+            "broken_five",
+            {"broken_five.py": "import kubewright.k8s.aps.v1"},
+            "broken_five.py, line 1: No module named 'kubewright.k8s.aps'; check the name",
+        ),
+        (
+            "broken_six",
+            {"broken_six.py": "import broken_beside", "broken_beside.py": "\nsize = itn(1)"},
+            "broken_beside.py, line 2: NameError: name 'itn' is not defined",
+        ),
+        (
+            "broken_seven",
+            {"broken_seven.py": KIND.format("Seven", "seven")},
+            "broken_seven.Seven has the group 'seven', which is no domain; put it into one of yours, as in group=",
+        ),
+        ("broken_eight", {"broken_eight.py": KIND.format("Eight", "")}, "broken_eight.Eight has no group; put it"),
+        (
+            "broken_nine",
+            {"broken_nine.py": TWO_CONTROLLERS},
+            "two controllers are called pod: broken_nine.first and broken_nine.second; give one of them another name",
+        ),
         (
             "broken_four",
             {"broken_four.py": "from kubewright import rbac\nrbac('pods', verbs='fetch')"},

@@ -116,7 +116,10 @@ def test_the_definition_of_a_kind_with_converters_says_who_converts(config: Path
 
 
 def test_webhooks_spare_the_operators_own_namespace(config: Path) -> None:
-    for tree in yaml.load_all((config / "webhook" / "manifests.yaml").read_text()):
+    trees = yaml.load_all((config / "webhook" / "manifests.yaml").read_text())
+
+    assert {tree["kind"] for tree in trees} == {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+    for tree in trees:
         (webhook,) = tree["webhooks"]
         assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["cache-operator-system"]
         assert webhook["clientConfig"]["service"]["namespace"] == "system"
@@ -125,8 +128,9 @@ def test_webhooks_spare_the_operators_own_namespace(config: Path) -> None:
 def test_who_works_in_its_own_namespace_alone_is_asked_about_that(operator: Operator, tmp_path: Path) -> None:
     files = project_files(msgspec.structs.replace(operator, scope="namespace"), tmp_path)
 
-    for tree in yaml.load_all(files["webhook/manifests.yaml"].decode()):
-        assert "namespaceSelector" not in tree["webhooks"][0]
+    trees = yaml.load_all(files["webhook/manifests.yaml"].decode())
+
+    assert ["namespaceSelector" in tree["webhooks"][0] for tree in trees] == [False, False]
 
 
 def test_what_was_written_and_what_is_stale_is_told_to_programs(tmp_path: Path) -> None:
@@ -227,3 +231,47 @@ def test_a_project_says_itself_which_operator_is_meant(tmp_path: Path, monkeypat
     assert (crds.exit_code, webhooks.exit_code) == (1, 1)
     assert "quiet_operator declares nothing to generate from" in crds.stderr
     assert "quiet_operator declares no webhook" in webhooks.stderr
+
+
+KIND = '''
+from kubewright import Resource, Spec
+from kubewright.k8s.core.v1 import PodTemplateSpec
+
+
+class ShopSpec(Spec):
+    template: PodTemplateSpec
+    """{0}"""
+
+
+class Shop(Resource[ShopSpec, None], group="{1}", version="v1"):
+    """A shop."""
+'''
+
+
+@pytest.mark.parametrize("group", ["batch", "storage.k8s.io"])
+def test_a_class_in_a_group_of_kubernetes_is_named_since_it_gets_no_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    (tmp_path / "foreign_operator.py").write_text(KIND.format("", group))
+    monkeypatch.chdir(tmp_path)
+
+    result = run("crds", "--operator", "foreign_operator.py")
+
+    assert result.exit_code == 1
+    assert f"foreign_operator.Shop is in the group {group}, which belongs to Kubernetes" in result.stderr
+
+
+def test_a_definition_that_is_too_large_for_kubectl_apply_is_named_and_can_be_made_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large_operator.py").write_text(KIND.format("x" * 300_000, "large.example.io"))
+    monkeypatch.chdir(tmp_path)
+
+    whole = run("crds", "--operator", "large_operator.py")
+    (tmp_path / "pyproject.toml").write_text("[tool.kubewright]\nmax_description = 0\n")
+    without = run("crds", "--operator", "large_operator.py")
+
+    assert "shops.large.example.io has" in whole.stderr
+    assert "kubectl apply takes it with --server-side only" in whole.stderr
+    assert "--server-side" not in without.stderr
+    assert "description:" not in (tmp_path / "config/crd/bases/large.example.io_shops.yaml").read_text()

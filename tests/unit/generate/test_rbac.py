@@ -70,6 +70,43 @@ def test_a_controller_without_status_children_and_clean_up_only_reads(tmp_path: 
     assert {grant.resource for grant in access_of(found).cluster} == {"bares", "events"}
 
 
+@pytest.mark.parametrize("scope", ["cluster", "namespace"])
+def test_what_is_watched_in_namespaces_that_the_declaration_names_may_be_read_only_there(
+    tmp_path: Path, scope: str
+) -> None:
+    code = """
+from kubewright import Scope, Watch
+from kubewright.controllers.mapping import to_self
+
+@controller(Bare, watches=[
+    Watch(Secret, to_self, scope=Scope(namespaces=("vault", "safe"), labels="a=b")),
+    Watch(ConfigMap, to_self, scope=Scope(namespaces=("*",))),
+    Watch(Service, to_self, scope=Scope(labels="a=b")),
+    Watch(Node, to_self, scope=Scope(namespaces=("vault",))),
+])
+async def reconcile(bare, ctx): pass
+"""
+    found = operator_of(tmp_path, f"scoped_{scope}_operator", START + code, scope=scope)
+
+    access = access_of(found)
+
+    reading = "get list watch"
+    wide = {name: granted(access, name) for name in ("secrets", "configmaps", "services", "nodes")}
+    home = {} if scope == "cluster" else {"services": reading}
+    assert wide == {
+        "secrets": "",
+        "configmaps": reading,
+        "services": reading,
+        "nodes": reading,
+        **dict.fromkeys(home, ""),
+    }
+    for place in ("vault", "safe"):
+        assert {str(grant.verb) for grant in access.namespaces[place]} == {*reading.split()}
+        assert {grant.resource for grant in access.namespaces[place]} == {"secrets"}
+    if home:
+        assert "services" in {grant.resource for grant in access.namespaces[HOME]}
+
+
 def test_what_a_webhook_reads_from_the_cache_may_be_read(tmp_path: Path) -> None:
     code = """
 from kubewright import validate

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.generate.archive import archive_files
-from kubewright.generate.sources import builtin_documents, read_crds, read_openapi
+from kubewright.generate.sources import read_crds, read_openapi
 
 DOCUMENT: dict[str, Any] = {
     "openapi": "3.0.0",
@@ -127,11 +126,3 @@ def test_a_list_of_crds_is_taken_apart(tmp_path: Path) -> None:
 def test_a_path_without_manifests_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file and no folder with manifests"):
         read_crds([tmp_path / "nothing"])
-
-
-def test_documents_packed_and_read_again_are_the_same() -> None:
-    documents = builtin_documents()
-    modules = {name: name.replace("/", ".") for name in documents.documents}
-
-    assert archive_files(documents, modules=modules) == archive_files(documents, modules=modules)
-    assert len(documents.documents) > 30

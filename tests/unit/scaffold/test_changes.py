@@ -122,3 +122,18 @@ def test_the_code_is_in_good_style_however_long_the_names_are(tmp_path: Path, ki
             [sys.executable, "-m", "ruff", *arguments, "."], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_webhooks_and_their_tests_know_nothing_of_the_sample_attribute_that_a_class_may_have_lost() -> None:
+    project = Project.new(name="shop", domain="example.io")
+    project = add_api(project, group="apps", version="v1alpha1", kind="Cart")
+    project = add_api(project, group="apps", version="v1", kind="Cart", controller=False)
+    project = add_webhook(
+        project, group="apps", version="v1", kind="Cart", defaulting=True, validation=True, conversion=True
+    )
+    files = render_project(project)
+
+    code = [line for line in files["shop/webhooks/v1/cart.py"].splitlines() if not line.strip().startswith("#")]
+    assert "replicas" not in "\n".join(code)
+    assert "replicas" not in files["tests/test_cart_v1_webhook.py"]
+    assert "Cart(" not in files["tests/test_cart_v1_webhook.py"]  # a class may have got attributes that are required

@@ -1,0 +1,82 @@
+"""Which operator and which cluster a command is about: the options every such command has, and what they mean."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from kubewright.client.config import Config
+    from kubewright.generate.operator import Operator
+
+__all__ = ("at_port", "for_cluster", "for_operator", "found_config", "found_operator")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def at_port(command: F) -> F:
+    """The option that says where the embedded API server listens."""
+    return click.option(
+        "--port",
+        default=0,
+        type=click.IntRange(0, 65535),
+        metavar="N",
+        help="Where the embedded API server listens; any free port by default.",
+    )(command)
+
+
+def for_cluster(command: F) -> F:
+    """The options that choose a cluster."""
+    command = click.option("--context", metavar="NAME", help="The context of the kubeconfig.")(command)
+    return click.option("--kubeconfig", metavar="FILE", help="The kubeconfig; else as kubectl finds it.")(command)
+
+
+def for_operator(command: Callable[..., object]) -> Callable[..., None]:
+    """The argument that chooses an operator, and the option that does the same."""
+
+    @click.argument("file", metavar="[FILE]", required=False)
+    @click.option("--operator", metavar="PACKAGE", help="The operator's package or its path; the same as FILE.")
+    @functools.wraps(command)
+    def run(*, file: str | None, operator: str | None, **arguments: Any) -> None:
+        if file and operator:
+            raise click.UsageError("FILE and --operator say the same; leave one of them out.")
+        command(operator=file or operator, **arguments)
+
+    return run
+
+
+def found_config(kubeconfig: str | None, context: str | None) -> Config:
+    """The cluster that is meant."""
+    from kubewright.client.config import Config
+    from kubewright.errors import ConfigError
+
+    try:
+        return Config.load(kubeconfig=kubeconfig, context=context)
+    except ConfigError as error:
+        if kubeconfig is None and not any(file.exists() for file in _kubeconfigs()):
+            raise ConfigError(f"{error}, or start a cluster here with `kubewright cluster up`") from None
+        raise
+
+
+def _kubeconfigs() -> list[Path]:
+    """Where a kubeconfig is looked for if none is named."""
+    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return named or [Path("~/.kube/config").expanduser()]
+
+
+def found_operator(given: str | None) -> Operator:
+    """The operator that is meant."""
+    from kubewright.errors import ConfigError
+    from kubewright.generate.operator import load_operator, project_settings
+
+    name = given or project_settings(Path()).operator
+    if not name:
+        raise ConfigError(
+            "there is no operator here; go to the project's folder, or name the operator's file or package"
+        )
+    return load_operator(name)
