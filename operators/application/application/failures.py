@@ -2,7 +2,7 @@
 
 | what | who | reaction |
 | --- | --- | --- |
-| the name is taken by somebody else's object | people | Degraded, look again in five minutes |
+| the name is taken by somebody else's object | people | Degraded, look again when it gives way, or in five minutes |
 | the server refuses the child as invalid | people | Degraded, look again in five minutes |
 | a permission is missing, a quota is used up | people | Degraded, back off |
 | everything else: conflicts, overload, an old child that still leaves | nobody | back off, or wait as asked |

@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from kubewright import Cluster
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
@@ -12,6 +13,10 @@ from kubewright.testing import RunningOperator, running
 from tests.home import Home
 
 AnyCluster = EmbeddedCluster | RealCluster
+
+# The same examples each time, however busy the machine is.
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])

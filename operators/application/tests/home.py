@@ -60,7 +60,7 @@ class Home:
         return await self.client.apply(ConfigMap.named(name, self.namespace, data=data), force=True)
 
     async def until(self, holds: Callable[[Application], object], *, name: str = "web") -> Application:
-        return await until(self.client, Application, self.key(name), holds)
+        return await until(self.client, Application, self.key(name), holds, timeout=60)
 
     async def all_until(self, names: list[str], holds: Callable[[Application], object]) -> None:
         """As `until`, for many at once."""
@@ -77,7 +77,7 @@ class Home:
 
     async def child(self, kind: type[K], holds: Callable[[K], object] = lambda _: True, *, name: str = "web") -> K:
         """The child of an Application, as soon as it is as expected."""
-        return await until(self.client, kind, self.key(name), holds)
+        return await until(self.client, kind, self.key(name), holds, timeout=60)
 
     async def deployment(self, *, name: str = "web") -> Deployment:
         return await self.client.get(Deployment, self.key(name))
@@ -93,15 +93,16 @@ class Home:
         """Ask for its end, and return."""
         await self.client.delete(Application, self.key(name))
 
-    async def event(self, reason: str) -> Event:
-        """The first event on an Application for that reason."""
+    async def event(self, reason: str, note: str = "") -> Event:
+        """The first event on an Application for that reason, and with these words in it."""
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(60),
             self.client.watch(Event, namespace=self.namespace, initial_events=True) as events,
         ):
             async for event in events:
                 about = event.object.regarding
-                if event.object.reason == reason and about is not None and about.kind == "Application":
+                told = event.object.reason == reason and note in (event.object.note or "")
+                if told and about is not None and about.kind == "Application":
                     return event.object
         raise AssertionError("the watch ended")
 

@@ -35,7 +35,7 @@ async def store_as(client: Client, wanted: str) -> None:
     crd = await client.get(CustomResourceDefinition, NAME)
     for version in crd.spec.versions:
         version.storage = version.name == wanted
-    await client.update(crd)
+    await client.patch(crd)
     await until(
         client,
         CustomResourceDefinition,
@@ -52,10 +52,11 @@ async def stored_versions(client: Client) -> list[str]:
 async def migrate(client: Client) -> None:
     """Write every object once, say that v1alpha1 is stored no more, and stop serving it."""
     for application in await client.list(Application):
-        await client.update(application)  # what is written is written in the new version, even if nothing changed
+        # What is written is written in the new version, even if nothing changed.
+        await client.patch_by_name(Application, application.key, {})
     stored = {"status": {"storedVersions": ["v1beta1"]}}
     await client.patch_by_name(CustomResourceDefinition, NAME, stored, subresource="status")
     crd = await client.get(CustomResourceDefinition, NAME)
     crd.spec.versions = [version for version in crd.spec.versions if version.name == "v1beta1"]
     crd.spec.conversion = CustomResourceConversion(strategy="None")
-    await client.update(crd)
+    await client.patch(crd)

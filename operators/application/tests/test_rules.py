@@ -71,3 +71,12 @@ def test_no_other_rule_holds_up_a_deletion() -> None:
     wrong.metadata.deletion_timestamp = datetime(2030, 1, 1, tzinfo=UTC)
 
     assert faults(wrong, copy_of(wrong)) == []
+
+
+def test_a_spec_that_is_not_touched_is_not_judged_again() -> None:
+    wrong = draft("Nginx", deletion_policy="Retain", drain_seconds=1)
+    edited = copy_of(wrong)
+    edited.spec.replicas += 1
+
+    assert faults(copy_of(wrong), wrong) == []
+    assert faults(edited, wrong) == ["spec.container.image", "spec.drainSeconds"]

@@ -1,5 +1,6 @@
 """What depends on time, with a clock that is moved by hand; and what happens while the operator is away."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,15 +18,34 @@ async def draining(cluster: AnyCluster, clock: VirtualClock) -> AsyncIterator[Ho
     """An Application with a pod that never ends, being drained for ten minutes."""
     async with running("application", on=cluster, clock=clock) as operator:
         home = await Home.made(operator)
-        await home.ready(drain_seconds=600)
-        (pod,) = await home.pods()
-        await home.hold(pod)
-        await home.delete()
-        await home.until(says("Progressing", "True", "Draining"))
+        async with ticking(clock):
+            await home.ready(drain_seconds=600)
+            (pod,) = await home.pods()
+            await home.hold(pod)
+            await home.delete()
+            await home.until(says("Progressing", "True", "Draining"))
+        await operator.idle()
         try:
             yield home
         finally:
             await home.let_go(pod)
+
+
+@asynccontextmanager
+async def ticking(clock: VirtualClock) -> AsyncIterator[None]:
+    """Time passes as it does elsewhere: a watch that the server ends is opened again after a moment by this clock."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(0.1)
+            await clock.advance(0.1)
+
+    task = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_pods_that_do_not_end_are_given_up_when_the_time_is_over(cluster: AnyCluster) -> None:
@@ -39,7 +59,8 @@ async def test_pods_that_do_not_end_are_given_up_when_the_time_is_over(cluster: 
         assert (await home.client.get(Application, home.key())).metadata.finalizers == [FINALIZER]
         await clock.advance(2)
 
-        await home.gone()
+        async with ticking(clock):
+            await home.gone()
 
 
 async def test_an_application_deleted_while_the_operator_is_away_waits_for_it(cluster: AnyCluster) -> None:
@@ -60,5 +81,5 @@ async def test_a_drain_that_was_over_while_the_operator_was_away_is_not_begun_ag
         pass
     late = VirtualClock(start=datetime.now(UTC) + timedelta(seconds=601))
 
-    async with running("application", on=cluster, clock=late) as operator:
+    async with running("application", on=cluster, clock=late) as operator, ticking(late):
         await Home(operator, home.namespace).gone()

@@ -6,7 +6,7 @@
 | the node port is taken | Degraded, NodePortUnavailable | soon, with growing pauses |
 | the child is refused as invalid | Degraded, ApplyFailed | after five minutes, or the next change |
 | the operator may not write it | Degraded, Forbidden | soon, with growing pauses |
-| a child of that name belongs to somebody else | Degraded, NameConflict | after five minutes, or the next change |
+| a child of that name belongs to somebody else | Degraded, NameConflict | when it gives way, or after five minutes |
 | a child of that name is about to vanish | WaitingForRemoval | when it is gone |
 """
 

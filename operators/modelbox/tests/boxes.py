@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from kubewright import Client, Condition, ObjectKey, Quantity, find_condition
+from kubewright import Client, Condition, KubeObject, ObjectKey, Quantity, find_condition, testing
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
+from kubewright.errors import Conflict
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Container, PodSpec, ResourceRequirements
 from kubewright.k8s.events.v1 import Event
-from kubewright.testing import until
 
 from modelbox.api.v1.modelbox import ModelBox, ModelBoxSpec
 from modelbox.api.v1.ports import ModelBoxPort
@@ -24,12 +24,15 @@ __all__ = (
     "key",
     "main",
     "pod_spec",
+    "replaced",
     "settled",
     "tiny",
     "told",
+    "until",
 )
 
 AnyCluster: TypeAlias = EmbeddedCluster | RealCluster
+K = TypeVar("K", bound=KubeObject)
 
 
 def tiny() -> ResourceRequirements:
@@ -50,9 +53,32 @@ def box(name: str, namespace: str = "", /, **fields: Any) -> ModelBox:
     return ModelBox.named(name, namespace, spec=ModelBoxSpec(**quick | fields))
 
 
+async def until(
+    client: Client,
+    kind: type[K],
+    name: ObjectKey,
+    holds: Callable[[K], object] = lambda _: True,
+    *,
+    seconds: float = 60,
+) -> K:
+    """The object, as soon as it is as expected: patient, for a machine may have much else to do."""
+    return await testing.until(client, kind, name, holds, timeout=seconds)
+
+
 async def settled(client: Client, modelbox: ModelBox) -> ModelBox:
     """The object, once it is Ready as it is wanted now."""
     return await until(client, ModelBox, modelbox.key, is_ready)
+
+
+async def replaced(client: Client, name: ObjectKey, edit: Callable[[ModelBox], None]) -> ModelBox:
+    """The object after a whole update, which is refused as long as the operator writes its status meanwhile."""
+    while True:
+        modelbox = await client.get(ModelBox, name)
+        edit(modelbox)
+        try:
+            return await client.update(modelbox)
+        except Conflict:
+            continue
 
 
 def is_ready(modelbox: ModelBox) -> bool:
@@ -91,12 +117,13 @@ def condition(modelbox: ModelBox, kind: str) -> Condition:
     return find_condition(modelbox.status.conditions, kind) or Condition(type=kind, status="Unknown")
 
 
-async def told(client: Client, namespace: str, reason: str) -> Event:
-    """The first event with that reason that is about a ModelBox of the namespace, as soon as it is there."""
-    async with asyncio.timeout(30), client.watch(Event, namespace=namespace, initial_events=True) as events:
+async def told(client: Client, namespace: str, reason: str, note: str = "") -> Event:
+    """The first event with that reason, and these words, about a ModelBox of the namespace, as soon as it is there."""
+    async with asyncio.timeout(60), client.watch(Event, namespace=namespace, initial_events=True) as events:
         async for event in events:
             about = event.object.regarding
-            if event.object.reason == reason and about is not None and about.kind == "ModelBox":
+            said = event.object.reason == reason and note in (event.object.note or "")
+            if said and about is not None and about.kind == "ModelBox":
                 return event.object
     raise AssertionError("the watch ended")
 

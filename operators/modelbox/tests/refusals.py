@@ -1,11 +1,15 @@
 """An API server that refuses some of what the operator writes."""
 
+import asyncio
 from types import TracebackType
 from typing import Any, Self
 
+from kubewright import Client
+from kubewright.errors import Forbidden
+from kubewright.k8s.core.v1 import Secret
 from kubewright.testing import RunningOperator
 
-__all__ = ("Refusal",)
+__all__ = ("Refusal", "refused")
 
 
 class Refusal:
@@ -42,3 +46,14 @@ class Refusal:
     @property
     def _is_over(self) -> bool:
         return self._may_end and self.count >= self._times
+
+
+async def refused(client: Client, secret: Secret) -> None:
+    """Returns when a quota keeps the secret from being made: a server heeds one a moment after it is stored."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await client.create(secret, dry_run=True)
+            except Forbidden as refusal:
+                if "exceeded quota" in str(refusal):
+                    return

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import yaml
-from kubewright import Client, Dynamic, DynamicObject
+from kubewright import Client, Dynamic, DynamicObject, FieldErrors
 from kubewright.errors import Invalid
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
-from kubewright.testing import until
 
-from boxes import as_condition, box, is_ready, key, main, settled
+from boxes import box, is_ready, key, main, settled, until
 from modelbox.api.v1.modelbox import ModelBox
+from modelbox.webhooks.v1 import modelbox as webhook
 
 SAMPLE = Path(__file__).parent.parent / "config" / "samples" / "model_v1_modelbox.yaml"
 PORT = {"port": 80}
@@ -158,11 +158,18 @@ async def test_a_server_made_name_becomes_the_containers_name(client: Client, na
     assert main(await client.get(Deployment, ready.key)).name == ready.metadata.name
 
 
-async def test_a_spec_that_is_not_touched_is_not_judged_again(client: Client, namespace: str) -> None:
+async def test_a_spec_that_is_not_touched_is_not_judged_again(
+    client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """C8: stricter rules must not hold up a change of labels."""
     modelbox = await client.create(box("web", namespace))
 
-    modelbox.metadata.labels["team"] = "a"
-    await client.patch(modelbox)
+    def stricter(modelbox: ModelBox, errors: FieldErrors, *, old: ModelBox | None = None) -> None:
+        errors.add("spec.image", "is no longer good enough")
 
-    await until(client, ModelBox, modelbox.key, as_condition("Ready", "True"))
+    monkeypatch.setattr(webhook, "check", stricter)
+    labelled = await client.patch_by_name(ModelBox, modelbox.key, {"metadata": {"labels": {"team": "a"}}})
+
+    assert labelled.metadata.labels == {"team": "a"}
+    with pytest.raises(Invalid, match="is no longer good enough"):
+        await client.patch_by_name(ModelBox, modelbox.key, {"spec": {"replicas": 2}})

@@ -6,9 +6,8 @@ import pytest
 from kubewright import Client, copy_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import EnvVar, Service
-from kubewright.testing import until
 
-from boxes import box, key, main, settled
+from boxes import box, key, main, replaced, settled, until
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 
@@ -137,11 +136,13 @@ async def test_no_annotation_is_needed_to_notice_a_change(
     client: Client, namespace: str, annotations: dict[str, str]
 ) -> None:
     """W2: a replaced object that carries none, or a broken one, is reconciled all the same."""
-    modelbox = await settled(client, await client.create(box("web", namespace)))
+    await settled(client, await client.create(box("web", namespace)))
 
-    modelbox.metadata.annotations = annotations
-    modelbox.spec.image = "nginx:1.28"
-    await settled(client, await client.update(modelbox))
+    def edit(modelbox: ModelBox) -> None:
+        modelbox.metadata.annotations = annotations
+        modelbox.spec.image = "nginx:1.28"
+
+    await settled(client, await replaced(client, key(namespace), edit))
 
     assert main(await client.get(Deployment, key(namespace))).image == "nginx:1.28"
 

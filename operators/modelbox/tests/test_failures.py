@@ -2,14 +2,22 @@
 
 from kubewright import Client, ObjectMeta, Quantity
 from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
-from kubewright.k8s.core.v1 import Container, PodSpec, PodTemplateSpec, ResourceQuota, ResourceQuotaSpec, Service
+from kubewright.k8s.core.v1 import (
+    Container,
+    PodSpec,
+    PodTemplateSpec,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    Secret,
+    Service,
+)
 from kubewright.k8s.meta.v1 import LabelSelector
-from kubewright.testing import RunningOperator, status, until
+from kubewright.testing import RunningOperator, status
 
-from boxes import as_condition, box, condition, is_ready, key, main, settled, told
+from boxes import as_condition, box, condition, is_ready, key, main, settled, told, until
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
-from refusals import Refusal
+from refusals import Refusal, refused
 
 TAKEN = 'Service "web" is invalid: spec.ports[0].nodePort: Invalid value: 30555: provided port is already allocated'
 
@@ -118,9 +126,9 @@ async def test_a_child_that_is_refused_is_reported_in_the_servers_words(client: 
 
 async def test_a_quota_that_refuses_pods_is_named_in_the_status(client: Client, namespace: str) -> None:
     """1.8."""
-    quota = ResourceQuota.named("few", namespace, spec=ResourceQuotaSpec(hard={"pods": Quantity("1")}))
-    await client.create(quota)
-    await until(client, ResourceQuota, quota.key, lambda found: found.status.hard)
+    hard = {"pods": Quantity("1"), "secrets": Quantity("0")}
+    await client.create(ResourceQuota.named("few", namespace, spec=ResourceQuotaSpec(hard=hard)))
+    await refused(client, Secret.named("none", namespace))
 
     await client.create(box("web", namespace, replicas=3))
 

@@ -8,7 +8,7 @@ from kubewright import Context, Quantity, Scope
 from kubewright.k8s.core.v1 import Container, ContainerPort, EnvVar, ResourceRequirements
 from kubewright.testing import running
 
-from boxes import AnyCluster, box, settled
+from boxes import AnyCluster, box, settled, told
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 from modelbox.controllers.modelbox import reconcile
@@ -45,6 +45,8 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, namespace: str, mo
     async with running("modelbox", on=cluster, scopes={ModelBox: scope}) as operator:
         for modelbox in boxes:
             await settled(operator.client, await operator.client.create(modelbox))
+            for child in ("Deployment", "Service"):  # events are written when there is nothing else to do
+                await told(operator.client, namespace, "Created", f"{child} {modelbox.metadata.name} ")
         for _ in boxes:
             await runs.get()
         before = len(operator.faults.requests)

@@ -7,12 +7,12 @@ installed; so these tests are patient.
 from kubewright import Client, controller_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
-from kubewright.testing import gone, until
+from kubewright.testing import gone
 
-from boxes import box, is_ready, key, main, settled
+from boxes import box, is_ready, key, main, settled, until
 from modelbox.api.v1.modelbox import ModelBox
 
-_PATIENCE = 60.0
+_PATIENCE = 90.0
 
 
 async def test_children_go_with_their_modelbox_which_never_had_a_finalizer(client: Client, namespace: str) -> None:
@@ -36,7 +36,7 @@ async def test_a_modelbox_that_is_made_again_at_once_gets_children_of_its_own(cl
     await client.delete(first)
     second = await client.create(box("web", namespace))
 
-    await until(client, ModelBox, key(namespace), is_ready, timeout=_PATIENCE)
+    await until(client, ModelBox, key(namespace), is_ready, seconds=_PATIENCE)
     for kind in (Deployment, Service):
         owner = controller_of(await client.get(kind, key(namespace)))
         assert owner is not None
@@ -50,8 +50,8 @@ async def test_orphaned_children_are_adopted_by_a_new_modelbox(client: Client, n
     deployment = await client.get(Deployment, key(namespace))
     await client.delete(first, propagation="Orphan")
     await gone(client, ModelBox, key(namespace), timeout=_PATIENCE)
-    await until(client, Deployment, key(namespace), lambda found: controller_of(found) is None, timeout=_PATIENCE)
-    await until(client, Service, key(namespace), lambda found: controller_of(found) is None, timeout=_PATIENCE)
+    await until(client, Deployment, key(namespace), lambda found: controller_of(found) is None, seconds=_PATIENCE)
+    await until(client, Service, key(namespace), lambda found: controller_of(found) is None, seconds=_PATIENCE)
 
     second = await client.create(box("web", namespace, image="nginx:1.28"))
 

@@ -4,9 +4,8 @@ import pytest
 from kubewright import Client, IntOrString, Quantity
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Pod
-from kubewright.testing import until
 
-from boxes import box, key, main, settled
+from boxes import box, key, main, settled, until
 
 
 @pytest.mark.parametrize(

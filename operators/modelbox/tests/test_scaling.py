@@ -2,9 +2,8 @@
 
 from kubewright import Client
 from kubewright.k8s.apps.v1 import Deployment
-from kubewright.testing import until
 
-from boxes import box, key, settled
+from boxes import box, key, settled, until
 from modelbox.api.v1.modelbox import ModelBox
 
 EXTERNAL = {"model.github.com/replicas-managed-by": "external"}
@@ -60,5 +59,5 @@ async def test_replicas_are_handed_over_without_a_change_and_then_left_alone(cli
     assert modelbox.status.available_replicas == 5
 
     modelbox.metadata.annotations = {}
-    await client.update(modelbox)
+    await client.patch(modelbox)
     await until(client, Deployment, key(namespace), lambda found: found.spec.replicas == 3)

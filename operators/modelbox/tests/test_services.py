@@ -13,9 +13,8 @@ from kubewright.k8s.core.v1 import (
     ServicePort,
     ServiceSpec,
 )
-from kubewright.testing import until
 
-from boxes import as_condition, box, condition, is_ready, key, main, settled
+from boxes import as_condition, box, condition, is_ready, key, main, settled, until
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 

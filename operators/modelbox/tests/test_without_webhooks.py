@@ -7,9 +7,9 @@ from kubewright import Client
 from kubewright.errors import Invalid
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
-from kubewright.testing import RunningOperator, running, until
+from kubewright.testing import RunningOperator, running
 
-from boxes import AnyCluster, as_condition, box, condition, key, main, settled, tiny, told
+from boxes import AnyCluster, as_condition, box, condition, key, main, settled, tiny, told, until
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 

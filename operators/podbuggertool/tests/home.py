@@ -76,7 +76,7 @@ class Home:
         return await self.client.patch(pod)
 
     async def until(
-        self, holds: Callable[[PodBuggerTool], object], name: str = "debug", *, seconds: float = 30
+        self, holds: Callable[[PodBuggerTool], object], name: str = "debug", *, seconds: float = 60
     ) -> PodBuggerTool:
         return await until(self.client, PodBuggerTool, self.key(name), holds, timeout=seconds)
 
@@ -96,7 +96,7 @@ class Home:
         return await self.until(holds, name)
 
     async def pod_until(self, holds: Callable[[Pod], object], name: str = "web") -> Pod:
-        return await until(self.client, Pod, self.key(name), holds)
+        return await until(self.client, Pod, self.key(name), holds, timeout=60)
 
     async def served(self, name: str = "web", *, by: int = 1) -> list[str]:
         """The names of a pod's ephemeral containers, as soon as there are so many."""

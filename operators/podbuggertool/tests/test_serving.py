@@ -2,7 +2,8 @@
 
 import json
 
-from kubewright.k8s.core.v1 import EphemeralContainer, Pod
+from kubewright import ObjectMeta
+from kubewright.k8s.core.v1 import Container, EphemeralContainer, Pod, PodSchedulingGate, PodSpec
 from kubewright.k8s.meta.v1 import LabelSelector, LabelSelectorRequirement
 
 from podbuggertool.container import container_name
@@ -113,9 +114,13 @@ async def test_a_pod_that_is_not_ready_is_served_only_if_that_is_enough(home: Ho
 
 async def test_a_pending_pod_is_served_when_it_runs_and_nobody_asks_before(home: Home) -> None:
     await home.tool()
-    late = await home.pod(**{"simulation.kubewright.io/start-delay": "0.3"})
+    gate = PodSchedulingGate(name="tests.example.io/wait")
+    waiting = PodSpec(containers=[Container(name="main", image="busybox")], scheduling_gates=[gate])
+    metadata = ObjectMeta(name="web", namespace=home.namespace, labels={"app": "web"})
+    late = await home.client.create(Pod(metadata=metadata, spec=waiting))
     await home.counted(matched=1, installed=0)
     since = len(home.faults.requests)
+    await home.client.patch_by_name(Pod, late.key, {"spec": {"schedulingGates": None}})
 
     await home.served()
 

@@ -56,18 +56,10 @@ async def claim(podset: PodSet, pods: Sequence[Pod], ctx: Context) -> list[Pod]:
         await _release(podset, stray, ctx)
         members.remove(stray)
     orphans = [pod for pod in pods if is_labelled(pod, podset) and controller_of(pod) is None and not is_deleting(pod)]
-    if orphans and await _still_there(podset, ctx):
+    if orphans:
+        await ctx.confirm()  # a set that is gone or going must not take in anybody
         members += [pod for orphan in orphans if (pod := await _adopt(podset, orphan, ctx)) is not None]
     return members
-
-
-async def _still_there(podset: PodSet, ctx: Context) -> bool:
-    """Asked of the server, not of the cache: a set that is gone or going must not take in anybody."""
-    try:
-        fresh = await ctx.client.live.get(PodSet, podset.key)
-    except NotFound:
-        return False
-    return fresh.metadata.uid == podset.metadata.uid and fresh.metadata.deletion_timestamp is None
 
 
 async def _adopt(podset: PodSet, pod: Pod, ctx: Context) -> Pod | None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, final
 from uuid import uuid4
 
-from kubewright import Condition, ObjectKey, WatchEvent, controller_of, find_condition
+from kubewright import Bookmark, Condition, ObjectKey, WatchEvent, controller_of, find_condition
 from kubewright.client.transport import HttpRequest
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.testing import RunningOperator, until
@@ -58,13 +58,13 @@ class Home:
         )
 
     async def until(self, holds: Callable[[PodSet], object], *, name: str = "web") -> PodSet:
-        return await until(self.client, PodSet, self.key(name), holds)
+        return await until(self.client, PodSet, self.key(name), holds, timeout=60)
 
     async def pods(self) -> list[Pod]:
         """The pods that count, of all sets."""
         return [pod for pod in await self.client.list(Pod, namespace=self.namespace) if is_active(pod)]
 
-    async def pods_until(self, holds: Callable[[dict[str, Pod]], object], *, seconds: float = 30) -> dict[str, Pod]:
+    async def pods_until(self, holds: Callable[[dict[str, Pod]], object], *, seconds: float = 90) -> dict[str, Pod]:
         """All pods by name, as soon as they are as expected."""
         pods: dict[str, Pod] = {}
         try:
@@ -85,22 +85,36 @@ class Home:
 
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[list[int]]:
-        """How many pods counted after each change, from now on until the block ends."""
+        """How many pods counted after each change, from now on to the last one before the block ends."""
         counts: list[int] = []
-        active: set[str] = {pod.metadata.uid for pod in await self.pods()}
+        active: set[str] = set()
+        changed = asyncio.Condition()
 
         async def follow() -> None:
-            async with self.client.watch(Pod, namespace=self.namespace, initial_events=True) as events:
+            complete = False
+            async with self.client.watch(Pod, namespace=self.namespace, initial_events=True, bookmarks=True) as events:
                 async for event in events:
-                    if event.type != "DELETED" and is_active(event.object):
+                    if isinstance(event, Bookmark):
+                        complete = complete or event.initial_events_end
+                    elif event.type != "DELETED" and is_active(event.object):
                         active.add(event.object.metadata.uid)
                     else:
                         active.discard(event.object.metadata.uid)
-                    counts.append(len(active))
+                    if complete:
+                        counts.append(len(active))
+                        async with changed:
+                            changed.notify_all()
+
+        async def reach(holds: Callable[[], bool]) -> None:
+            async with asyncio.timeout(60), changed:
+                await changed.wait_for(holds)
 
         task = asyncio.create_task(follow())
         try:
+            await reach(lambda: bool(counts))
             yield counts
+            now = {pod.metadata.uid for pod in await self.pods()}
+            await reach(lambda: active == now)
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):

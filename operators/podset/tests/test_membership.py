@@ -6,7 +6,7 @@ import pytest
 from kubewright import ObjectMeta, OwnerReference
 from kubewright.controllers.predicates import Predicate
 from kubewright.k8s.core.v1 import ConfigMap, Container, Pod, PodCondition, PodSpec
-from kubewright.testing import gone, until
+from kubewright.testing import RunningOperator, gone, until
 
 from podset.api.v1alpha1.podset import PodSet, PodSetSpec
 from podset.membership import pod_matters
@@ -49,8 +49,11 @@ async def test_of_the_pods_taken_in_those_that_cost_most_are_kept(home: Home) ->
     await gone(home.client, Pod, home.key("cheap"))
 
 
-async def test_a_pod_that_is_there_before_its_set_is_taken_in_and_counted(home: Home) -> None:
-    await home.client.create(bare_pod(home, "early"))
+async def test_a_pod_that_is_there_before_its_set_is_taken_in_and_counted(
+    home: Home, operator: RunningOperator
+) -> None:
+    early = await home.client.create(bare_pod(home, "early"))
+    await operator.noticed(Pod, early.key, bool)
 
     seen = await home.podset(2)
 

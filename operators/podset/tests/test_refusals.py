@@ -4,7 +4,7 @@ import pytest
 from kubewright import Quantity, load_operator
 from kubewright.client.transport import HttpRequest, HttpResponse
 from kubewright.errors import Cause, Forbidden, Invalid, KubewrightError, NotFound, ServerError, TransportError
-from kubewright.k8s.core.v1 import Namespace, ResourceQuota, ResourceQuotaSpec
+from kubewright.k8s.core.v1 import Namespace, ResourceQuota, ResourceQuotaSpec, Secret
 from kubewright.k8s.events.v1 import Event
 from kubewright.testing import gone, status, until
 
@@ -15,7 +15,7 @@ from tests.home import Home, condition
 
 async def quota(home: Home, pods: int) -> None:
     """Let there be at most so many pods, as soon as the server counts them."""
-    limit = {"pods": Quantity(str(pods))}
+    limit = {"pods": Quantity(str(pods)), "secrets": Quantity("0")}
     await home.client.apply(ResourceQuota.named("pods", home.namespace, spec=ResourceQuotaSpec(hard=limit)), force=True)
     await until(
         home.client,
@@ -23,6 +23,17 @@ async def quota(home: Home, pods: int) -> None:
         home.key("pods"),
         lambda seen: seen.status is not None and (seen.status.hard or {}).get("pods") == limit["pods"],
     )
+    while not await is_heeded(home):  # who refuses hears of it a moment later
+        pass
+
+
+async def is_heeded(home: Home) -> bool:
+    """Whether a quota keeps a secret from being made."""
+    try:
+        await home.client.create(Secret.named("none", home.namespace), dry_run=True)
+    except Forbidden as refusal:
+        return "exceeded quota" in str(refusal)
+    return False
 
 
 async def ask(home: Home, size: int) -> None:
@@ -91,7 +102,7 @@ async def test_a_namespace_goes_away_with_a_set_in_it(home: Home) -> None:
 
     await home.client.delete(Namespace, home.namespace)
 
-    await gone(home.client, Namespace, home.namespace)
+    await gone(home.client, Namespace, home.namespace, timeout=90)
     with pytest.raises(NotFound):
         await home.client.get(PodSet, home.key("web"))
 

@@ -47,4 +47,4 @@ async def home(operator: RunningOperator) -> AsyncIterator[Home]:
     yield home
     operator.faults.answer = None
     operator.faults.release_streams()
-    await home.leave()
+    await home.leave(operator)

@@ -41,13 +41,15 @@ class Home:
         await home.make_namespace(home.namespace)
         return home
 
-    async def leave(self, client: Client | None = None) -> None:
-        """Nothing of the test gets in the way of the next one."""
-        self.client = client or self.client
+    async def leave(self, operator: RunningOperator | None = None) -> None:
+        """Nothing of the test gets in the way of the next one, which has the operator as well."""
+        self.client = self.client if operator is None else operator.client
         for name in self._sets:
             if (found := await self.client.find(SidecarSet, name)) is not None:
                 await self.client.delete(found)
                 await gone(self.client, SidecarSet, name)
+            if operator is not None:
+                await operator.noticed(SidecarSet, name, lambda seen: seen is None)
         for name in self._namespaces:
             await self.client.delete(Namespace, name)
 
@@ -93,7 +95,7 @@ class Home:
         )
 
     async def until_set(self, sidecarset: SidecarSet, holds: Callable[[SidecarSet], object]) -> SidecarSet:
-        return await until(self.client, SidecarSet, sidecarset.key, holds)
+        return await until(self.client, SidecarSet, sidecarset.key, holds, timeout=60)
 
     async def counted(self, sidecarset: SidecarSet, matched: int, updated: int, ready: int) -> SidecarSet:
         """The set once its three columns are these."""
@@ -124,7 +126,7 @@ class Home:
     async def ready_pods(self, number: int, **fields: Any) -> list[Pod]:
         """So many pods, ready."""
         made = [await self.make_pod(f"web-{index}", **fields) for index in range(number)]
-        return [await until(self.client, Pod, pod.key, is_ready) for pod in made]
+        return [await until(self.client, Pod, pod.key, is_ready, timeout=60) for pod in made]
 
     async def make_replicaset(self, name: str, template: Tree, *, replicas: int) -> ReplicaSet:
         """An owner that makes pods, and makes them anew."""

@@ -60,4 +60,4 @@ async def test_an_operator_that_comes_back_goes_on_where_it_stopped(cluster: Any
 
         assert condition(done, "Ready") == ("True", "AllPodsReady")
         assert {image_of(pod) for pod in await again.pods()} == {"fluent-bit:3.2"}
-        await home.leave(operator.client)
+        await home.leave(operator)

@@ -7,6 +7,7 @@ from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import Pod
 from kubewright.testing import RunningOperator, until
 
+from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.records import HASH, INJECTED_LIST, records_of
 
 
@@ -175,14 +176,13 @@ async def test_a_trial_shows_the_sidecars_and_leaves_no_trace(home: Home, operat
     assert all(path.endswith(f"/sidecarsets/{sidecarset.metadata.name}/status") for path in written)
 
 
-async def test_a_set_that_is_deleted_leaves_its_pods_and_injects_no_more(home: Home) -> None:
+async def test_a_set_that_is_deleted_leaves_its_pods_and_injects_no_more(home: Home, operator: RunningOperator) -> None:
     sidecarset = await home.make_set()
-    other = await home.make_set("other", containers=[{"name": "other", "image": "fluent-bit:3.1"}])
+    await home.make_set("other", containers=[{"name": "other", "image": "fluent-bit:3.1"}])
     old = await home.make_pod("old")
 
     await home.client.delete(sidecarset)
-    # The operator has noticed when a later change of the other set has been seen.
-    await home.change(other, updateStrategy={"maxUnavailable": 2})
+    await operator.noticed(SidecarSet, sidecarset.key, lambda seen: seen is None)
     new = await home.make_pod("new")
 
     assert names(new.spec.containers) == ["other", "main"]

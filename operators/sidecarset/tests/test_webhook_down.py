@@ -1,5 +1,6 @@
 """The generated manifests while nobody answers: what waits for the operator, and what must not (K9)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,27 @@ async def home(cluster: AnyCluster) -> AsyncIterator[Home]:
     configurations = [placed(tree) for tree in yaml.safe_load_all(MANIFESTS.read_text())]
     made = [await cluster.client.create(item) for item in configurations]
     try:
+        await until_asked(home, True)
         yield home
     finally:
         for item in made:
             await cluster.client.delete(item)
+        await until_asked(home, False)
         await home.leave()
+
+
+async def until_asked(home: Home, asked: bool) -> None:
+    """A server hears of webhooks, and that they are gone, a moment later than whoever says so."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await home.client.create(home.pod("probe"), dry_run=True)
+            except ServerError:
+                if asked:
+                    return
+            else:
+                if not asked:
+                    return
 
 
 def placed(tree: dict[str, Any]) -> Any:

@@ -26,6 +26,8 @@ def validate_application(application: Application, old: Application | None, erro
         if old is not None and old.spec.deletion_policy != application.spec.deletion_policy:
             errors.forbidden("spec.deletionPolicy", "cannot change while the Application is being deleted")
         return
+    if old is not None and old.spec == application.spec:
+        return  # nor an edit of labels
     _check_image(application.spec.container.image, errors)
     _check_env([variable.name for variable in application.spec.container.env], errors)
     if application.spec.deletion_policy == "Retain" and application.spec.drain_seconds:

@@ -23,8 +23,12 @@ def default_podbuggertool(tool: PodBuggerTool) -> None:
 
 @validate(PodBuggerTool)
 def validate_podbuggertool(tool: PodBuggerTool, old: PodBuggerTool | None, errors: FieldErrors) -> None:
-    """Say what the rules of the schema cannot."""
-    check(tool, old, errors)
+    """Say what the rules of the schema cannot.
+
+    What is stored already may stay: rules that became stricter must not keep labels from being edited.
+    """
+    if old is None or old.spec != tool.spec:
+        check(tool, old, errors)
 
 
 # It only warns, so a tool is stored as well where it cannot be asked.
