@@ -10,27 +10,48 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import signal
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kubewright.cluster.binaries import Binaries, at_hand
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import ClusterError
 
-_SHARING = ("contract", "docs", "examples", "real", "scenarios")
+# A shell without job control starts its background commands deaf to Ctrl-C, and all they start inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says how busy the machine is, and nothing about the property. The examples are the same each
+# time, so that a failure says something about a change and not about luck; KUBEWRIGHT_SEARCH=1 looks for others.
+settings.register_profile(
+    "unhurried",
+    deadline=None,
+    derandomize=os.environ.get("KUBEWRIGHT_SEARCH") != "1",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("unhurried")
+
+# What takes minutes by the clock begins first, and what takes milliseconds last, so that no worker waits for the other.
+_ORDER = ("scenarios", "scaffold", "kubectl", "contract", "real", "clients", "examples", "docs", "property", "unit")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of a module that share a control plane go to one worker, so that it is started once."""
+    """The tests of a module go to one worker, and those of a folder that is a package: they share a control plane."""
+    here = Path(__file__).parent
+    ranks = {name: rank for rank, name in enumerate(_ORDER)}
+    items.sort(key=lambda item: ranks.get(item.path.relative_to(here).parts[0], 0))
     for item in items:
-        place = item.path.relative_to(Path(__file__).parent)
-        if place.parts[0] in _SHARING and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(str(place)))
+        if item.get_closest_marker("xdist_group") is None:
+            is_package = (item.path.parent / "__init__.py").exists()
+            home = item.path.parent if is_package else item.path
+            item.add_marker(pytest.mark.xdist_group(str(home.relative_to(here))))
 
 
 class Kubectl(Protocol):
@@ -64,9 +85,10 @@ async def real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
 async def embedded_cluster() -> AsyncIterator[EmbeddedCluster]:
     """A running embedded control plane, shared by the tests of a module: take a namespace of your own.
 
-    It lives on the loop of the tests, and some of those look at every task and thread there is.
+    It lives on the loop of the tests, and some of those look at every task and thread there is. No more storage than
+    on the real one, which has no nodes: claims wait for a volume that somebody makes.
     """
-    async with EmbeddedCluster() as cluster:
+    async with EmbeddedCluster(storage=False) as cluster:
         await cluster.settled()
         yield cluster
 
@@ -98,7 +120,7 @@ def kubectl_for(binary: Path, kubeconfig: Path) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def gone() -> Callable[[int], bool]:
-    """Waits until a process, not necessarily a child, has ended; False if it has not after ten seconds."""
+    """Waits until a process, not necessarily a child, has ended; False if it has not after half a minute."""
     if not hasattr(os, "pidfd_open"):
         pytest.skip("waiting for a process that is not a child needs Linux")
 
@@ -108,7 +130,7 @@ def gone() -> Callable[[int], bool]:
         except ProcessLookupError:
             return True
         try:
-            readable, _, _ = select.select([descriptor], [], [], 10)
+            readable, _, _ = select.select([descriptor], [], [], 30)
             return bool(readable)
         finally:
             os.close(descriptor)

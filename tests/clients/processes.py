@@ -24,7 +24,7 @@ class Program:
         self._process = process
         self._log = log
 
-    async def says(self, holds: Callable[[Any], bool], *, seconds: float = 30.0) -> Any:
+    async def says(self, holds: Callable[[Any], bool], *, seconds: float = 90.0) -> Any:
         """The first line from here on, as JSON, for which this holds."""
         try:
             async with asyncio.timeout(seconds):
@@ -43,7 +43,7 @@ class Program:
         self._process.stdin.write(f"{line}\n".encode())
         await self._process.stdin.drain()
 
-    async def finished(self, *, seconds: float = 60.0) -> str:
+    async def finished(self, *, seconds: float = 150.0) -> str:
         """What it has said when it ends by itself; an AssertionError if it fails."""
         try:
             async with asyncio.timeout(seconds):
@@ -79,7 +79,7 @@ async def running(
         with suppress(ProcessLookupError):
             process.terminate()
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 await process.communicate()
         except TimeoutError:
             process.kill()

@@ -11,6 +11,7 @@ from kubewright import Client
 from kubewright.cluster.embedded import EmbeddedCluster
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "program", ["official_dynamic", "asyncio_client", "lightkube_client", "kr8s_client", "pykube_client"]
 )

@@ -2,16 +2,21 @@
 
 `plane` is the control plane under test: each case runs on the embedded one and on the real one. `twins` is both at
 once, for cases that compare their answers.
+
+Namespaces are left behind on the real one. Emptying one would take it longer than most cases, and nothing runs there.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 from uuid import uuid4
 
 import pytest
 from tests.conftest import Kubectl, kubectl_for
+from tests.contract.elsewhere import Elsewhere
+from tests.contract.extension import Extension, extended
 from tests.contract.twins import Twin, Twins, fresh_twins, open_twin
 
 from kubewright import Client, Config, Field, Model, Resource, Spec, Status, connect
@@ -23,6 +28,15 @@ from kubewright.k8s.core.v1 import Namespace, ServiceAccount
 
 PLANES = ["embedded", pytest.param("real", marks=pytest.mark.real)]
 Plane = EmbeddedCluster | RealCluster
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that need the quiet servers go to one worker, so that there is one such control plane."""
+    quiet = {item.path for item in items if "quiet_servers" in getattr(item, "fixturenames", ())}
+    for item in items:
+        if item.path in quiet:
+            item.add_marker(pytest.mark.xdist_group("quiet"))
 
 
 @pytest.fixture(scope="module", params=PLANES)
@@ -51,19 +65,40 @@ async def twins(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[Twins]:
     twins = Twins(*twin_servers, name)
     await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     yield twins
-    await twins.both("DELETE", f"/api/v1/namespaces/{name}")
+    await twins.embedded.send("DELETE", f"/api/v1/namespaces/{name}", None, {}, 30.0)
 
 
 @pytest.fixture(scope="module")
-async def quiet_servers(real_binaries: Binaries) -> AsyncIterator[tuple[Twin, Twin]]:
-    """Raw clients of two servers on which nothing happens that no case asked for: there are no controllers."""
-    # The one controller that is left makes the account that the real cluster waits for before it calls itself ready.
+async def extension_servers() -> AsyncIterator[tuple[Elsewhere, Elsewhere]]:
+    """Two servers for groups that are served elsewhere, one for each twin."""
+    async with Elsewhere() as one, Elsewhere() as other:
+        yield one, other
+
+
+@pytest.fixture
+async def extension(twins: Twins, extension_servers: tuple[Elsewhere, Elsewhere]) -> AsyncIterator[Extension]:
+    """A group that both twins have from elsewhere."""
+    async with extended(twins, extension_servers) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+async def quiet_real_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
+    """A real control plane without controllers, but for the one that makes the account a start waits for."""
     only = {"controllers": "serviceaccount-controller"}
-    async with (
-        RealCluster(version=real_binaries.version, controller_manager_flags=only) as real_cluster,
-        EmbeddedCluster(controllers=False) as embedded_cluster,
-    ):
-        real, embedded = open_twin(real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
+    async with RealCluster(version=real_binaries.version, controller_manager_flags=only) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+async def quiet_servers(quiet_real_cluster: RealCluster) -> AsyncIterator[tuple[Twin, Twin]]:
+    """Raw clients of two servers on which nothing happens that no case asked for: there are no controllers.
+
+    They begin and end together, for what the cases leave behind must be the same on both: whether a page of all
+    namespaces is the last one depends on it.
+    """
+    async with EmbeddedCluster(controllers=False) as embedded_cluster:
+        real, embedded = open_twin(quiet_real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
         yield real, embedded
         await real.session.close()
         await embedded.session.close()
@@ -89,15 +124,24 @@ def kubectl(plane: Plane, real_binaries: Binaries) -> Kubectl:
 
 
 @pytest.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    """A fresh namespace; its deletion is asked for, not awaited."""
+async def namespace(plane: Plane, client: Client) -> AsyncIterator[str]:
+    """A fresh namespace."""
     name = f"case-{uuid4().hex[:10]}"
     await client.create(Namespace.named(name))
     # Its service account comes a moment later, and pods need it.
     async with client.watch(ServiceAccount, namespace=name, initial_events=True) as events:
         await anext(events)
     yield name
-    await client.delete(Namespace, name)
+    if isinstance(plane, EmbeddedCluster):  # where pods run
+        await client.delete(Namespace, name)
+
+
+@pytest.fixture(scope="module")
+def dead_port() -> Iterator[int]:
+    """A port nobody listens on, and nobody else gets: it is taken, but connections to it are refused."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield unused.getsockname()[1]
 
 
 class WidgetPart(Model):

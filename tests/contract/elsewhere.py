@@ -1,7 +1,7 @@
 """A server that plays whatever an API server talks to: webhooks, converters, kubelets, extension servers.
 
 HTTP over TLS on loopback, on the loop of the tests, one answer for each path. What was asked is kept, so a test can
-compare what two API servers sent.
+compare what two API servers sent. An answer of 101 leaves HTTP behind: what is said from then on is said back.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class Said:
     body: Any = b""
     code: int = 200
     content_type: str = "application/json"
+    location: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -53,10 +55,12 @@ class Elsewhere:
     asked: list[Asked] = field(default_factory=list)
     answers: dict[str, Callable[[Asked], Said | asyncio.Future[Said]]] = field(default_factory=dict)
     """By path, without the query; the longest that the path starts with."""
+    hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
+    """Whom its certificate is for."""
 
     async def __aenter__(self) -> Elsewhere:
         self.authority = Authority.create("authority-elsewhere")
-        pair = self.authority.server("elsewhere", hosts=("127.0.0.1", "localhost"))
+        pair = self.authority.server("elsewhere", hosts=self.hosts)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "pair.pem"
@@ -106,9 +110,14 @@ class Elsewhere:
                         return
                     body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
                     lines = [f"HTTP/1.1 {said.code} Said", f"Content-Type: {said.content_type}"]
-                    lines.append(f"Content-Length: {len(body)}")
+                    lines += [f"Location: {said.location}"] if said.location else []
+                    lines += [f"{name}: {value}" for name, value in said.headers]
+                    lines += [f"Content-Length: {len(body)}"] if said.code != 101 else []
                     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
                     await writer.drain()
+                    if said.code == 101:
+                        await _echo(reader, writer)
+                        return
             finally:
                 writer.close()
 
@@ -116,3 +125,9 @@ class Elsewhere:
         path = asked.path.partition("?")[0]
         found = max((name for name in self.answers if path.startswith(name)), key=len, default="")
         return self.answers[found](asked) if found else Said(b"404 page not found", 404, "text/plain")
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(4096):
+        writer.write(data)
+        await writer.drain()

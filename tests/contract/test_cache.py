@@ -9,14 +9,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.contract.conftest import Plane
 
-from kubewright import Client, Config, Dynamic, Resource, Spec, Status, connect, metadata_of
+from kubewright import Client, Config, Dynamic, ObjectMeta, Resource, Spec, Status, connect, metadata_of
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
+from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.changes import Change
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.scope import Scope
 from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import NotFound, TransportError
@@ -215,15 +218,24 @@ async def test_deletion_during_a_gap_is_seen_after_it(client: Client, namespace:
             assert notes.lists == ["first"]
 
 
+@pytest.fixture
+async def own_plane(plane: Plane) -> AsyncIterator[Plane]:
+    """A control plane of the same kind for one case alone, which may restart it."""
+    another = EmbeddedCluster() if isinstance(plane, EmbeddedCluster) else RealCluster(version=plane.version)
+    async with another:
+        yield another
+
+
 @pytest.mark.slow
-async def test_expired_watch_is_listed_anew_and_finds_what_was_missed(
-    client: Client, namespace: str, plane: RealCluster
-) -> None:
-    gate = Gate(client.transport)
+async def test_expired_watch_is_listed_anew_and_finds_what_was_missed(own_plane: Plane) -> None:
     heard = Heard()
-    for name in ("a", "b"):
-        await client.create(config(namespace, name))
-    async with running(Client(gate), default_scope=only(namespace)) as (cache, notes):
+    namespace = "default"
+    async with (
+        connect(Config.load(kubeconfig=own_plane.kubeconfig)) as client,
+        running(Client(gate := Gate(client.transport)), default_scope=only(namespace)) as (cache, notes),
+    ):
+        for name in ("a", "b"):
+            await client.create(config(namespace, name))
         with cache.use(ConfigMap) as informer:
             await cache.wait_for_sync(timeout=20)
             informer.subscribe(heard)
@@ -233,8 +245,8 @@ async def test_expired_watch_is_listed_anew_and_finds_what_was_missed(
             await client.delete(ConfigMap, "a", namespace=namespace)
             await client.delete(ConfigMap, "b", namespace=namespace)
             await client.create(config(namespace, "b"))
-            await plane.compact()
-            await plane.restart("apiserver")  # it forgets older versions, too
+            await own_plane.compact()
+            await own_plane.restart("apiserver")  # it forgets older versions, too
             gate.open_watches()
 
             assert await heard.short(3) == ["deleted a", "deleted b", "added b"]
@@ -257,8 +269,7 @@ async def test_kind_installed_after_the_start_is_named_and_then_watched(client: 
     async with running(client, default_scope=Scope(namespaces=(namespace,))) as (cache, notes):
         with cache.use(Late), cache.use(ConfigMap):
             await cache.wait_for_sync(ConfigMap, timeout=20)
-            async with asyncio.timeout(5):
-                await notes.until(cache.problems)
+            await notes.until(cache.problems)
             (problem,) = cache.problems()
             assert f"install the CRD lates.{group} with version v1" in problem.sentence
 
@@ -280,6 +291,45 @@ async def test_dynamic_kind_is_looked_up_when_it_appears(client: Client, namespa
             assert cache.reader.get(dynamic, "w", namespace=namespace).get("spec.size") == 1
 
 
+async def test_a_dynamic_kind_without_namespaces_is_watched_once_however_many_are_in_scope(
+    client: Client, namespace: str
+) -> None:
+    dynamic = Dynamic("v1", "Namespace")
+    async with running(client, default_scope=Scope(namespaces=(namespace, "default", "kube-system"))) as (cache, notes):
+        changes: list[tuple[str, str, str]] = []
+
+        def note(change: Change[Any]) -> None:
+            known = change.new or change.old
+            assert known is not None
+            changes.append((change.type, str(change.key), known.metadata.resource_version))
+
+        with cache.use(dynamic) as informer:
+            informer.subscribe(note)
+            await cache.wait_for_sync(timeout=20)
+            made = await client.create(dynamic(metadata=ObjectMeta(name=f"{namespace}-more")))
+            await notes.until(lambda: ("added", str(made.key), made.metadata.resource_version) in changes)
+
+            cached = CachedClient(client, cache).in_namespace(namespace)
+            assert (await cached.get(dynamic, namespace)).metadata.name == namespace
+            await client.delete(made)
+            assert notes.lists == ["first"]
+            assert len(changes) == len(set(changes))  # one that is told again would be of the same version
+            assert cache.problems() == ()
+
+
+async def test_a_dynamic_kind_is_watched_in_each_namespace_in_scope(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    dynamic = Dynamic("contract.example.io/v1", "Widget")
+    await client.create(widget.named("w", namespace))
+    async with running(client, default_scope=Scope(namespaces=("kube-system", namespace))) as (cache, notes):
+        with cache.use(dynamic):
+            await cache.wait_for_sync(timeout=20)
+
+            assert [str(found.key) for found in cache.reader.list(dynamic)] == [f"{namespace}/w"]
+            assert notes.lists == ["first", "first"]
+
+
 async def test_missing_permission_is_named_and_the_watch_starts_once_it_is_granted(
     client: Client, namespace: str, plane: RealCluster
 ) -> None:
@@ -291,8 +341,7 @@ async def test_missing_permission_is_named_and_the_watch_starts_once_it_is_grant
         running(other, default_scope=only(namespace)) as (cache, notes),
     ):
         with cache.use(ConfigMap):
-            async with asyncio.timeout(5):
-                await notes.until(cache.problems)
+            await notes.until(cache.problems)
             sentence = cache.problems()[0].sentence
             assert f"the permission to list configmaps in namespace {namespace} is missing" in sentence
             assert '{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}' in sentence

@@ -3,115 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.contract.engines import gone, running, until
 
 from kubewright import Client, ObjectKey, ObjectMeta, copy_of, find_condition
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context
-from kubewright.controllers.controller import Controller, Run
-from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.controller import Controller
+from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
 from kubewright.controllers.mapping import by_index, for_each
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
-from kubewright.errors import RetryAfter, Terminal
-from kubewright.k8s.core.v1 import ConfigMap, Namespace
+from kubewright.errors import RetryAfter
+from kubewright.k8s.core.v1 import ConfigMap, Namespace, Secret
+from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 
 pytestmark = pytest.mark.timeout(60)
-
-
-class Engine:
-    """A controller, and a way to wait for its runs."""
-
-    def __init__(self, declaration: Declaration[Any], client: Client, cache: Cache) -> None:
-        self.controller = Controller(declaration, client=client, cache=cache, observer=self)
-        self._ended = asyncio.Condition()
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def runs(self) -> list[Run]:
-        return list(self.controller.recent)
-
-    def on_start(self) -> None: ...
-
-    def on_timeout(self) -> None: ...
-
-    def on_panic(self) -> None: ...
-
-    def on_write_loop(self) -> None: ...
-
-    def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None: ...
-
-    def on_gone(self, key: ObjectKey) -> None: ...
-
-    def on_end(self, result: str, seconds: float) -> None:
-        task = asyncio.create_task(self._notify())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _notify(self) -> None:
-        async with self._ended:
-            self._ended.notify_all()
-
-    async def reach(self, holds: Callable[[list[Run]], bool]) -> list[Run]:
-        """The runs so far, once they satisfy a condition."""
-        async with asyncio.timeout(20), self._ended:
-            await self._ended.wait_for(lambda: holds(self.runs))
-            return self.runs
-
-
-@asynccontextmanager
-async def running(client: Client, namespace: str, *declarations: Declaration[Any]) -> AsyncIterator[list[Engine]]:
-    """The controllers at work in one namespace, with a cache of their own."""
-    cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
-    engines = [Engine(declaration, client, cache) for declaration in declarations]
-    controllers = [engine.controller for engine in engines]
-    tasks = [asyncio.create_task(cache.run()), *(asyncio.create_task(item.run()) for item in controllers)]
-    try:
-        async with asyncio.timeout(30):
-            for item in controllers:
-                await item.ready.wait()
-        yield engines
-    finally:
-        for task in reversed(tasks):
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(
-    client: Client, kind: type[Any], key: ObjectKey, holds: Callable[[Any], bool], *, seconds: float = 20
-) -> Any:
-    """The object once it satisfies a condition, seen through a watch."""
-    async with asyncio.timeout(seconds):
-        async with client.watch(
-            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True
-        ) as events:
-            async for event in events:
-                if event.type != "DELETED" and holds(event.object):
-                    return event.object
-    raise AssertionError("the watch ended")
-
-
-async def gone(client: Client, kind: type[Any], key: ObjectKey) -> None:
-    """Returns when there is no such object any more."""
-    async with asyncio.timeout(20):
-        async with client.watch(
-            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True, bookmarks=True
-        ) as events:
-            present = False
-            async for event in events:
-                if hasattr(event, "initial_events_end"):
-                    if event.initial_events_end and not present:
-                        return
-                    continue
-                present = event.type != "DELETED"
-                if not present:
-                    return
 
 
 def config_map_controller(widget: Any, **options: Any) -> tuple[Declaration[Any], list[str]]:
@@ -132,13 +43,39 @@ def settled(obj: Any) -> bool:
     return bool(obj.status.observed_generation == obj.metadata.generation)
 
 
+async def test_numbers_of_an_object_that_goes_while_it_is_worked_on_do_not_come_back(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    @controller(widget, gauges={"widget_size": lambda obj: obj.spec.size})
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "late":
+            begun.set()
+            await go_on.wait()
+
+    async with running(client, namespace, reconcile) as (engine,):
+        stays = await client.create(widget.named("stays", namespace))
+        late = await client.create(widget.named("late", namespace))
+        await begun.wait()
+        await client.delete(late)
+        await engine.gone.wait()
+
+        go_on.set()
+
+        await engine.reach(lambda runs: {run.key for run in runs} >= {late.key, stays.key})
+        assert engine.gauges == {stays.key: {"widget_size": 1.0}}
+
+
 async def test_a_change_becomes_a_child_and_a_status(client: Client, namespace: str, widget: Any) -> None:
     declaration, _ = config_map_controller(widget)
-    async with running(client, namespace, declaration):
+    async with running(client, namespace, declaration) as (engine,):
         created = await client.create(widget.named("w", namespace))
 
         ready = await until(client, widget, created.key, settled)
+        runs = await engine.reach(bool)
 
+        assert runs[0].wrote == (f"apply ConfigMap {created.key}", f"status Widget {created.key}")
         child = await client.get(ConfigMap, created.key)
         assert child.data == {"size": "1"}
         assert child.metadata.owner_references[0].uid == created.metadata.uid
@@ -192,6 +129,35 @@ async def test_drift_of_a_child_is_repaired(client: Client, namespace: str, widg
 
         repaired = await until(client, ConfigMap, created.key, lambda obj: (obj.data or {}).get("size") == "1")
         assert repaired.data == {"size": "1", "theirs": "kept"}
+
+
+@pytest.mark.parametrize("outcome", ["returns", "raises"])
+async def test_who_keeps_deleting_a_child_is_noticed_however_the_runs_end(
+    client: Client, namespace: str, widget: Any, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(widget, owns=[ConfigMap])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        await ctx.apply(ConfigMap.named(obj.metadata.name))
+        if outcome == "raises":
+            raise RuntimeError("and then it fails")
+
+    async def delete_it() -> None:
+        async with client.watch(ConfigMap, namespace=namespace, initial_events=True) as events:
+            async for event in events:
+                if event.type == "ADDED" and event.object.metadata.name == "w":
+                    await client.delete(event.object)
+
+    # Time stands still, so an object that is held back stays so.
+    async with running(client, namespace, reconcile, clock=VirtualClock()) as (engine,), asyncio.TaskGroup() as group:
+        somebody = group.create_task(delete_it())
+        await client.create(widget.named("w", namespace))
+        await engine.reach(lambda ended: bool(ended) and ended[-1].result == "requeue_after")
+        somebody.cancel()
+
+    assert engine.loops == 1
+    assert f"ConfigMap {namespace}/w was made anew 8 times within a minute; somebody keeps deleting it" in str(
+        [getattr(record, "finding", vars(record)) for record in caplog.records]
+    )
 
 
 async def test_reconciling_again_with_nothing_changed_writes_nothing(
@@ -250,6 +216,29 @@ async def test_finalizer_is_there_before_the_first_run_and_gone_after_the_clean_
     assert cleaned == ["w", "w"]
 
 
+async def test_clean_up_that_asks_to_be_called_again_is_not_done(client: Client, namespace: str, widget: Any) -> None:
+    kept: list[tuple[list[str], int]] = []
+
+    class Slow:
+        async def reconcile(self, obj: Any, ctx: Context) -> None:
+            ctx.condition("Ready", True)
+
+        async def finalize(self, obj: Any, ctx: Context) -> Result | None:
+            present = await client.get(widget, obj.key)
+            kept.append((present.metadata.finalizers, present.status.ready))
+            obj.status.ready = len(kept)
+            return Result(requeue_after=0.01) if len(kept) < 3 else None
+
+    async with running(client, namespace, controller(widget)(Slow)) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        await until(client, widget, created.key, settled)
+        await client.delete(created)
+        await gone(client, widget, created.key)
+
+    assert kept == [(["contract.example.io/widget"], ready) for ready in (0, 1, 2)]
+    assert [run.result for run in engine.runs][1:4] == ["requeue_after", "requeue_after", "success"]
+
+
 async def test_what_a_clean_up_says_about_its_failure_is_in_the_status(
     client: Client, namespace: str, widget: Any
 ) -> None:
@@ -304,44 +293,28 @@ async def test_objects_are_woken_through_an_index(client: Client, namespace: str
     assert sizes["b"] == "2"
 
 
-async def test_one_failing_object_does_not_hold_up_the_others(client: Client, namespace: str, widget: Any) -> None:
-    @controller(widget)
+async def test_children_and_watched_kinds_have_indexes_too(client: Client, namespace: str, widget: Any) -> None:
+    def teams(obj: Any) -> list[str]:
+        return [obj.metadata.labels["team"]] if "team" in obj.metadata.labels else []
+
+    @controller(
+        widget,
+        owns=[Owned(ConfigMap, indexes={"team": teams})],
+        watches=[Watch(Secret, lambda _: (), indexes={"team": teams})],
+    )
     async def reconcile(obj: Any, ctx: Context) -> None:
-        if obj.metadata.name == "bad":
-            raise RuntimeError("always")
-        ctx.condition("Ready", True)
+        await ctx.apply(ConfigMap.named("ours", labels={"team": "a"}))
+        ours = await ctx.client.list(ConfigMap, namespace=namespace, index=("team", "a"))
+        secrets = await ctx.client.list(Secret, namespace=namespace, index=("team", "a"))
+        obj.status.ready = len(ours) + len(secrets)
 
-    async with running(client, namespace, reconcile) as (engine,):
-        await client.create(widget.named("bad", namespace))
-        good = await client.create(widget.named("good", namespace))
-        await until(client, widget, good.key, settled)
-        runs = await engine.reach(lambda ended: sum(run.key.name == "bad" for run in ended) >= 3)
-
-    assert [run.result for run in runs if run.key.name == "good"] == ["success"]
-    assert {run.error for run in runs if run.key.name == "bad"} == {"always"}
-
-
-async def test_terminal_error_is_not_tried_again_until_something_changes(
-    client: Client, namespace: str, widget: Any
-) -> None:
-    attempts: list[int] = []
-
-    @controller(widget)
-    async def reconcile(obj: Any, ctx: Context) -> None:
-        attempts.append(obj.spec.size)
-        ctx.condition("Ready", False, reason="Wrong")
-        if obj.spec.size < 5:
-            raise Terminal("the size must be at least 5")
-
-    async with running(client, namespace, reconcile) as (engine,):
+    await client.create(ConfigMap.named("theirs", namespace, labels={"team": "b"}))
+    await client.create(Secret.named("ours", namespace, labels={"team": "a"}))
+    async with running(client, namespace, reconcile):
         created = await client.create(widget.named("w", namespace))
-        told = await until(client, widget, created.key, lambda obj: bool(obj.status.conditions))
-        assert told.status.observed_generation is None
-        await client.patch_by_name(widget, created.key, {"spec": {"size": 5}})
-        await until(client, widget, created.key, settled)
+        seen = await until(client, widget, created.key, settled)
 
-    assert attempts == [1, 5]
-    assert [run.result for run in engine.runs] == ["terminal", "success"]
+    assert seen.status.ready == 2
 
 
 async def test_a_child_that_is_no_longer_wanted_is_removed_unless_it_is_a_strangers(
@@ -385,7 +358,7 @@ async def test_the_end_of_another_namespace_is_no_reason_to_stop(client: Client,
 
     async with running(client, namespace, reconcile) as (engine,):
         await client.create(widget.named("w", namespace))
-        ended = await engine.reach(lambda ended: len(ended) == 2)
+        ended = await engine.reach(lambda ended: len(ended) >= 2)
     await client.patch_by_name(ConfigMap, ObjectKey(home, "guard"), {"metadata": {"finalizers": None}})
 
     assert {run.result for run in ended} == {"requeue"}
@@ -408,6 +381,8 @@ async def test_planned_requeue_and_time_limit(client: Client, namespace: str, wi
         ended = await engine.reach(lambda ended: len(ended) == 3)
 
     assert [run.result for run in ended] == ["requeue_after", "error", "success"]
+    assert [run.again_in for run in ended] == [0.01, None, None]
+    assert len({run.run for run in ended}) == 3
     assert runs[0] == f"Widget {created.key} added"
     assert runs[1].endswith("requeue")
     assert runs[2].endswith("retry")
@@ -500,6 +475,24 @@ async def test_changes_of_another_kind_wake_whom_the_mapper_names(client: Client
     assert seen[-1] == "2"
 
 
+async def test_of_many_causes_a_run_is_remembered_with_some(client: Client, namespace: str, widget: Any) -> None:
+    counted: list[int] = []
+
+    @controller(widget, watches=[(ConfigMap, lambda change: [ObjectKey(namespace, "w")])])
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        counted.append(len(ctx.causes))
+
+    for number in range(30):
+        await client.create(ConfigMap.named(f"c{number}", namespace))
+    await client.create(widget.named("w", namespace))
+    async with running(client, namespace, reconcile) as (engine,):
+        runs = await engine.reach(bool)
+
+    told = runs[0].causes
+    assert counted[0] >= 31
+    assert (len(told), told[-1]) == (21, f"and {counted[0] - 20} more")
+
+
 async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widget: Any) -> None:
     calls = Channel("billing")
     causes: list[str] = []
@@ -512,7 +505,7 @@ async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widg
     async with running(client, namespace, reconcile) as (engine,):
         await engine.reach(lambda runs: len(runs) == 1)
         calls.put(created.key, what="paid")
-        await engine.reach(lambda runs: len(runs) == 2)
+        await engine.reach(lambda runs: len(runs) >= 2)
 
     assert causes[-1] == f"billing {created.key} paid"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -185,8 +186,9 @@ async def test_server_error_when_a_webhook_cannot_be_reached(client: Client, nam
 
 async def create_until_refused(client: Client, namespace: str) -> None:
     """The server learns of a webhook through its own watch, so the first creates may still pass."""
-    for _ in range(200):
-        await client.create(ConfigMap(metadata=ObjectMeta(generate_name="c-", namespace=namespace)))
+    async with asyncio.timeout(30):
+        while True:
+            await client.create(ConfigMap(metadata=ObjectMeta(generate_name="c-", namespace=namespace)))
 
 
 async def test_service_unavailable_when_an_aggregated_server_is_away(impatient: Client) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kubewright import Client
 from kubewright.errors import ConnectFailed, ServerError, TooManyRequests, TransportError
-from kubewright.k8s.core.v1 import ConfigMap, Namespace
+from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.faults import FaultyTransport, status
 
 
@@ -23,7 +23,7 @@ async def test_nothing_gets_through_when_offline(faults: FaultyTransport, namesp
         await client.list(ConfigMap, namespace=namespace)
 
     faults.offline = False
-    assert await client.list(Namespace)
+    await client.list(ConfigMap, namespace=namespace)
     assert len(faults.requests) == 1
 
 

@@ -232,6 +232,9 @@ def named(run: Kubectl) -> type[KubeObject]:
     answer = run("apply", "--server-side", "-f", "-", stdin=yaml.dump_all([crd_for(Named, Older), crd_for(PodSet)]))
     assert answer.stderr == ""
     run("wait", "--for=condition=Established", "--timeout=30s", "crd", "nameds.generated.example.io")
+    # kubectl goes by what the server lists, which comes a moment later.
+    while "nameds" not in run("api-resources", "--api-group=generated.example.io", "-o", "name").stdout:
+        continue
     return Named
 
 

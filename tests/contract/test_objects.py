@@ -5,21 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.contract.conftest import Plane
 
-from kubewright import Client, Dynamic, ObjectKey, ObjectMeta, metadata_of
+from kubewright import Client, Dynamic, ObjectKey, ObjectMeta, copy_of, metadata_of
 from kubewright.api.changes import merge_patch_since_read
+from kubewright.cluster.real import RealCluster
 from kubewright.errors import (
     AlreadyExists,
     BadRequest,
     ConfigError,
     Conflict,
+    Forbidden,
     Invalid,
     NotFound,
     UnsupportedMediaType,
 )
 from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
-from kubewright.k8s.core.v1 import ConfigMap, Container, ContainerPort, Pod, PodSpec, PodTemplateSpec, Secret
+from kubewright.k8s.core.v1 import (
+    ConfigMap,
+    Container,
+    ContainerPort,
+    Namespace,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    Secret,
+    ServiceAccount,
+)
 from kubewright.k8s.meta.v1 import LabelSelector
+from kubewright.testing import until
 
 
 def config_map(name: str, namespace: str, **data: str) -> ConfigMap:
@@ -55,6 +69,22 @@ async def test_object_is_read_back_equal(client: Client, namespace: str) -> None
 
     assert await client.get(ConfigMap, "a", namespace=namespace) == created
     assert await client.get(ConfigMap, ObjectKey(namespace, "a")) == created
+
+
+async def test_a_pod_may_come_right_after_its_namespace(client: Client, plane: Plane) -> None:
+    fresh = await client.create(Namespace(metadata=ObjectMeta(generate_name="fresh-")))
+    pod = Pod.named("p", fresh.metadata.name or "", spec=PodSpec(containers=[Container(name="a", image="b")]))
+
+    try:
+        created = await client.create(copy_of(pod))
+    except Forbidden:
+        # It waits a second or two for the account. Who makes accounts there is another process, which may be busy.
+        assert isinstance(plane, RealCluster)
+        await until(client, ServiceAccount, ObjectKey(fresh.metadata.name, "default"))
+        created = await client.create(pod)
+
+    assert created.spec is not None
+    assert created.spec.service_account_name == "default"
 
 
 async def test_server_makes_a_name_from_a_prefix(client: Client, namespace: str) -> None:

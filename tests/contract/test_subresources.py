@@ -88,7 +88,9 @@ async def test_kind_without_scale_is_not_found(client: Client, namespace: str) -
 
 
 async def test_eviction_deletes_a_pod(client: Client, namespace: str) -> None:
-    await client.create(Pod.named("p", namespace, spec=PodSpec(containers=[Container(name="c", image="i:1")])))
+    # On no node, or it would be given its grace period.
+    spec = PodSpec(containers=[Container(name="c", image="i:1")], scheduler_name="nobody")
+    await client.create(Pod.named("p", namespace, spec=spec))
 
     await client.pods.evict("p", namespace=namespace)
 

@@ -33,6 +33,8 @@ CRD = f"{CRDS}/widgets.{GROUP}"
 ALL = f"/apis/{GROUP}/v1/namespaces/{{ns}}/widgets"
 ONE = f"{ALL}/one"
 
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
 SPEC: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -135,6 +137,10 @@ LIVES: dict[str, Sequence[Ask]] = {
     "created": BASIC,
     "created twice": [*BASIC, post(CRDS, definition())],
     "applied": [apply(CRD, definition()), get(CRD, until=is_settled), apply(CRD, definition())],
+    "created by a client that writes what is empty": [
+        post(CRDS, {**definition(), "status": {"conditions": None, "acceptedNames": None, "storedVersions": None}}),
+        get(CRD, until=is_settled),
+    ],
     "named wrongly": [post(CRDS, {**definition(), "metadata": {"name": "foo"}})],
     "without versions": [post(CRDS, definition(versions=[]))],
     "with two storage versions": [post(CRDS, definition(version(), version("v2")))],
@@ -171,8 +177,8 @@ LIVES: dict[str, Sequence[Ask]] = {
         *installed(
             definition(names={"plural": "widgets", "kind": "Widget", "shortNames": ["wd{ns}"], "categories": ["all"]})
         ),
-        get(f"/apis/{GROUP}/v1"),
-        get(f"/apis/{GROUP}"),
+        get(f"/apis/{GROUP}/v1", until=is_served),
+        get(f"/apis/{GROUP}", until=is_served),
     ],
     "with names that are taken": [
         *BASIC,
@@ -205,6 +211,12 @@ LIVES: dict[str, Sequence[Ask]] = {
         merge(f"{CRD}/status", {"status": {"storedVersions": ["v1"]}, "spec": {"scope": "Cluster"}}),
         merge(f"{CRD}/status", {"status": {"storedVersions": []}}),
     ],
+    "conditions that say little": [
+        *BASIC,
+        merge(f"{CRD}/status", {"status": {"conditions": [{"message": "changed"}]}}),
+        delete(CRD, ignore=("status.conditions", "metadata.managedFields")),
+        get(CRD, until=is_gone),
+    ],
     "deleted": [
         *BASIC,
         CREATED,
@@ -219,7 +231,8 @@ LIVES: dict[str, Sequence[Ask]] = {
         post(ALL, widget(finalizers=["a.io/b"])),
         delete(CRD, ignore=("status.conditions",)),
         get(ONE, until=lambda tree: "deletionTimestamp" in tree["metadata"]),
-        post(ALL, widget(name="two")),
+        # That it is on its way out is known a moment later.
+        post(ALL, widget(name="two"), until=lambda tree: tree.get("reason") == "Forbidden"),
         merge(ONE, {"metadata": {"finalizers": None}}),
         get(CRD, until=is_gone),
     ],
@@ -229,10 +242,22 @@ LIVES: dict[str, Sequence[Ask]] = {
 
 OBJECTS: dict[str, Sequence[Ask]] = {
     "defaults": [CREATED, post(ALL, widget({}, name="two")), post(ALL, widget(name="three")), get(ALL)],
+    "in protobuf, which only metadata have": [
+        CREATED,
+        get(ONE, accept=PROTOBUF),
+        get(ALL, accept=PROTOBUF),
+        get(ONE, accept="foo/bar"),
+        get(ONE, accept=f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io"),
+        get(ONE, accept=f"{PROTOBUF},application/json"),
+    ],
     "pruning": [
         post(ALL, widget({"foo": 1, "free": {"any": {"thing": 1}}, "parts": [{"name": "a", "x": 1}]})),
         post(ALL, {**widget(name="two"), "data": {"a": 1}, "status": {"a": 1}}),
         post(f"{ALL}?fieldValidation=Strict", widget({"foo": 1, "parts": [{"name": "a", "x": 1}]}, name="three")),
+        post(
+            f"{ALL}?fieldValidation=Strict",
+            f'{{"apiVersion":"{GROUP}/v1","kind":"Widget","bar":1,"spec":{{"foo":{{"a":1,"a":2}},"size":1,"size":2}}}}',
+        ),
         post(f"{ALL}?fieldValidation=Ignore", widget({"foo": 1}, name="four")),
         post(f"{ALL}?fieldValidation=Strict", {**widget(name="five"), "metadata": {"name": "five", "foo": 1}}),
         post(
@@ -470,7 +495,7 @@ VARIANTS: dict[str, Sequence[Ask]] = {
         merge(f"/apis/{GROUP}/v2/namespaces/{{ns}}/widgets/one", {"spec": {"size": 5}}),
         apply(f"/apis/{GROUP}/v2/namespaces/{{ns}}/widgets/one", widget({"color": "red"}, "v2")),
         get(ONE),
-        get(f"/apis/{GROUP}"),
+        get(f"/apis/{GROUP}", until=is_served),
     ],
     "another storage version": [
         *installed(definition(version("v1"), version("v2", storage=False))),
@@ -501,7 +526,7 @@ VARIANTS: dict[str, Sequence[Ask]] = {
     "a version that is not served": [
         *installed(definition(version("v1"), version("v2", storage=False, served=False))),
         get(f"/apis/{GROUP}/v2/widgets"),
-        get(f"/apis/{GROUP}/v1"),
+        get(f"/apis/{GROUP}/v1", until=is_served),
     ],
     "selectable fields": [
         *installed(definition(version(selectableFields=[{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}]))),

@@ -45,9 +45,31 @@ def pod(**spec: Any) -> dict[str, Any]:
     }
 
 
+GREEDY = {
+    **pod(containers=[{"name": "a", "image": "b", "resources": {"limits": {"cpu": "5"}}}]),
+    "metadata": {"name": "q"},
+}
+
+
 def service(**spec: Any) -> dict[str, Any]:
     """A Service of one port."""
     return {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
+
+
+def unready(name: str, spec: dict[str, Any], status: dict[str, Any], ready: str) -> list[Ask]:
+    """A running pod of its own budget, which allows nothing, is evicted."""
+    own = {"app": name}
+    limits = {"minAvailable": 1, "selector": {"matchLabels": own}, **spec}
+    counted = {"observedGeneration": 1, "disruptionsAllowed": 0, "expectedPods": 2, **status}
+    said = {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    return [
+        post(PODS, {**pod(nodeName="n"), "metadata": {"name": name, "labels": own}}),
+        merge(f"{PODS}/{name}/status", {"status": said}),
+        post(PDBS, named(name, spec=limits)),
+        merge(f"{PDBS}/{name}/status", {"status": counted}),
+        post(f"{PODS}/{name}/eviction", {"metadata": {"name": name}}),
+        get(f"{PDBS}/{name}"),
+    ]
 
 
 def scale(replicas: Any, **meta: Any) -> dict[str, Any]:
@@ -181,6 +203,22 @@ SUBRESOURCES: dict[str, Sequence[Ask]] = {
         post(f"{POD}/eviction", {"metadata": {"name": "p"}}),
         get(POD),
         post(f"{PODS}/nono/eviction", {"metadata": {"name": "nono"}}),
+    ],
+    "eviction of a pod that is not ready": [
+        ACCOUNT,
+        *(
+            item
+            for number, (spec, status, ready) in enumerate(
+                (
+                    ({"unhealthyPodEvictionPolicy": "AlwaysAllow"}, {}, "False"),
+                    ({"unhealthyPodEvictionPolicy": "AlwaysAllow"}, {}, "True"),
+                    ({}, {"currentHealthy": 2, "desiredHealthy": 2}, "False"),
+                    ({}, {"currentHealthy": 1, "desiredHealthy": 2}, "False"),
+                    ({"unhealthyPodEvictionPolicy": "IfHealthyBudget"}, {}, "False"),
+                )
+            )
+            for item in unready(f"p{number}", spec, status, ready)
+        ),
     ],
     "eviction with a budget": [
         *RUNNING,
@@ -553,14 +591,10 @@ KINDS: dict[str, Sequence[Ask]] = {
                 }
             ),
         ),
+        # A server hears of limits a moment after they are stored.
+        post(f"{PODS}?dryRun=All", GREEDY, until=lambda tree: tree.get("reason") == "Forbidden"),
         post(PODS, pod()),
-        post(
-            PODS,
-            {
-                **pod(containers=[{"name": "a", "image": "b", "resources": {"limits": {"cpu": "5"}}}]),
-                "metadata": {"name": "q"},
-            },
-        ),
+        post(PODS, GREEDY),
         post(f"{NS}/limitranges", named("y", spec={"limits": [{"type": "Foo"}]})),
     ],
     "workloads": [

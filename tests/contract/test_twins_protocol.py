@@ -14,7 +14,7 @@ CMS = "/api/v1/namespaces/{ns}/configmaps"
 CM = CMS + "/one"
 NS = "/api/v1/namespaces/{ns}"
 ITEMS = ("items",)
-MESSAGE = ("message",)  # it lists what can be had, and protobuf answers cannot be had from the embedded server
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def cm(name: str = "one", **meta: Any) -> dict[str, Any]:
@@ -54,6 +54,15 @@ BODIES: dict[str, Sequence[Ask]] = {
     "a list as a label": [post(CMS, {"metadata": {"name": "x", "labels": {"a": []}}})],
     "a bad time": [post(CMS, {"metadata": {"name": "x", "creationTimestamp": "yesterday"}})],
     "a time of its own": [post(CMS, {"metadata": {"name": "x", "creationTimestamp": "2001-01-01T00:00:00Z"}})],
+    "fields nobody knows, and fields twice": [
+        post(f"{CMS}?fieldValidation={how}", text, content_type=f"application/{form}")
+        for how in ("Strict", "Warn")
+        for form, text in (
+            ("json", '{"foo":1,"metadata":{"name":"y","name":"x"},"bar":2,"data":{"a":"1"},"data":{"a":"2"}}'),
+            ("json", '{"metadata":{"name":"x","nono":{"a":1,"a":2},"nono":3},"data":{"a":"1","a":"2"},"foo":1}'),
+            ("yaml", "foo: 1\nmetadata:\n  name: x\n  name: x\nbar: 2\nbar: 3\n"),
+        )
+    ],
     "replicas that are text": [
         post("/apis/apps/v1/namespaces/{ns}/deployments", {"metadata": {"name": "x"}, "spec": {"replicas": "1"}})
     ],
@@ -102,6 +111,11 @@ PATHS: dict[str, Sequence[Ask]] = {
     "health": [get("/healthz"), get("/livez"), get("/readyz"), get("/readyz/ping"), get("/healthz/nono")],
     "an unknown method": [Ask("OPTIONS", CMS), Ask("OPTIONS", "/version")],
     "the head alone": [ONE, Ask("HEAD", CM), Ask("HEAD", CMS)],
+    "the head alone, through a proxy": [
+        Ask("HEAD", "/api/v1/namespaces/{ns}/pods/nobody/proxy/x"),
+        Ask("HEAD", "/api/v1/namespaces/{ns}/services/nobody/proxy"),
+        Ask("HEAD", "/api/v1/nodes/nobody/proxy/healthz"),
+    ],
     "an escaped name": [ONE, get(CMS + "/%6Fne")],
     "a name that no object can have": [get(CMS + "/A_B"), delete(CMS + "/A_B")],
 }
@@ -134,18 +148,23 @@ OPTIONS: dict[str, Sequence[Ask]] = {
 }
 
 FORMS: dict[str, Sequence[Ask]] = {
-    "HTML": [ONE, get(CM, accept="text/html", ignore=MESSAGE), get("/api/v1/foos", accept="text/html", ignore=MESSAGE)],
+    "HTML": [ONE, get(CM, accept="text/html"), get("/api/v1/foos", accept="text/html")],
     "anything": [
         ONE,
         get(CM, accept="*/*"),
-        get(CM, accept="application/*", ignore=MESSAGE),
+        get(CM, accept="application/*"),
         get(CM, accept="text/*, */*;q=0.1"),
+    ],
+    "a deadline": [
+        get(f"{path}{'&' if '?' in path else '?'}timeout={timeout}", ignore=("resourceVersion", "items"))
+        for path in (CMS + "?limit=1", CMS + "/nono", "/nono", NS + "/pods/nono/log")
+        for timeout in ("invalid", "5", "-5s", "", "1h5m")
     ],
     "nothing said": [ONE, get(CM, accept="")],
     "nonsense": [
         ONE,
-        get(CM, accept="foo", ignore=MESSAGE),
-        get(CM, accept=",,", ignore=MESSAGE),
+        get(CM, accept="foo"),
+        get(CM, accept=",,"),
         get(CM, accept="application/json;q=x"),
     ],
     "YAML": [
@@ -153,11 +172,53 @@ FORMS: dict[str, Sequence[Ask]] = {
         get(CM, accept="application/yaml"),
         get(CMS + "?fieldSelector=metadata.name%3Done", accept="application/yaml"),
     ],
+    "protobuf": [
+        get(CMS, keep={"before": "metadata.resourceVersion"}),
+        ONE,
+        get(CM, accept=PROTOBUF),
+        get(CMS + "?fieldSelector=metadata.name%3Done", accept=PROTOBUF),
+        get(CMS + "?fieldSelector=metadata.name%3Done&watch=1&timeoutSeconds=1", accept=PROTOBUF),
+        get(CMS + "?watch=1&timeoutSeconds=1&resourceVersion=${before}", accept=PROTOBUF),
+        post(CMS + "?dryRun=All", cm("two"), accept=PROTOBUF),
+        delete(CM, accept=PROTOBUF),
+        get("/apis/apps/v1", accept=PROTOBUF),
+        get("/apis/apps", accept=PROTOBUF),
+    ],
+    "reviews, of which there are no tables": [
+        post(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}},
+            accept=f"application/json;as={form};v=v1;g=meta.k8s.io{more}",
+            ignore=("status",),
+        )
+        for form in ("Table", "PartialObjectMetadata")
+        for more in ("", ",application/json")
+    ],
+    "an error in protobuf": [get(CM, accept=PROTOBUF), post(CMS, "{", accept=PROTOBUF)],
+    "metadata in protobuf": [
+        ONE,
+        get(CM, accept=f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"),
+        get(
+            CMS + "?fieldSelector=metadata.name%3Done",
+            accept=f"{PROTOBUF};as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json",
+        ),
+        get(
+            CMS + "?fieldSelector=metadata.name%3Done&watch=1&timeoutSeconds=1&sendInitialEvents=true"
+            "&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            accept=f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json",
+        ),
+    ],
+    "tables in protobuf, which there are not": [
+        ONE,
+        get(CM, accept=f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io"),
+        get(CM, accept=f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,{PROTOBUF}"),
+        get(CM, accept=f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1;g=meta.k8s.io"),
+    ],
     "an error in YAML": [get(CM, accept="application/yaml"), post(CMS, "{", accept="application/yaml")],
     "preferences": [ONE, get(CM, accept="application/json;q=0.1, application/yaml;q=0.9")],
-    "a table of another version": [get(CM, accept="application/json;as=Table;v=v7;g=meta.k8s.io", ignore=MESSAGE)],
-    "a form of another group": [ONE, get(CM, accept="application/json;as=Table;v=v1;g=foo", ignore=MESSAGE)],
-    "an unknown form": [ONE, get(CM, accept="application/json;as=Foo;v=v1;g=meta.k8s.io", ignore=MESSAGE)],
+    "a table of another version": [get(CM, accept="application/json;as=Table;v=v7;g=meta.k8s.io")],
+    "a form of another group": [ONE, get(CM, accept="application/json;as=Table;v=v1;g=foo")],
+    "an unknown form": [ONE, get(CM, accept="application/json;as=Foo;v=v1;g=meta.k8s.io")],
     "an unknown form, or any": [ONE, get(CM, accept="application/json;as=Foo;v=v1;g=meta.k8s.io,application/json")],
     "metadata of one": [ONE, get(CM, accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")],
     "metadata of one, as of many": [
@@ -246,6 +307,7 @@ PATCHES: dict[str, Sequence[Ask]] = {
         merge(CM + "?fieldValidation=Ignore", {"foo": 1}),
         merge(CM, '{"data":{"a":"1"},"data":{"a":"2"}}'),
         merge(CM + "?fieldValidation=Strict", '{"data":{"a":"1"},"data":{"a":"2"}}'),
+        strategic(CM + "?fieldValidation=Strict", '{"foo":{"a":1,"a":2},"bar":1}'),
     ],
     "apply without a manager": [Ask("PATCH", CM, cm(), "application/apply-patch+yaml")],
     "apply with managed fields": [apply(CM, cm(managedFields=[{}])), apply(CM, cm(managedFields=[]))],

@@ -35,6 +35,29 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
     }
 
 
+def has(*names: str, changed: str = "") -> Any:
+    """A condition on a list that may be of any version: these are in it, and one of them as it is now.
+
+    A server answers from what it remembers, and hears of what was written a moment later.
+    """
+
+    def holds(tree: Any) -> bool:
+        found = {item["metadata"]["name"]: item for item in tree["items"]}
+        return found.keys() >= set(names) and (not changed or "data" in found.get(changed, {}))
+
+    return holds
+
+
+def is_changed(tree: Any) -> bool:
+    """Whether an answer shows a ConfigMap that has data by now."""
+    return "data" in tree
+
+
+def has_all(tree: Any) -> bool:
+    """Whether a watch of a second got as far as to the end of what was there."""
+    return "initial-events-end" in str(tree)
+
+
 ACCOUNT = post("/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "default"}}, quiet=True)
 FIVE = [post(CMS, cm(f"c{number}", color="red" if number % 2 else "blue")) for number in range(5)]
 
@@ -69,7 +92,10 @@ LISTS: dict[str, Sequence[Ask]] = {
         get(f"{CMS}?{MINE}&limit=1", keep={"token": "metadata.continue"}),
         get(f"{CMS}?labelSelector=color%3Dred&limit=1&continue=${{token}}"),
     ],
-    "pages that begin at any version": [*FIVE, get(f"{CMS}?{MINE}&limit=2&resourceVersion=0")],
+    "pages that begin at any version": [
+        *FIVE,
+        get(f"{CMS}?{MINE}&limit=2&resourceVersion=0", until=has("c0", "c1", "c2", "c3", "c4")),
+    ],
     "a page and a version": [
         *FIVE,
         get(f"{CMS}?{MINE}&limit=2", keep={"token": "metadata.continue"}),
@@ -84,6 +110,11 @@ LISTS: dict[str, Sequence[Ask]] = {
         get(f"{CMS}?limit=1&continue=eyJ2IjoiZm9vIiwicnYiOjEwLCJzdGFydCI6ImEifQ"),
         get(f"{CMS}?limit=1&continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAsInN0YXJ0IjoiLi4vYSJ9"),
     ],
+    "what is not stored": [
+        get("/api/v1/componentstatuses/etcd-0"),
+        get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Detcd-0&limit=1"),
+        get("/api/v1/componentstatuses?labelSelector=a%3Db"),
+    ],
     "a limit that is none": [get(f"{CMS}?{MINE}&limit=-1"), get(f"{CMS}?{MINE}&limit=x"), get(f"{CMS}?{MINE}&limit=")],
     "a version that is none": [
         get(f"{CMS}?resourceVersion=abc"),
@@ -95,13 +126,13 @@ LISTS: dict[str, Sequence[Ask]] = {
         post(CMS, cm("b")),
         merge(f"{CMS}/a", {"data": {"x": "y"}}),
         get(f"{CMS}?{MINE}&resourceVersion=${{then}}&resourceVersionMatch=Exact"),
-        get(f"{CMS}?{MINE}&resourceVersion=${{then}}&resourceVersionMatch=NotOlderThan"),
-        get(f"{CMS}?{MINE}&resourceVersion=${{then}}"),
+        get(f"{CMS}?{MINE}&resourceVersion=${{then}}&resourceVersionMatch=NotOlderThan", until=has("b", changed="a")),
+        get(f"{CMS}?{MINE}&resourceVersion=${{then}}", until=has("b", changed="a")),
         get(f"{CMS}?{MINE}&resourceVersion=${{then}}&limit=1"),
         get(f"{CMS}?{MINE}&resourceVersion=${{then}}&limit=1&resourceVersionMatch=Exact"),
-        get(f"{CMS}?{MINE}&resourceVersion=0"),
-        get(f"{CMS}/a?resourceVersion=${{then}}"),
-        get(f"{CMS}/a?resourceVersion=0"),
+        get(f"{CMS}?{MINE}&resourceVersion=0", until=has("b", changed="a")),
+        get(f"{CMS}/a?resourceVersion=${{then}}", until=is_changed),
+        get(f"{CMS}/a?resourceVersion=0", until=is_changed),
     ],
     "a match that makes no sense": [
         get(f"{CMS}?resourceVersionMatch=Exact"),
@@ -220,18 +251,21 @@ OTHER_FIELDS: dict[str, Sequence[Ask]] = {
 }
 
 WATCHES: dict[str, Sequence[Ask]] = {
-    "the old way to watch one": [*FIVE[:2], get("/api/v1/watch/namespaces/{ns}/configmaps/c0?timeoutSeconds=1")],
+    "the old way to watch one": [
+        *FIVE[:2],
+        get("/api/v1/watch/namespaces/{ns}/configmaps/c0?timeoutSeconds=1", until=bool),
+    ],
     "the old way to watch": [
         *FIVE[:1],
-        get("/api/v1/watch/namespaces/{ns}/configmaps?labelSelector=mine&timeoutSeconds=1"),
+        get("/api/v1/watch/namespaces/{ns}/configmaps?labelSelector=mine&timeoutSeconds=1", until=bool),
     ],
     "a version to come": [
         get(f"{CMS}?resourceVersion=99999999"),
         get(f"{CMS}/kube-root-ca.crt?resourceVersion=99999999"),
         get(f"{CMS}?resourceVersion=99999999&resourceVersionMatch=Exact"),
     ],
-    "from the present": [*FIVE[:2], get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1")],
-    "from any version": [*FIVE[:2], get(f"{CMS}?watch=true&{MINE}&timeoutSeconds=1&resourceVersion=0")],
+    "from the present": [*FIVE[:2], get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1", until=bool)],
+    "from any version": [*FIVE[:2], get(f"{CMS}?watch=true&{MINE}&timeoutSeconds=1&resourceVersion=0", until=bool)],
     "from then on": [
         post(CMS, cm("a"), keep={"then": "metadata.resourceVersion"}),
         post(CMS, cm("b")),
@@ -239,10 +273,10 @@ WATCHES: dict[str, Sequence[Ask]] = {
         merge(f"{CMS}/a", {"data": {"x": "y"}}),
         delete(f"{CMS}/a"),
         post(CMS, cm("a")),
-        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{CMS}?watch=1&fieldSelector=metadata.name%3Db&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}", accept=PARTIAL),
-        get("/api/v1/watch/namespaces/{ns}/configmaps/b?timeoutSeconds=1&resourceVersion=${then}"),
+        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
+        get(f"{CMS}?watch=1&fieldSelector=metadata.name%3Db&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
+        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}", accept=PARTIAL, until=bool),
+        get("/api/v1/watch/namespaces/{ns}/configmaps/b?timeoutSeconds=1&resourceVersion=${then}", until=bool),
     ],
     "into and out of what is selected": [
         post(CMS, cm("a", color="red"), keep={"then": "metadata.resourceVersion"}),
@@ -251,10 +285,14 @@ WATCHES: dict[str, Sequence[Ask]] = {
         merge(f"{CMS}/a", {"metadata": {"labels": {"color": "blue"}}}),
         merge(f"{CMS}/a", {"metadata": {"labels": {"color": None}}}),
         delete(f"{CMS}/a"),
-        get(f"{CMS}?watch=1&labelSelector=color%3Dblue&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{CMS}?watch=1&labelSelector=color&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{CMS}?watch=1&labelSelector=!color,mine&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{CMS}?watch=1&labelSelector=color%3Dgreen&timeoutSeconds=1&resourceVersion=${{then}}", accept=PARTIAL),
+        get(f"{CMS}?watch=1&labelSelector=color%3Dblue&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
+        get(f"{CMS}?watch=1&labelSelector=color&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
+        get(f"{CMS}?watch=1&labelSelector=!color,mine&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
+        get(
+            f"{CMS}?watch=1&labelSelector=color%3Dgreen&timeoutSeconds=1&resourceVersion=${{then}}",
+            accept=PARTIAL,
+            until=bool,
+        ),
     ],
     "by the field of a pod": [
         ACCOUNT,
@@ -262,8 +300,14 @@ WATCHES: dict[str, Sequence[Ask]] = {
         merge(f"{PODS}/p/status", {"status": {"phase": "Running"}}),
         merge(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}}),
         delete(f"{PODS}/p?gracePeriodSeconds=0"),
-        get(f"{PODS}?watch=1&fieldSelector=status.phase%3DRunning&timeoutSeconds=1&resourceVersion=${{then}}"),
-        get(f"{PODS}?watch=1&fieldSelector=status.phase!%3DRunning&timeoutSeconds=1&resourceVersion=${{then}}"),
+        get(
+            f"{PODS}?watch=1&fieldSelector=status.phase%3DRunning&timeoutSeconds=1&resourceVersion=${{then}}",
+            until=bool,
+        ),
+        get(
+            f"{PODS}?watch=1&fieldSelector=status.phase!%3DRunning&timeoutSeconds=1&resourceVersion=${{then}}",
+            until=bool,
+        ),
     ],
     "of an object with finalizers": [
         post(
@@ -273,28 +317,31 @@ WATCHES: dict[str, Sequence[Ask]] = {
         ),
         delete(f"{CMS}/a"),
         merge(f"{CMS}/a", {"metadata": {"finalizers": None}}),
-        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}"),
+        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
     ],
     "of a collection that is deleted": [
         post(CMS, cm("a"), keep={"then": "metadata.resourceVersion"}),
         post(CMS, cm("b")),
         delete(f"{CMS}?{MINE}"),
-        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}"),
+        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&resourceVersion=${{then}}", until=bool),
     ],
     "with all that is there first": [
         *FIVE[:2],
         get(
-            f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+            f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+            until=has_all,
         ),
         get(
             f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-            "&allowWatchBookmarks=true&resourceVersion=0"
+            "&allowWatchBookmarks=true&resourceVersion=0",
+            until=has_all,
         ),
         get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"),
         get(
             f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
             "&allowWatchBookmarks=true",
             accept=PARTIAL,
+            until=has_all,
         ),
     ],
     "without what is there": [
@@ -303,7 +350,8 @@ WATCHES: dict[str, Sequence[Ask]] = {
         get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"),
         get(
             f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
-            "&resourceVersion=${then}"
+            "&resourceVersion=${then}",
+            until=bool,
         ),
     ],
     "with what makes no sense": [
@@ -323,10 +371,17 @@ WATCHES: dict[str, Sequence[Ask]] = {
         get(
             f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&includeObject=Metadata", accept=TABLE, ignore=("object.rows.cells",)
         ),
+        get(
+            f"{CMS}?watch=1&{MINE}&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+            "&allowWatchBookmarks=true",
+            accept=TABLE,
+            until=has_all,
+            ignore=("object.rows.cells",),
+        ),
     ],
     "as YAML": [
         *FIVE[:1],
-        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1", accept="application/yaml", ignore=("message",)),
+        get(f"{CMS}?watch=1&{MINE}&timeoutSeconds=1", accept="application/yaml"),
     ],
     "of a Service": [
         post(
@@ -338,7 +393,7 @@ WATCHES: dict[str, Sequence[Ask]] = {
             "/api/v1/namespaces/{ns}/services/s",
             {"metadata": {"name": "s", "labels": {"a": "b"}}, "spec": {"ports": [{"port": 81}]}},
         ),
-        get("/api/v1/namespaces/{ns}/services?watch=1&timeoutSeconds=1&resourceVersion=${then}"),
+        get("/api/v1/namespaces/{ns}/services?watch=1&timeoutSeconds=1&resourceVersion=${then}", until=bool),
     ],
 }
 

@@ -83,6 +83,18 @@ CREATES: dict[str, Sequence[Ask]] = {
         post(CMS, cm("two", deletionTimestamp="2020-01-01T00:00:00Z", creationTimestamp="2020-01-01T00:00:00Z")),
     ],
     "with a version": [post(CMS, cm(resourceVersion="5")), post(CMS, cm(resourceVersion=""))],
+    "with a version that is none": [
+        post(CMS, cm(resourceVersion="v1")),
+        post(CMS, cm("two", resourceVersion="0")),
+        post(CMS, cm("A_", resourceVersion="5")),
+        post(CMS, cm(resourceVersion="5")),
+        post(f"{CMS}?dryRun=All", cm("three", resourceVersion="5")),
+        put(f"{LEASES}/one", {"metadata": {"name": "one", "resourceVersion": "v1"}}),
+        put(f"{LEASES}/one?dryRun=All", {"metadata": {"name": "one", "resourceVersion": "5"}}),
+        put(f"{LEASES}/one", {"metadata": {"name": "one", "resourceVersion": "5"}}),
+        apply(f"{CMS}/four", cm("four", resourceVersion="v1")),
+        apply(f"{CMS}/four?dryRun=All", cm("four", resourceVersion="5")),
+    ],
     "with managed fields": [
         post(
             CMS,
@@ -272,6 +284,19 @@ PATCHES: dict[str, Sequence[Ask]] = {
         strategic(SERVICE, {"spec": {"ports": [{"port": 81, "$patch": "delete"}], "selector": {"x": "y"}}}),
         strategic(SERVICE, {"spec": {"type": "NodePort"}}),
         strategic(SERVICE, {"spec": {"type": "ClusterIP"}}),
+    ],
+    "strategic, of another kind": [
+        ONE,
+        strategic(CM, {"kind": "Deployment", "data": {"a": "2"}}),
+        strategic(CM, {"apiVersion": "apps/v1", "kind": "Deployment", "data": {"a": "3"}}),
+        strategic(CM, {"apiVersion": "x/y/z", "data": {"a": "4"}}),
+        strategic(CM, {"apiVersion": None, "kind": None, "data": {"a": "5"}}),
+        WEB,
+        strategic(
+            f"{DEPLOYMENT}/scale",
+            {"kind": "Deployment", "spec": {"replicas": 0}},
+            ignore=("status", "metadata.generation"),
+        ),
     ],
     "strategic, owners": [
         ONE,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import uuid4
 
 from kubewright import Client, ObjectKey, Quantity
+from kubewright.api.metadata import ObjectMeta
 from kubewright.k8s.core.v1 import (
     Container,
+    Event,
     HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -18,6 +21,7 @@ from kubewright.k8s.core.v1 import (
     Volume,
     VolumeResourceRequirements,
 )
+from kubewright.k8s.storage.v1 import VolumeAttributesClass
 from kubewright.testing import gone
 
 SIZE = {"storage": Quantity("1Gi")}
@@ -73,3 +77,33 @@ async def test_a_volume_that_is_not_bound_is_deleted(client: Client) -> None:
 
     await gone(client, PersistentVolume, ObjectKey("", made.metadata.name))
     assert await client.find(PersistentVolume, made.metadata.name) is None
+
+
+async def until_seen(client: Client, claim: PersistentVolumeClaim) -> None:
+    """Until the controllers know of a claim: one of them has said that there is no volume for it."""
+    async with asyncio.timeout(30):
+        async with client.watch(Event, namespace=claim.metadata.namespace, initial_events=True) as events:
+            async for event in events:
+                if event.object.involved_object.name == claim.metadata.name and event.object.reason == "FailedBinding":
+                    return
+
+
+async def test_an_attributes_class_that_a_claim_wants_is_deleted_after_the_claim(
+    client: Client, namespace: str
+) -> None:
+    name = f"gold-{uuid4().hex[:8]}"
+    made = await client.create(
+        VolumeAttributesClass(metadata=ObjectMeta(name=name), driver_name="a.example.io", parameters={"iops": "3"})
+    )
+    assert made.metadata.finalizers == ["kubernetes.io/vac-protection"]
+    user = claim(namespace)
+    user.spec.volume_attributes_class_name = name
+    await client.create(user)
+    await until_seen(client, user)
+
+    await client.delete(made)
+    left = await client.get(VolumeAttributesClass, made.key)
+    assert left.metadata.deletion_timestamp is not None
+
+    await client.delete(user)
+    await gone(client, VolumeAttributesClass, made.key)

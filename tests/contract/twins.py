@@ -16,8 +16,9 @@ import json
 import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from itertools import zip_longest
 from pathlib import Path
@@ -27,6 +28,7 @@ from uuid import uuid4
 import aiohttp
 
 from kubewright._base.yaml import load
+from kubewright.apiserver.protobuf import decode, decode_watch_event
 
 __all__ = (
     "Answer",
@@ -70,6 +72,9 @@ _RANDOM = re.compile(r"(?<=kube-api-access-)[a-z0-9]{5}\b|(?<=X_)[a-z0-9]{5}\b")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _VERSION = re.compile(r"(?<=record \()[0-9]+(?=\))|(?<=current: )[0-9]+")
 
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z")
+_LATELY = timedelta(hours=2)
+
 # A patch that does not fit is shown with all it made of the object, in the order of Go's maps.
 _OBJECT = re.compile(r'(?<=Invalid value: ")\{.*\}(?=": )', re.DOTALL)
 
@@ -96,12 +101,24 @@ class Answer:
             return json.loads(self.body)
         if "yaml" in kind:
             return load(self.body)
+        if "protobuf;stream" in kind:
+            return [{"type": kind, "object": tree} for kind, tree in map(decode_watch_event, _frames(self.body))]
+        if "protobuf" in kind:
+            return decode(self.body)
         return self.body.decode()
 
     def shown(self) -> dict[str, Any]:
         """What is compared."""
         content_type = self.headers.get("Content-Type", "")
         return {"code": self.code, "type": content_type, "warnings": sorted(self.warnings), "body": visible(self.tree)}
+
+
+def _frames(body: bytes) -> Iterator[bytes]:
+    """The frames of a watch in protobuf: each begins with its length."""
+    while body:
+        size = 4 + int.from_bytes(body[:4], "big")
+        yield body[:size]
+        body = body[size:]
 
 
 def visible(tree: Any, name: str = "") -> Any:
@@ -113,8 +130,15 @@ def visible(tree: Any, name: str = "") -> Any:
     if isinstance(tree, list):
         return [visible(item) for item in tree]
     if isinstance(tree, str):
-        return _VERSION.sub("<version>", _UID.sub("<uid>", tree))
+        return _without_now(_VERSION.sub("<version>", _UID.sub("<uid>", tree)))
     return tree
+
+
+def _without_now(text: str) -> str:
+    """A text without a time that is about now: two servers need not agree on the second; one that was given stays."""
+    if _TIME.fullmatch(text) and abs(datetime.fromisoformat(text) - datetime.now(UTC)) < _LATELY:
+        return "<time>"
+    return text
 
 
 @dataclass(slots=True)
@@ -123,6 +147,7 @@ class Twin:
 
     session: aiohttp.ClientSession
     url: str
+    tls: ssl.SSLContext
     names: dict[str, str] = field(default_factory=dict)
 
     async def send(
@@ -204,7 +229,7 @@ def open_twin(kubeconfig: Path) -> Twin:
         file.write(b"\n".join(parts))
         file.flush()
         context.load_cert_chain(file.name)
-    return Twin(aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)), cluster["server"])
+    return Twin(aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)), cluster["server"], context)
 
 
 # Cases as data
@@ -284,9 +309,11 @@ class _Sight:
         return known.setdefault(value, f"<{kind} {len(known) + 1}>")
 
     def of(self, answer: Answer, ignore: tuple[str, ...]) -> dict[str, Any]:
-        body = self.tree(_without_bookmarks(answer.tree))
+        # What may differ goes first: it gives no uid or version a number.
+        body = _without_bookmarks(answer.tree)
         for path in ignore:
             _drop(body, path.split("."))
+        body = self.tree(body)
         return {
             "code": answer.code,
             "type": answer.headers.get("Content-Type", ""),
@@ -313,7 +340,7 @@ class _Sight:
             if name in _HIDDEN:
                 return visible(tree, name)
             shown = _RANDOM.sub("<random>", _OBJECT.sub("<object>", tree))
-            return _VERSION.sub("<version>", _UID.sub(lambda found: self.number("uid", found[0]), shown))
+            return _without_now(_VERSION.sub("<version>", _UID.sub(lambda found: self.number("uid", found[0]), shown)))
         return visible(tree, name)
 
     def _named(self, key: str) -> str:

@@ -6,12 +6,10 @@ What a docstring tells people to apply is what a test starts from, so that neith
 from __future__ import annotations
 
 import ast
-import asyncio
 import re
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -101,38 +99,6 @@ def dynamic(tree: dict[str, Any]) -> DynamicObject:
     return from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree)
 
 
-class ObservedClock:
-    """A virtual clock that tells when somebody has begun to sleep for a certain time."""
-
-    def __init__(self) -> None:
-        self.virtual = VirtualClock()
-        self._begun: set[float] = set()
-        self._sleep = asyncio.Event()
-
-    def now(self) -> datetime:
-        return self.virtual.now()
-
-    def monotonic(self) -> float:
-        return self.virtual.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        self._begun.add(seconds)
-        self._sleep.set()
-        await self.virtual.sleep(seconds)
-
-    async def wait_begun(self, seconds: float) -> None:
-        """Returns when somebody has begun to wait that long: a run that asked to be repeated then is over."""
-        while seconds not in self._begun:
-            self._sleep.clear()
-            await self._sleep.wait()
-
-    async def pass_wait(self, seconds: float) -> None:
-        """Returns after somebody has begun to wait that long, and the time has passed."""
-        await self.wait_begun(seconds)
-        self._begun.clear()
-        await self.virtual.advance(seconds)
-
-
 @pytest.fixture
-def clock() -> ObservedClock:
-    return ObservedClock()
+def clock() -> VirtualClock:
+    return VirtualClock()

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from examples.hello import Greeting
-from tests.examples.conftest import FOLDER, ROOT, ApplyManifest, ObservedClock, docstring, dynamic, manifests
+from tests.examples.conftest import FOLDER, ROOT, ApplyManifest, docstring, dynamic, manifests
 
 from kubewright import Client, Config, KubeObject, ObjectKey, connect, load_operator
 from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
-from kubewright.testing import running, until
+from kubewright.testing import VirtualClock, running, until
 
 FILES = sorted(FOLDER.glob("*.py"))
 Places = list[tuple[str, ...]]
@@ -34,7 +34,7 @@ def test_there_are_ten_and_the_readme_lists_them_all() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_an_example_says_how_to_try_it_and_needs_public_names_alone(file: Path) -> None:
-    assert f"kubewright run --embedded --operator examples/{file.name}" in docstring(file)
+    assert f"kubewright run --embedded examples/{file.name}" in docstring(file)
     assert "trap" in docstring(file)
     imports = [node.module or "" for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
     assert [name for name in imports if re.match(r"kubewright(?!$|\.k8s\.|\.errors$|\.testing$)", name)] == []
@@ -46,7 +46,7 @@ async def test_once_all_stands_looking_again_changes_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BUCKETS", str(tmp_path))
-        clock = ObservedClock()  # stands still, so that no schedule is due in between
+        clock = VirtualClock()  # stands still, so that no schedule is due in between
         await look(file, cluster, clock, before=lambda: apply_manifest(file.stem))
         await workloads_at_rest(client)
         await look(file, cluster, clock)
@@ -56,7 +56,7 @@ async def test_once_all_stands_looking_again_changes_nothing(
 
 
 async def look(
-    file: Path, cluster: EmbeddedCluster, clock: ObservedClock, *, before: Callable[[], Any] | None = None
+    file: Path, cluster: EmbeddedCluster, clock: VirtualClock, *, before: Callable[[], Any] | None = None
 ) -> None:
     """Runs an example until it has looked at each of its objects, and has finished with them."""
     operator = load_operator(str(file))
@@ -123,7 +123,7 @@ async def what_stands(client: Client, file: Path) -> Places:
 
 async def test_the_command_in_the_docstring_runs_an_example_on_a_cluster_of_its_own() -> None:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "kubewright.cli", "run", "--embedded", "--operator", "examples/hello.py", cwd=ROOT,
+        sys.executable, "-m", "kubewright.cli", "run", "--embedded", "examples/hello.py", cwd=ROOT,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     assert child.stdout is not None

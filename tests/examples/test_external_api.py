@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 from aiohttp import web
 from examples.external_api import Sensor, SensorSpec
-from tests.examples.conftest import ObservedClock, RunExample
+from tests.examples.conftest import RunExample
 
 from kubewright import Client, Duration, find_condition
 from kubewright.errors import Invalid
-from kubewright.testing import until
+from kubewright.testing import VirtualClock, until
 
 EVERY = 47.0
 
@@ -59,45 +59,49 @@ def told_of(what: str, sensor: Sensor) -> bool:
 
 
 async def test_the_status_follows_what_the_system_says(
-    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: ObservedClock
+    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: VirtualClock
 ) -> None:
-    async with run_example("external_api", clock=clock):
+    async with run_example("external_api", clock=clock) as operator:
         await client.create(kitchen)
         await until(client, Sensor, kitchen.key, lambda it: it.status.value == 21.5)
         thermometer.answer = '{"value": 19}'
-        await clock.pass_wait(EVERY)
+        await operator.idle()
+        await clock.advance(EVERY)
         await until(client, Sensor, kitchen.key, lambda it: it.status.value == 19)
 
 
 async def test_a_system_that_is_down_is_told_and_the_last_value_stays(
-    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: ObservedClock
+    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: VirtualClock
 ) -> None:
-    async with run_example("external_api", clock=clock):
+    async with run_example("external_api", clock=clock) as operator:
         await client.create(kitchen)
         await until(client, Sensor, kitchen.key, lambda it: reachable(it) == "True")
         for answer, what in (("", "503"), ('["no", "such", "thing"]', "TypeError"), ("no JSON", "JSONDecodeError")):
             thermometer.answer = answer
-            await clock.pass_wait(EVERY)
+            await operator.idle()
+            await clock.advance(EVERY)
             down = await until(client, Sensor, kitchen.key, partial(told_of, what))
             assert reachable(down) == "False"
             assert down.status.value == 21.5
 
         thermometer.answer = '{"value": 20}'
-        await clock.pass_wait(EVERY)
+        await operator.idle()
+        await clock.advance(EVERY)
         up = await until(client, Sensor, kitchen.key, lambda it: reachable(it) == "True")
         assert up.status.value == 20
 
 
 async def test_a_look_that_brings_nothing_new_writes_nothing(
-    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: ObservedClock
+    run_example: RunExample, client: Client, kitchen: Sensor, thermometer: Thermometer, clock: VirtualClock
 ) -> None:
-    async with run_example("external_api", clock=clock):
+    async with run_example("external_api", clock=clock) as operator:
         await client.create(kitchen)
         first = await until(client, Sensor, kitchen.key, lambda it: it.status.value == 21.5)
         thermometer.answer = '{"value": 21.5, "comment": "as before"}'
         for _ in range(3):
-            await clock.pass_wait(EVERY)
-        await clock.wait_begun(EVERY)
+            await operator.idle()
+            await clock.advance(EVERY)
+        await operator.idle()
 
     again = await client.get(Sensor, kitchen.key)
     assert thermometer.asked == 4

@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 from examples.scheduled_job import LABEL, Backup, BackupSpec, is_finished
-from tests.examples.conftest import ObservedClock, RunExample
+from tests.examples.conftest import RunExample
 
 from kubewright import Client
 from kubewright.k8s.batch.v1 import Job
 from kubewright.k8s.core.v1 import Node, Pod
-from kubewright.testing import gone, until
+from kubewright.testing import VirtualClock, gone, until
 
 HOUR = 3600.0
 
 
-def name_at(clock: ObservedClock, *, hours: int = 0) -> str:
+def name_at(clock: VirtualClock, *, hours: int = 0) -> str:
     return f"books-{int(clock.now().timestamp()) // 60 + 60 * hours}"
 
 
@@ -24,16 +24,17 @@ async def jobs_of(client: Client, namespace: str) -> list[str]:
 
 
 async def test_a_job_each_hour_and_the_last_ones_kept(
-    run_example: RunExample, client: Client, namespace: str, clock: ObservedClock
+    run_example: RunExample, client: Client, namespace: str, clock: VirtualClock
 ) -> None:
     spec = BackupSpec(every_minutes=60, image="backup:1", keep=2)
     names = [name_at(clock, hours=hour) for hour in range(4)]
-    async with run_example("scheduled_job", clock=clock):
+    async with run_example("scheduled_job", clock=clock) as operator:
         await client.create(Backup.named("books", namespace, spec=spec))
         await until(client, Job, names[0], is_finished, namespace=namespace)
         for name in names[1:]:
             await until(client, Backup, "books", lambda it: it.status.running == 0, namespace=namespace)
-            await clock.pass_wait(HOUR)
+            await operator.idle()
+            await clock.advance(HOUR)
             await until(client, Job, name, is_finished, namespace=namespace)
         await gone(client, Job, names[1], namespace=namespace)
 
@@ -43,7 +44,7 @@ async def test_a_job_each_hour_and_the_last_ones_kept(
 
 
 async def test_what_was_missed_is_made_up_for_once(
-    run_example: RunExample, client: Client, namespace: str, clock: ObservedClock
+    run_example: RunExample, client: Client, namespace: str, clock: VirtualClock
 ) -> None:
     spec = BackupSpec(every_minutes=60, image="backup:1")
     first, last = name_at(clock), name_at(clock, hours=5)
@@ -51,7 +52,7 @@ async def test_what_was_missed_is_made_up_for_once(
         await client.create(Backup.named("books", namespace, spec=spec))
         await until(client, Job, first, is_finished, namespace=namespace)
         await until(client, Backup, "books", lambda it: it.status.last and not it.status.running, namespace=namespace)
-    await clock.virtual.advance(5 * HOUR)
+    await clock.advance(5 * HOUR)
     async with run_example("scheduled_job", clock=clock):
         await until(client, Job, last, is_finished, namespace=namespace)
 
@@ -59,7 +60,7 @@ async def test_what_was_missed_is_made_up_for_once(
 
 
 async def test_a_run_whose_end_was_lost_starts_no_second_job(
-    run_example: RunExample, client: Client, namespace: str, clock: ObservedClock
+    run_example: RunExample, client: Client, namespace: str, clock: VirtualClock
 ) -> None:
     spec = BackupSpec(every_minutes=60, image="backup:1")
     async with run_example("scheduled_job", clock=clock):
@@ -77,16 +78,18 @@ async def test_a_run_whose_end_was_lost_starts_no_second_job(
 
 
 async def test_a_job_that_still_runs_delays_the_next(
-    run_example: RunExample, client: Client, namespace: str, clock: ObservedClock
+    run_example: RunExample, client: Client, namespace: str, clock: VirtualClock
 ) -> None:
     (node,) = await client.list(Node)
     await client.patch_by_name(Node, node.key, {"spec": {"unschedulable": True}})  # what is to run waits
     first, second = name_at(clock), name_at(clock, hours=1)
-    async with run_example("scheduled_job", clock=clock):
+    async with run_example("scheduled_job", clock=clock) as operator:
         spec = BackupSpec(every_minutes=60, image="backup:1")
         await client.create(Backup.named("books", namespace, spec=spec))
         await until(client, Backup, "books", lambda it: it.status.running == 1, namespace=namespace)
-        await clock.pass_wait(HOUR)
+        await operator.idle()
+        await clock.advance(HOUR)
+        await operator.idle()
         assert await jobs_of(client, namespace) == [first]
 
         await client.patch_by_name(Node, node.key, {"spec": {"unschedulable": None}})

@@ -20,11 +20,8 @@ QUIET = ManagerOptions(name="simulated-nodes", health_address="", metrics_addres
 
 
 @pytest.fixture(scope="module")
-async def planes(
-    real_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[tuple[Plane, Plane]]:
+async def planes(real_binaries: Binaries) -> AsyncIterator[tuple[Plane, Plane]]:
     """The real plane and the embedded one, both with one simulated node."""
-    homes: list[Path] = [tmp_path_factory.mktemp(name) for name in ("real", "embedded")]
     async with (
         RealCluster(version=real_binaries.version) as real,
         EmbeddedCluster() as embedded,
@@ -32,6 +29,6 @@ async def planes(
         Manager(client, *node_controllers(client), options=QUIET),
     ):
         yield (
-            Plane("real", Path(real.kubectl), real.kubeconfig, homes[0]),
-            Plane("embedded", Path(real.kubectl), embedded.kubeconfig, homes[1]),
+            Plane("real", Path(real.kubectl), real.kubeconfig),
+            Plane("embedded", Path(real.kubectl), embedded.kubeconfig),
         )

@@ -17,12 +17,11 @@ _LONGEST = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """One of the two: its name, its administrator's kubeconfig, and a home of its own for kubectl's caches."""
+    """One of the two: its name and its administrator's kubeconfig."""
 
     name: str
     kubectl: Path
     kubeconfig: Path
-    home: Path
 
     async def run(self, step: Step, chapter: Chapter, folder: Path) -> Said:
         """Run a command to its end."""
@@ -41,10 +40,13 @@ class Plane:
         """Start a command."""
         environment = {
             "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
+            # Not in the folder, whose files are the chapter's. What kubectl remembers of the server would be out of
+            # date in the next chapter, which is not told when kinds go.
+            "HOME": str(folder.with_suffix(".home")),
             "KUBECONFIG": str(self.kubeconfig),
             "KUBE_EDITOR": str(folder / "editor"),
             "TZ": "UTC",
+            "GOGC": "off",  # it ends before its garbage is worth collecting
         }
         return await asyncio.create_subprocess_exec(
             self.kubectl,

@@ -57,7 +57,11 @@ class Chapter:
     def all_steps(self) -> tuple[Step, ...]:
         return (
             do(f"create namespace {self.namespace}"),
-            do("wait --for=create serviceaccount/default configmap/kube-root-ca.crt --timeout=30s"),
+            # Asked again, for kubectl waits for one object that is not there yet, but gives up if there are two.
+            ask(
+                "wait --for=create serviceaccount/default configmap/kube-root-ca.crt --timeout=50s",
+                until="crt condition",
+            ),
             *self.steps,
         )
 

@@ -16,9 +16,10 @@ from tests.kubectl.script import CHAPTERS
 from tests.kubectl.seen import Said, seen
 from tests.kubectl.steps import Chapter, Step
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kubectl")]
+# The longest chapter takes half a minute where nothing else runs; how busy the machine is says nothing about kubectl.
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kubectl"), pytest.mark.timeout(600)]
 
-_PATIENCE = 15.0
+_PATIENCE = 45.0
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
@@ -78,7 +79,7 @@ async def _compared(step: Step, chapter: Chapter, planes: tuple[Plane, Plane], f
         )
         real, embedded = (seen(one, hide=step.hide, unordered=step.unordered) for one in said)
         complaints = _difference(step, real, embedded)
-        if not complaints and (step.until not in real[1] or step.fails != bool(real[0])):
+        if not complaints and (step.until not in real[1] + real[2] or step.fails != bool(real[0])):
             told = "\n".join(said[0][1:])
             complaints = [f"$ kubectl {step.command}\nis not what was expected: exit code {real[0]}\n{told}"]
         if not complaints or not step.settles or loop.time() > deadline:

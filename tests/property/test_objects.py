@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from kubewright import Duration, KubeObject, MicroTime, Quantity, copy_of
-from kubewright.api.changes import merge_patch_between, merge_patch_since_read, whole_tree
+from kubewright.api.changes import merge_patch_between, merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import decode, decode_tree, encode, read, to_tree
 from kubewright.api.diff import merge_patch
 from kubewright.api.patches import apply_json_patch, apply_merge_patch, make_json_patch
@@ -145,3 +145,26 @@ def test_changes_of_a_read_object_keep_every_unknown_field(before: Pod, after: P
     assert same(decode(Pod, msgspec.json.encode(result)), after)
     assert apply_merge_patch(wire, merge_patch_since_read(changed)) == result
     assert merge_patch(wire, decode_tree(msgspec.json.encode(result))) == merge_patch_since_read(changed)
+
+
+@settings(max_examples=150, deadline=None)
+@given(models(Deployment), models(Deployment), st.dictionaries(_TEXT.map(lambda text: f"x-{text}"), st.integers()))
+def test_a_patch_of_the_status_is_that_part_of_the_whole_patch(
+    before: Deployment, after: Deployment, unknown: dict[str, int]
+) -> None:
+    wire = to_tree(before)
+    if "status" in wire:
+        wire["status"] = {**wire["status"], **unknown}
+    changed = read(Deployment, msgspec.json.encode(wire))
+    changed.spec, changed.status = after.spec, after.status
+
+    patch = status_patch_since_read(changed)
+
+    whole = merge_patch_since_read(changed).get("status", {})
+    filled_in = {name: value for name, value in to_tree(after).get("status", {}).items() if name not in whole}
+    assert ("status" in patch) == bool(whole)
+    assert {name: value for name, value in patch.get("status", {}).items() if name in whole} == whole
+    for name, value in patch.get("status", {}).items():
+        if name not in whole:
+            assert name not in wire.get("status", {})
+            assert value == filled_in[name]

@@ -55,11 +55,14 @@ def test_the_structured_form_means_the_same(selector: Selector, labels: dict[str
     assert again.to_structured() == structured.to_structured()
 
 
-@given(selector=SELECTORS, labels=LABELS, key=KEYS)
-def test_a_required_value_is_required(selector: Selector, labels: dict[str, str], key: str) -> None:
-    value = selector.required_value(key)
+@given(selector=SELECTORS, required=requirements(), labels=LABELS)
+def test_a_required_value_is_required(selector: Selector, required: Requirement, labels: dict[str, str]) -> None:
+    both = Selector((required,)) & selector
+    value = both.required_value(required.key)
 
-    assert value is None or not selector.matches(labels) or labels[key] == value
+    for other in (*required.values, "x"):
+        chosen = {**labels, required.key: other}
+        assert value is None or other == value or not both.matches(chosen)
 
 
 @given(labels=LABELS, others=LABELS)

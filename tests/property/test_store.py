@@ -1,7 +1,8 @@
 """A view of a server that is written by others and by this process, in every order in which news can arrive.
 
 The model is the server's whole history. After each step: readers see a state at least as new as the watch has shown and
-as this process has been answered; handlers have been told a story without gaps; indexes equal recomputation.
+as this process has been answered; handlers have been told a story without gaps, also of what only readers have seen;
+indexes equal recomputation.
 """
 
 from __future__ import annotations
@@ -69,6 +70,9 @@ class ViewMachine(RuleBasedStateMachine):
         self.own: set[int] = set()
         # What handlers have been told.
         self.told: dict[ObjectKey, Entry] = {}
+        self.told_gone: set[str] = set()
+        # What readers have seen last of each name.
+        self.read: dict[ObjectKey, str] = {}
 
     def write(self, key: ObjectKey, color: str) -> tuple[int, ObjectKey, Entry | None, Entry]:
         self.version += 1
@@ -100,12 +104,16 @@ class ViewMachine(RuleBasedStateMachine):
                     assert new is not None
                     assert old.resource_version == str(before.version) != new.resource_version
             if new is None:
+                assert old is not None
                 del self.told[change.key]
+                self.told_gone.add(old.uid)
             else:
                 self.told[change.key] = Entry(int(new.resource_version), new.uid, b"")
                 assert not change.own or int(new.resource_version) in self.own
-        # Deletions come before additions when told together.
-        types = [change.type for change in changes]
+        # Deletions come before additions when told together, but for what has come and gone unseen.
+        gone = {change.old_metadata.uid for change in changes if change.type == "deleted" and change.old_metadata}
+        news = [(change.type, change.new_metadata) for change in changes]
+        types = [kind for kind, after in news if after is None or after.uid not in gone]
         assert "deleted" not in types[sum(kind == "deleted" for kind in types) :]
 
     # --- the world ---
@@ -124,6 +132,11 @@ class ViewMachine(RuleBasedStateMachine):
         done = self.write(key, color)
         self.own.add(done[0])
         self.answers.append(done)
+
+    @rule(key=keys, color=colors)
+    def this_process_writes_and_is_answered_at_once(self, key: ObjectKey, color: str) -> None:
+        self.this_process_writes(key, color)
+        self.answer_arrives(-1)
 
     @rule(key=keys)
     def this_process_deletes(self, key: ObjectKey) -> None:
@@ -204,6 +217,17 @@ class ViewMachine(RuleBasedStateMachine):
             }
 
     @invariant()
+    def what_readers_saw_and_is_gone_has_been_told(self) -> None:
+        for key, entry in self.store.items():
+            self.read[key] = entry.uid
+        if self.position < len(self.history):
+            return
+        unanswered = {key for _, key, _, _ in self.answers}
+        for key, uid in self.read.items():
+            present = self.state.get(key)
+            assert key in unanswered or uid in self.told_gone or (present is not None and present.uid == uid)
+
+    @invariant()
     def indexes_equal_recomputation(self) -> None:
         held = {key: json.loads(entry.data)["spec"]["color"] for key, entry in self.store.items()}
         for index in (self.store.index("color"), self.store.label_index("color")):
@@ -220,5 +244,18 @@ class ViewMachine(RuleBasedStateMachine):
         assert sum(self.store.count(namespace) for namespace in ("one", "two")) == len(self.store)
 
 
-ViewMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+ViewMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
 TestView = ViewMachine.TestCase
+
+
+async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() -> None:
+    clock, key = VirtualClock(), KEYS[0]
+    view = View(Store(Toy), clock=clock)
+    list(view.replace("", {}, 10))
+    view.wrote(key, entry_of(key, "uid-1", 12, ""))
+    view.deleted(key, "uid-1", 12)
+    for _ in range(2):
+        await clock.advance(301)
+        view.deleted(KEYS[1], "uid-2", 5)  # whoever writes sees to what has faded
+
+    assert [change.type for change in view.replace("", {}, 20)] == ["added", "deleted"]

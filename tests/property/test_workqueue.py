@@ -54,6 +54,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.failures: dict[str, int] = {}
         self.workers: list[asyncio.Task[Item[str] | None]] = []
         self.drains: list[asyncio.Task[None]] = []
+        self.idlers: list[asyncio.Task[None]] = []
         self.shut = False
         self.steps = 0
         self.choices_since_aged = 0
@@ -148,7 +149,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.shut_down()
         self.expect_shutdown()
         self.settle()
-        assert all(drain.done() for drain in self.drains)
+        assert all(waiting.done() for waiting in (*self.drains, *self.idlers))
         self.drains.clear()
 
     @precondition(lambda self: self.steps > 40)
@@ -157,6 +158,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.drains.append(self.loop.create_task(self.queue.shut_down_with_drain()))
         self.run(asyncio.sleep(0))
         self.expect_shutdown()
+        self.settle()
+
+    @rule()
+    def wait_until_idle(self) -> None:
+        self.idlers.append(self.loop.create_task(self.queue.idle()))
         self.settle()
 
     # What must be true at any time --------------------------------------------------------------------------
@@ -186,6 +192,10 @@ class QueueMachine(RuleBasedStateMachine):
     def a_drain_lasts_exactly_as_long_as_there_is_work(self) -> None:
         busy = bool(self.ready or self.running)
         assert all(drain.done() != busy for drain in self.drains)
+
+    @invariant()
+    def whoever_waits_for_an_idle_queue_is_told(self) -> None:
+        assert self.ready or self.running or all(idler.done() for idler in self.idlers)
 
     # The model ----------------------------------------------------------------------------------------------
 

@@ -120,7 +120,7 @@ def stored(server: Server) -> Iterator[dict[str, Tree]]:
     for name in dict.fromkeys(case.base for case in table.CASES if case.operation):
         base = table.BASES[name]
         answer = server.ask("POST", base["at"], base["object"])
-        assert refusal(answer) is None, answer
+        assert refusal(answer) is None, answer["message"]
         found[name] = answer
     yield found
     for name, tree in found.items():
@@ -138,7 +138,7 @@ def defaulted(server: Server, stored: dict[str, Tree]) -> dict[str, Tree]:
             if tree["kind"] not in MEANINGFUL:
                 tree["metadata"]["name"] = f"x{tree['metadata']['name']}"  # the plain name is taken by the stored one
             answer = server.ask("POST", f"{base['at']}?dryRun=All&fieldValidation=Strict", tree)
-            assert refusal(answer) is None, answer
+            assert refusal(answer) is None, answer["message"]
             tree = without_identity(answer)
         found[name] = tree
     return found

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,7 +56,7 @@ def admin(cluster: RealCluster) -> Probe:
     encoded = user["client-certificate-data"], user["client-key-data"]
     write_private(pem, b"".join(map(base64.b64decode, encoded)))
     context.load_cert_chain(pem)
-    return Probe(int(cluster.url.rpartition(":")[2]), tls=context, timeout=10)
+    return Probe(int(cluster.url.rpartition(":")[2]), tls=context, timeout=30)
 
 
 async def created(probe: Probe, name: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ async def test_another_user_may_do_what_rbac_says(real_cluster: RealCluster, kub
 
     before = await kubectl(f"--kubeconfig={path}", "auth", "whoami", "-o", "jsonpath={.status.userInfo}")
     await kubectl("create", "clusterrolebinding", "readers", "--clusterrole=view", "--group=readers")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not await readers_may_list_pods(admin(real_cluster)):
             """The authorizer learns of bindings by watching, so a moment later."""
     may = await kubectl(f"--kubeconfig={path}", "auth", "can-i", "list", "pods", "-A")
@@ -148,7 +148,7 @@ async def test_it_starts_in_seconds_and_two_run_side_by_side(real_binaries: Bina
         assert f"{CONFIG_MAPS}/only-in-one" in (tmp_path / "audit.log").read_text()
         assert not two.folder.exists()
     # About 3 s on an idle machine; the bound only catches a start that waits for a time-out somewhere.
-    assert took < 20
+    assert took < 20 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 async def test_an_api_server_that_crashes_is_a_cluster_error_with_its_last_log_lines(real_binaries: Binaries) -> None:
@@ -189,7 +189,9 @@ async def test_faults_can_be_made_and_mended(real_binaries: Binaries) -> None:
         await cluster.restart("apiserver")
 
         watch = f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1&resourceVersion={old}"
-        _, event = await admin(cluster).get(watch)
+        code, event = await admin(cluster).get(watch)
+        while code == 429:  # it has not read everything yet
+            code, event = await admin(cluster).get(watch)
         assert json.loads(event)["object"]["reason"] == "Expired"
         assert revision > int(old)
         cluster.check()
@@ -257,15 +259,6 @@ def test_a_detached_cluster_is_found_used_and_stopped_by_name(
     assert not Path(path).exists()
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """A shell without job control starts its background commands deaf to Ctrl-C, and children inherit that."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_a_foreground_cluster_says_how_to_use_it_and_stops_on_ctrl_c(real_binaries: Binaries, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kubewright.cli", "cluster", "up", "--real"]
     environment = {**os.environ, "KUBEWRIGHT_STATE": str(tmp_path)}
@@ -276,7 +269,7 @@ def test_a_foreground_cluster_says_how_to_use_it_and_stops_on_ctrl_c(real_binari
         line = running.stdout.readline()
 
         running.send_signal(signal.SIGINT)
-        _, stderr = running.communicate(timeout=30)
+        _, stderr = running.communicate(timeout=90)
 
     assert line.startswith("export KUBECONFIG=")
     assert running.returncode == 0

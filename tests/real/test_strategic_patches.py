@@ -63,12 +63,10 @@ async def server(real_cluster: RealCluster) -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def namespace(real_cluster: RealCluster) -> AsyncIterator[str]:
+async def namespace(real_cluster: RealCluster) -> str:
     name = f"case-{uuid4().hex[:10]}"
-    async with connect(Config.load(kubeconfig=real_cluster.kubeconfig)) as client:
-        await client.create(Namespace.named(name))
-        yield name
-        await client.delete(Namespace, name)
+    await real_cluster.client.create(Namespace.named(name))
+    return name
 
 
 def container(chance: random.Random, name: str) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import uuid4
 
 import pytest
 
 from kubewright import Client, Config, Context, Resource, Scope, Spec, Status, connect, controller
 from kubewright.api.owners import controller_of
+from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.observer import CacheObserver
@@ -29,7 +30,8 @@ from kubewright.cluster.install import install_crds
 from kubewright.cluster.probe import Probe
 from kubewright.cluster.real import RealCluster
 from kubewright.controllers.declaration import Declaration
-from kubewright.errors import AlreadyExists, NotFound, ServerError, TransportError
+from kubewright.errors import AlreadyExists, Forbidden, NotFound, ServerError, TransportError
+from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
@@ -174,22 +176,49 @@ async def present(
 ) -> dict[str, K]:
     """All objects of a kind by name, once they satisfy a condition, seen through a watch."""
     have: dict[str, K] = {}
-    complete = False
     try:
         async with asyncio.timeout(seconds):
-            async with client.watch(kind, namespace=namespace, initial_events=True, bookmarks=True) as events:
-                async for event in events:
-                    if isinstance(event, Bookmark):
-                        complete = complete or event.initial_events_end
-                    elif event.type == "DELETED":
-                        have.pop(event.object.metadata.name, None)
-                    else:
-                        have[event.object.metadata.name] = event.object
-                    if complete and holds(have):
-                        return have
+            while not await _watched(client, kind, namespace, have, holds):
+                have.clear()  # a server ends the watch of somebody who reads too slowly: the next one begins anew
+        return have
     except TimeoutError:
         raise AssertionError(f"after {seconds:g} s there is still {have}") from None
-    raise AssertionError("the watch ended")
+
+
+NO_LEASES: Final = {"count/leases.coordination.k8s.io": Quantity("0")}
+"""What a quota allows in a test that has to know whether it is heeded."""
+
+
+async def quota_heeded(client: Client, namespace: str, *, forbidden: KubeObject | None = None) -> None:
+    """Returns when the server refuses what a quota does not allow: a lease, if it is one with `NO_LEASES`.
+
+    It learns of a quota a moment later than others see it. What is made before is let through, and never counted.
+    """
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                await client.create(forbidden or Lease.named("none", namespace), dry_run=True)
+            except Forbidden as refusal:
+                if "exceeded quota" in str(refusal):
+                    return
+
+
+async def _watched(
+    client: Client, kind: type[K], namespace: str, have: dict[str, K], holds: Callable[[dict[str, K]], bool]
+) -> bool:
+    """Keep `have` up to date until it satisfies a condition; False if the watch ends before."""
+    complete = False
+    async with client.watch(kind, namespace=namespace, initial_events=True, bookmarks=True) as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                complete = complete or event.initial_events_end
+            elif event.type == "DELETED":
+                have.pop(event.object.metadata.name, None)
+            else:
+                have[event.object.metadata.name] = event.object
+            if complete and holds(have):
+                return True
+    return False
 
 
 def children(have: Mapping[str, ConfigMap]) -> dict[str, tuple[str, str]]:
@@ -236,23 +265,27 @@ async def client(real_cluster: RealCluster) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    """A fresh namespace; its deletion is asked for, not awaited."""
-    name = await fresh_namespace(client)
-    yield name
-    await client.delete(Namespace, name)
+async def namespace(client: Client) -> str:
+    """A fresh namespace; it is left behind, for emptying it would take the server longer than many a scenario."""
+    return await fresh_namespace(client)
 
 
-@pytest.fixture
-async def own_cluster(real_binaries: Binaries, tmp_path: Path) -> AsyncIterator[RealCluster]:
-    """A control plane for one test alone; `audit.log` in its tmp_path has a line for each request."""
-    async with RealCluster(version=real_binaries.version, audit_log=tmp_path / "audit.log") as cluster:
+@pytest.fixture(scope="module")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Has a line for each request to the control plane of the module."""
+    return tmp_path_factory.mktemp("audit") / "audit.log"
+
+
+@pytest.fixture(scope="module")
+async def own_cluster(real_binaries: Binaries, audit_log: Path) -> AsyncIterator[RealCluster]:
+    """A control plane for the tests of one module alone: take a namespace of your own."""
+    async with RealCluster(version=real_binaries.version, audit_log=audit_log) as cluster:
         yield cluster
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def own_client(own_cluster: RealCluster) -> AsyncIterator[Client]:
-    """An administrator's client of the test's own control plane, which has the kind."""
+    """An administrator's client of the module's own control plane, which has the kind."""
     async with connect(Config.load(kubeconfig=own_cluster.kubeconfig)) as client:
         await install_crds(client, Widget)
         yield client

@@ -70,4 +70,8 @@ async def test_nothing_is_lost_when_the_apiserver_is_killed_and_restarted_under_
         deleted = {entry[1:] for entry in journal.entries if entry.startswith("-")}
         assert deleted <= {f"w{number}" for number in range(0, WIDGETS, 10)}
         assert set(journal.entries) >= set(sizes)
+        # The operator hears of widgets in their order: when it has heard of this one, it knows of every deletion.
+        await own_client.create(widget("last", namespace))
+        sizes["last"] = 1
+        await converged(own_client, namespace, sizes)
         assert not [key for key in engine.queue.delayed() if key.name not in sizes], "nothing waits for the deleted"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
 
-from kubewright import Client, Config, Context, Resource, Spec, Status, controller
+from kubewright import Client, Context, Manager, Resource, Spec, Status, controller
+from kubewright.client.transport import HttpRequest
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.real import RealCluster
 
@@ -31,15 +32,29 @@ async def test_a_kind_installed_after_the_start_is_named_meanwhile_and_then_reco
     async def reconcile(obj: Late, ctx: Context) -> None:
         lates.note(obj.metadata.name)
 
-    manager = managed(Config.load(kubeconfig=real_cluster.kubeconfig), namespace, child_per_widget(widgets), reconcile)
-    clock = asyncio.get_running_loop().time
-    started = clock()
+    named_before: list[bool] = []
+
+    def note(request: HttpRequest) -> None:
+        """Of each request for the kind, whether it was known by then that there is none."""
+        if request.path.endswith("/lates"):
+            named_before.append(any(manager.cache.problems()))
+
+    async with faulty(real_cluster.kubeconfig) as (operators, faults):
+        faults.answer = note
+        manager = managed(operators, namespace, child_per_widget(widgets), reconcile)
+        await check(manager, client, namespace, lates, caplog)
+
+    assert named_before[:2] == [False, True], "at once, before anything is tried again"
+
+
+async def check(
+    manager: Manager, client: Client, namespace: str, lates: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
     async with manager:
-        ready = await asked(manager, "/readyz")
-        while "no such kind" not in ready:
-            assert clock() - started < 5
+        async with asyncio.timeout(60):
             ready = await asked(manager, "/readyz")
-        assert clock() - started < 5
+            while "no such kind" not in ready:
+                ready = await asked(manager, "/readyz")
         assert "Late (late.example.io/v1) cannot be watched" in ready
         assert "install the CRD lates.late.example.io with version v1" in ready
         assert "install the CRD lates.late.example.io" in caplog.text

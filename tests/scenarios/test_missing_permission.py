@@ -6,9 +6,10 @@ import asyncio
 from uuid import uuid4
 
 import pytest
-from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
 
-from kubewright import Client, Config, Context, connect, controller
+from kubewright import Client, Config, Context, Manager, connect, controller
+from kubewright.client.transport import HttpRequest
 from kubewright.cluster.real import RealCluster
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import ConfigMap, Secret
@@ -60,17 +61,37 @@ async def test_a_permission_granted_after_the_start_is_named_meanwhile_and_then_
     async def reconcile(obj: Secret, ctx: Context) -> None:
         secrets.note(obj.metadata.name)
 
-    config = Config.load(kubeconfig=await real_cluster.user(user))
-    await until_allowed(config, namespace)
-    manager = managed(config, namespace, child_per_widget(widgets), reconcile)
-    clock = asyncio.get_running_loop().time
-    started = clock()
+    kubeconfig = await real_cluster.user(user)
+    await until_allowed(Config.load(kubeconfig=kubeconfig), namespace)
+    named_before: list[bool] = []
+
+    def note(request: HttpRequest) -> None:
+        """Of each request for secrets, whether it was known by then that they must not be read."""
+        if request.path.endswith("/secrets"):
+            named_before.append(any(manager.cache.problems()))
+
+    async with faulty(kubeconfig) as (operators, faults):
+        faults.answer = note
+        manager = managed(operators, namespace, child_per_widget(widgets), reconcile)
+        await check(manager, client, namespace, user, secrets, caplog)
+
+    # A watch is refused, then a list, which names it at once: before anything is tried again.
+    assert named_before[:3] == [False, False, True]
+
+
+async def check(
+    manager: Manager,
+    client: Client,
+    namespace: str,
+    user: str,
+    secrets: Journal,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with manager:
-        ready = await asked(manager, "/readyz")
-        while "the permission to" not in ready:
-            assert clock() - started < 5
+        async with asyncio.timeout(60):
             ready = await asked(manager, "/readyz")
-        assert clock() - started < 5
+            while "the permission to" not in ready:
+                ready = await asked(manager, "/readyz")
         sentence = f"the permission to list secrets in namespace {namespace} is missing"
         assert f"Secret (v1) cannot be watched: {sentence}" in ready
         assert '"resources": ["secrets"], "verbs": ["get", "list", "watch"]' in ready

@@ -28,7 +28,12 @@ async def repaired(client: Client, namespace: str, times: int) -> float:
     """Seconds until the child has been set back so often."""
     clock = asyncio.get_running_loop().time
     started = clock()
-    async with asyncio.timeout(60), client.watch(ConfigMap, namespace=namespace) as events:
+    # From now on: how the child is at present is no repair.
+    version = (await client.list(ConfigMap, namespace=namespace)).resource_version
+    async with (
+        asyncio.timeout(60),
+        client.watch(ConfigMap, namespace=namespace, resource_version=version) as events,
+    ):
         async for event in events:
             times -= (event.object.data or {}).get("size") == "1"
             if times == 0:

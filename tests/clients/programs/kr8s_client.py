@@ -37,9 +37,9 @@ def main(namespace: str) -> None:
         api=api,
     )
     deployment.create()
-    deployment.wait("condition=Available", timeout=30)
+    deployment.wait("condition=Available", timeout=60)
     deployment.scale(2)
-    deployment.wait("jsonpath='{.status.readyReplicas}'=2", timeout=30)
+    deployment.wait("jsonpath='{.status.readyReplicas}'=2", timeout=60)
     assert len(list(deployment.pods())) == 2
     Widget = new_class("Widget", version="clients.example.io/v1", namespaced=True)  # noqa: N806 - a class
     widget = Widget({"metadata": {"name": "kw", "namespace": namespace}, "spec": {"size": 1}}, api=api)
@@ -47,7 +47,7 @@ def main(namespace: str) -> None:
     assert [item.name for item in kr8s.get("widgets.clients.example.io", namespace=namespace)] == ["kw"]
     widget.delete()
     deployment.delete(propagation_policy="Foreground")
-    deployment.wait("delete", timeout=30)
+    deployment.wait("delete", timeout=60)
     config.delete()
     print("done")
 

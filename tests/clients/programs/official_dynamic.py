@@ -33,7 +33,7 @@ def main(namespace: str) -> None:
     core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
     _typed(core, namespace)
     utils.create_from_dict(api, DEPLOYMENT, namespace=namespace)
-    for event in watch.Watch().stream(apps.list_namespaced_deployment, namespace, timeout_seconds=30):
+    for event in watch.Watch().stream(apps.list_namespaced_deployment, namespace, timeout_seconds=60):
         if event["object"].status.ready_replicas == 2:
             break
     else:
@@ -79,7 +79,7 @@ def _dynamic(api: client.ApiClient, namespace: str) -> None:
     status = {**body, "status": {"ready": 3}}
     widgets.status.patch(body=status, name="w", namespace=namespace, content_type="application/merge-patch+json")
     assert widgets.get(name="w", namespace=namespace).status.ready == 3
-    first = next(iter(widgets.watch(namespace=namespace, timeout=5)))
+    first = next(iter(widgets.watch(namespace=namespace, timeout=60)))
     assert (first["type"], first["object"].metadata.name) == ("ADDED", "w")
     widgets.delete(name="w", namespace=namespace)
     assert not widgets.get(namespace=namespace)["items"]

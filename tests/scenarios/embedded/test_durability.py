@@ -52,7 +52,7 @@ async def server(data: Path, state: Path) -> AsyncIterator[tuple[asyncio.subproc
     )
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             line = (await process.stdout.readline()).decode()
         yield process, Path(line.strip().removeprefix("export KUBECONFIG="))
     finally:
@@ -110,7 +110,7 @@ async def write_until_killed(kubeconfig: Path, process: asyncio.subprocess.Proce
     try:
         client = Client(transport, namespace="default", field_manager="test")
         writers = [asyncio.create_task(ledger.write(client, numbers(waiting), limit)) for _ in range(WRITERS)]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await ledger.enough.wait()
         process.send_signal(signal.SIGKILL)
         ended = await asyncio.gather(*writers, return_exceptions=True)
@@ -121,6 +121,7 @@ async def write_until_killed(kubeconfig: Path, process: asyncio.subprocess.Proce
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 async def test_every_acknowledged_write_is_there_after_the_server_was_killed_in_the_middle_of_them(
     tmp_path: Path,
 ) -> None:

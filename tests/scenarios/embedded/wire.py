@@ -77,16 +77,23 @@ class Wire:
         finally:
             writer.transport.abort()
 
-    async def send(self, data: bytes, *, seconds: float = 20.0) -> Raw:
+    async def send(self, data: bytes, *, seconds: float = 60.0) -> Raw:
         """Send bytes on a new connection and read until the server closes it."""
-        async with self.connection() as (reader, writer):
-            with suppress(ConnectionError):  # a server that has heard enough does not listen to the end
+        async with self.connection() as (reader, writer), asyncio.timeout(seconds):
+            # Read while it is sent: a server that has heard enough answers, does not listen to the end, and cuts the
+            # connection. What had come by then could no longer be read after that.
+            reading = asyncio.create_task(_read_all(reader))
+            with suppress(ConnectionError):
                 writer.write(data)
                 await writer.drain()
-            answer = b""
-            async with asyncio.timeout(seconds):
-                with suppress(ConnectionError):
-                    while chunk := await reader.read(65536):
-                        answer += chunk
+            answer = await reading
         head, _, body = answer.partition(b"\r\n\r\n")
         return Raw(int(head.split(b" ", 2)[1]), head.decode("latin-1"), body)
+
+
+async def _read_all(reader: asyncio.StreamReader) -> bytes:
+    answer = b""
+    with suppress(ConnectionError):
+        while chunk := await reader.read(65536):
+            answer += chunk
+    return answer

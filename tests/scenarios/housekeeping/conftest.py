@@ -5,6 +5,7 @@ Service accounts stay on there: a control plane counts as started when the first
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from kubewright.cluster.housekeeping.controllers import housekeeping_controllers
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.nodes.controllers import node_controllers
 from kubewright.cluster.real import RealCluster
-from kubewright.k8s.core.v1 import Namespace, ServiceAccount
+from kubewright.k8s.core.v1 import Event, Namespace, ServiceAccount
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 
@@ -34,17 +35,21 @@ OURS = (
     "endpointslice-mirroring-controller",
     "disruption-controller",
     "pod-garbage-collector-controller",
+    "resourceclaim-controller",
+    "node-lifecycle-controller",
+    "taint-eviction-controller",
+    "ttl-controller",
 )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OURS)])}
     async with RealCluster(version=real_binaries.version, controller_manager_flags=flags) as cluster:
         yield cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane that is kept tidy by the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:
@@ -66,10 +71,20 @@ async def namespace(client: Client) -> AsyncIterator[str]:
 async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
     """The object once it satisfies a condition."""
     name, namespace = given.metadata.name, given.metadata.namespace
-    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=20)
+    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=60)
     return have[name]
 
 
 async def gone(client: Client, kind: type[KubeObject], namespace: str, *names: str) -> None:
     """Returns when none of them is there any more."""
-    await present(client, kind, namespace, lambda have: not have.keys() & set(names), seconds=20)
+    await present(client, kind, namespace, lambda have: not have.keys() & set(names), seconds=60)
+
+
+async def said(client: Client, about: str, reason: str) -> Event:
+    """The first event of that reason, in the namespace `default`."""
+    async with asyncio.timeout(60), client.watch(Event, namespace="default", initial_events=True) as events:
+        async for event in events:
+            found = event.object
+            if found.involved_object.name == about and found.reason == reason:
+                return found
+    raise AssertionError("the watch ended")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from uuid import uuid4
 
 import pytest
 from tests.scenarios.conftest import Widget, fresh_namespace, present, widget
@@ -18,7 +19,7 @@ from kubewright.k8s.apiextensions.v1 import CustomResourceDefinition
 from kubewright.k8s.core.v1 import ConfigMap, Event, Secret
 from kubewright.k8s.rbac.v1 import ClusterRole
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
 class Gadget(Resource[Spec, Status], group="scenarios.example.io", version="v1"):
@@ -32,24 +33,31 @@ def child(name: str, namespace: str, *owners: KubeObject, block: bool | None = N
 
 
 async def test_the_children_of_a_deleted_object_go_within_moments(client: Client, namespace: str) -> None:
-    took = []
+    took, usual = [], []
     for round_ in range(3):
         owner = await client.create(Secret.named(f"owner-{round_}", namespace))
-        last = await client.create(child(f"child-{round_}", namespace, owner))
-        version = last.metadata.resource_version
+        await client.create(ConfigMap.named(f"free-{round_}", namespace))
+        await client.create(child(f"child-{round_}", namespace, owner))
 
-        async with (
-            asyncio.timeout(20),
-            client.watch(ConfigMap, namespace=namespace, resource_version=version) as events,
-        ):
-            started = time.perf_counter()
-            await client.delete(owner)
-            async for event in events:
-                if event.type == "DELETED":
-                    break
-        took.append(time.perf_counter() - started)
+        usual.append(await until_deleted(client, ConfigMap.named(f"free-{round_}", namespace), f"free-{round_}"))
+        took.append(await until_deleted(client, owner, f"child-{round_}"))
 
-    assert min(took) < 0.25  # about ten milliseconds on a machine that has nothing else to do
+    # About ten milliseconds on a machine that has nothing else to do. On another, a few times as long as it
+    # takes there to delete an object and to hear of that.
+    assert min(took) < max(0.25, 10 * max(usual))
+
+
+async def until_deleted(client: Client, given: KubeObject, name: str) -> float:
+    """Delete an object; for how long a ConfigMap was still there."""
+    namespace = given.metadata.namespace
+    version = (await client.list(ConfigMap, namespace=namespace)).resource_version
+    async with asyncio.timeout(60), client.watch(ConfigMap, namespace=namespace, resource_version=version) as events:
+        started = time.perf_counter()
+        await client.delete(given)
+        async for event in events:
+            if event.type == "DELETED" and event.object.metadata.name == name:
+                return time.perf_counter() - started
+    raise AssertionError("the watch ended")
 
 
 async def test_grandchildren_go_too_and_kinds_that_came_later_count(client: Client, namespace: str) -> None:
@@ -157,6 +165,24 @@ async def test_what_is_in_no_namespace_cannot_be_owned_by_what_is_in_one(client:
     await client.delete(owner)
 
     await gone(client, ConfigMap, namespace, beside.metadata.name)
+    assert (await client.get(ClusterRole, role.key)).metadata.deletion_timestamp is None
+    await client.delete(ClusterRole, role.key)
+
+
+async def test_what_is_in_no_namespace_stays_if_nobody_has_seen_its_owner_in_one(
+    client: Client, namespace: str
+) -> None:
+    owner = ConfigMap.named("never", namespace)
+    owner.metadata.uid = str(uuid4())
+    role = ClusterRole.named(f"role-{namespace}")
+    role.metadata.owner_references = [
+        OwnerReference(api_version="v1", kind="ConfigMap", name="never", uid=owner.metadata.uid)
+    ]
+    await client.create(role)
+    for name in ("beside", "later"):  # by the time the second is collected, the role was looked at
+        await client.create(child(name, namespace, owner))
+        await gone(client, ConfigMap, namespace, name)
+
     assert (await client.get(ClusterRole, role.key)).metadata.deletion_timestamp is None
     await client.delete(ClusterRole, role.key)
 

@@ -16,20 +16,25 @@ from kubewright.api.resource import KubeObject
 from kubewright.cluster.binaries import Binaries
 from kubewright.cluster.nodes.timing import Timing
 from kubewright.cluster.real import RealCluster
-from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
+from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.manager.options import ManagerOptions
 
 K = TypeVar("K", bound=KubeObject)
 
 QUIET = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0")
 NODES = 3
+TIMING = Timing(restart_backoff=0.3)
+
+
+@pytest.fixture(scope="package")
+async def real_nodes(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
+    async with RealCluster(version=real_binaries.version, nodes=NODES, timing=TIMING) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
-async def nodes_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
-    timing = Timing(restart_backoff=0.3)
-    async with RealCluster(version=real_binaries.version, nodes=NODES, timing=timing) as cluster:
-        yield cluster
+def nodes_cluster(real_nodes: RealCluster) -> RealCluster:
+    return real_nodes
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +45,10 @@ def client(nodes_cluster: RealCluster) -> Client:
 
 @pytest.fixture
 async def namespace(client: Client) -> AsyncIterator[str]:
-    """A fresh namespace in which pods can be made."""
+    """A fresh namespace in which pods can be made and find what they mount."""
     name = await fresh_namespace(client)
     await present(client, ServiceAccount, name, lambda have: "default" in have)
+    await present(client, ConfigMap, name, lambda have: "kube-root-ca.crt" in have)
     yield name
     await client.delete(Namespace, name)
 
@@ -90,5 +96,5 @@ def is_ready(given: Pod) -> bool:
 async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
     """The object once it satisfies a condition."""
     name, namespace = given.metadata.name, given.metadata.namespace
-    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=20)
+    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=60)
     return have[name]

@@ -14,7 +14,7 @@ from typing import Any
 import kubernetes
 from kubernetes.stream import portforward, stream
 
-_SECONDS = 20
+_SECONDS = 60
 
 
 def command(api: Any, namespace: str) -> list[Any]:

@@ -8,7 +8,7 @@ from tests.scenarios.nodes.conftest import is_ready, pod, reach
 
 from kubewright import Client
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
 def is_over(item: object) -> bool:

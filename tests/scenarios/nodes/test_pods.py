@@ -15,7 +15,7 @@ from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
 from kubewright.k8s.core.v1 import ConfigMap, ContainerStatus, Event, Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
 def main(item: Pod) -> ContainerStatus | None:
@@ -47,10 +47,12 @@ async def test_a_pod_runs_with_everything_a_kubelet_writes(client: Client, names
     assert set(conditions(running)) == {
         "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
     }  # fmt: skip
+    # Each reporter writes its events in their order, and neither waits for the other.
     events = await present(client, Event, namespace, lambda have: len(have) >= 4)
-    assert [item.reason for item in sorted(events.values(), key=lambda item: int(item.metadata.resource_version))] == [
-        "Scheduled", "Pulled", "Created", "Started",
-    ]  # fmt: skip
+    said: dict[str, list[str]] = {}
+    for item in sorted(events.values(), key=lambda item: int(item.metadata.resource_version)):
+        said.setdefault(item.reporting_component or "", []).append(item.reason or "")
+    assert said == {"default-scheduler": ["Scheduled"], "kubelet": ["Pulled", "Created", "Started"]}
 
 
 async def test_a_deleted_pod_is_seen_not_ready_before_it_is_gone(client: Client, namespace: str) -> None:
@@ -58,7 +60,7 @@ async def test_a_deleted_pod_is_seen_not_ready_before_it_is_gone(client: Client,
     seen: list[tuple[str, str | None, str | None]] = []
 
     version = running.metadata.resource_version
-    async with asyncio.timeout(20), client.watch(Pod, namespace=namespace, resource_version=version) as events:
+    async with asyncio.timeout(60), client.watch(Pod, namespace=namespace, resource_version=version) as events:
         await client.delete(Pod, running.key)
         async for event in events:
             state = (event.type, event.object.status.phase, conditions(event.object).get("Ready"))
@@ -181,6 +183,19 @@ async def test_a_readiness_gate_is_waited_for(client: Client, namespace: str) ->
 
     ready = await reach(client, created, is_ready)
     assert conditions(ready)["example.io/gate"] == "True"
+
+
+async def test_a_pod_that_somebody_says_is_not_ready_says_otherwise(client: Client, namespace: str) -> None:
+    created = await client.create(pod("web", namespace))
+    before = await reach(client, created, is_ready)
+
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    patch = {"status": {"conditions": [condition]}}
+    said = await client.patch_by_name(Pod, created.key, patch, form="strategic", subresource="status")
+    assert not is_ready(said)
+
+    after = await reach(client, created, is_ready)
+    assert after.metadata.resource_version != before.metadata.resource_version
 
 
 async def test_an_ephemeral_container_runs(client: Client, namespace: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.scenarios.conftest import present
+from tests.scenarios.conftest import fresh_namespace, present
 from tests.scenarios.nodes.conftest import QUIET, is_ready, pod, reach
 
 from kubewright import Client
@@ -14,42 +14,44 @@ from kubewright.cluster.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Event, Pod, ServiceAccount
 from kubewright.manager.manager import Manager
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 async def test_pods_live_on_where_they_were_when_the_simulation_starts_again(
     own_cluster: RealCluster, own_client: Client
 ) -> None:
-    await present(own_client, ServiceAccount, "default", lambda have: "default" in have)
+    namespace = await fresh_namespace(own_client)
+    await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
     async with Manager(own_client, *node_controllers(own_client), options=QUIET):
-        created = await own_client.create(pod("web", "default", annotations={"simulation.kubewright.io/logs": "hello"}))
+        created = await own_client.create(pod("web", namespace, annotations={"simulation.kubewright.io/logs": "hello"}))
         before = await reach(own_client, created, is_ready)
 
     async with Manager(own_client, *node_controllers(own_client), options=QUIET):
-        other = await own_client.create(pod("other", "default"))
+        other = await own_client.create(pod("other", namespace))
         await reach(own_client, other, is_ready)  # by then the first has been looked at, too
 
         after = await own_client.get(Pod, before.key)
         assert after.metadata.resource_version == before.metadata.resource_version
-        assert await own_client.pods.read_logs("web", namespace="default") == "hello\n"
+        assert await own_client.pods.read_logs("web", namespace=namespace) == "hello\n"
         assert (await own_client.get(Pod, other.key)).status.pod_ip != after.status.pod_ip
 
 
 async def test_a_restart_of_the_api_server_is_survived(own_cluster: RealCluster, own_client: Client) -> None:
-    await present(own_client, ServiceAccount, "default", lambda have: "default" in have)
+    namespace = await fresh_namespace(own_client)
+    await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
     parts = (*node_controllers(own_client), GarbageCollector(own_client))
     async with Manager(own_client, *parts, options=QUIET):
-        first = await reach(own_client, await own_client.create(pod("first", "default")), is_ready)
+        first = await reach(own_client, await own_client.create(pod("first", namespace)), is_ready)
 
         await own_cluster.restart("apiserver")
 
-        await reach(own_client, await own_client.create(pod("second", "default")), is_ready)
+        await reach(own_client, await own_client.create(pod("second", namespace)), is_ready)
         await own_client.delete(Pod, first.key)
-        await present(own_client, Pod, "default", lambda have: set(have) == {"second"})
-        owner = await own_client.create(ConfigMap.named("owner", "default"))
-        child = ConfigMap.named("child", "default")
+        await present(own_client, Pod, namespace, lambda have: set(have) == {"second"})
+        owner = await own_client.create(ConfigMap.named("owner", namespace))
+        child = ConfigMap.named("child", namespace)
         set_owner(owner, child)
         await own_client.create(child)
         await own_client.delete(owner)
-        await present(own_client, ConfigMap, "default", lambda have: "child" not in have)
-        assert await present(own_client, Event, "default", bool)
+        await present(own_client, ConfigMap, namespace, lambda have: "child" not in have)
+        assert await present(own_client, Event, namespace, bool)

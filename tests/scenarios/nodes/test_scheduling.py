@@ -12,7 +12,7 @@ from kubewright import Client
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Event, Node, Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
 async def test_nodes_are_ready_have_a_lease_and_name_the_port_of_their_kubelet(client: Client) -> None:
@@ -89,3 +89,38 @@ async def test_a_scheduling_gate_and_another_scheduler_keep_a_pod_where_it_is(cl
     await client.patch_by_name(Pod, gated.key, {"spec": {"schedulingGates": None}})
 
     await reach(client, gated, is_ready)
+
+
+async def test_a_pod_that_would_be_too_many_waits_until_there_are_more_elsewhere(
+    client: Client, namespace: str
+) -> None:
+    zone = f"zone-{uuid4().hex[:8]}"
+    for name, value in (("node-1", "a"), ("node-2", "b")):
+        await client.patch_by_name(Node, name, {"metadata": {"labels": {zone: value}}})
+    rule = {"maxSkew": 1, "topologyKey": zone, "whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "Ignore"}
+    rule["labelSelector"] = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+    for name, value in (("seen", "b"), ("first", "a"), ("second", "a")):
+        # The scheduler has seen the labels of both nodes when these have one.
+        await reach(client, await client.create(pod(name, namespace, nodeSelector={zone: value})), is_ready)
+
+    given = pod("third", namespace, nodeSelector={zone: "a"}, topologySpreadConstraints=[rule])
+    waiting = await reach(client, await client.create(given), lambda item: bool(item.status.conditions))
+    assert ((waiting.status.conditions or [])[0].message or "").startswith(
+        "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, "
+        "2 node(s) didn't match Pod's node affinity/selector."
+    )
+    await client.create(pod("other", namespace, nodeSelector={zone: "b"}))
+
+    await reach(client, waiting, is_ready)
+
+
+async def test_a_pod_that_wants_to_be_near_another_waits_for_it_to_come(client: Client, namespace: str) -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "leader"}}, "topologyKey": "kubernetes.io/hostname"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    follower = await client.create(pod("follower", namespace, affinity=affinity))
+    await reach(client, follower, lambda item: bool(item.status.conditions))
+
+    leader = await reach(client, await client.create(pod("leader", namespace)), is_ready)
+
+    found = await reach(client, follower, is_ready)
+    assert found.spec.node_name == leader.spec.node_name

@@ -14,17 +14,16 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
-from tests.scenarios.conftest import faulty
+from tests.scenarios.conftest import faulty, present
 
 from kubewright import Client, Config, KubeObject, Manager, ManagerOptions, ObjectKey, ObjectMeta, connect
-from kubewright.api.codec import to_tree
-from kubewright.client.watch import Bookmark
 from kubewright.cluster.binaries import Binaries
 from kubewright.cluster.real import RealCluster
 from kubewright.cluster.workloads import workload_controllers
 from kubewright.errors import Conflict, NotFound
 from kubewright.k8s.core.v1 import Container, Event, Namespace, Pod, PodSpec, PodTemplateSpec, ServiceAccount
 from kubewright.k8s.meta.v1 import LabelSelector
+from kubewright.testing import until
 from kubewright.testing.faults import FaultyTransport
 
 K = TypeVar("K", bound=KubeObject)
@@ -51,31 +50,16 @@ class Plane:
         self.name = name
         self.pods = Pods(client, namespace)
 
-    async def until(self, kind: type[K], name: str, holds: Callable[[K], bool], *, seconds: float = 30) -> K:
+    async def until(self, kind: type[K], name: str, holds: Callable[[K], bool], *, seconds: float = 60) -> K:
         """The object once it satisfies a condition."""
-        return await until(self.client, kind, ObjectKey(self.namespace, name), holds, seconds=seconds)
+        return await until(self.client, kind, ObjectKey(self.namespace, name), holds, timeout=seconds)
 
-    async def all(self, kind: type[K], holds: Callable[[list[K]], bool], *, seconds: float = 30) -> list[K]:
+    async def all(self, kind: type[K], holds: Callable[[list[K]], bool], *, seconds: float = 60) -> list[K]:
         """All objects of a kind once they satisfy a condition together, oldest first."""
-        have: dict[str, K] = {}
-        complete = False
-        try:
-            async with asyncio.timeout(seconds):
-                async with self.client.watch(
-                    kind, namespace=self.namespace, initial_events=True, bookmarks=True
-                ) as events:
-                    async for event in events:
-                        if isinstance(event, Bookmark):
-                            complete = complete or event.initial_events_end
-                        elif event.type == "DELETED":
-                            have.pop(event.object.metadata.name, None)
-                        else:
-                            have[event.object.metadata.name] = event.object
-                        if complete and holds(list(have.values())):
-                            return list(have.values())
-        except TimeoutError:
-            raise AssertionError(f"after {seconds:g} s there is still {have}") from None
-        raise AssertionError("the watch ended")
+        have = await present(
+            self.client, kind, self.namespace, lambda have: holds(list(have.values())), seconds=seconds
+        )
+        return list(have.values())
 
     async def events(self, about: str, wanted: int) -> list[tuple[str, str, str]]:
         """Type, reason and message of what was said about objects of that name, once there is so much."""
@@ -115,6 +99,12 @@ class Pods:
         moment = (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         condition = {"type": "Ready", "status": "True", "lastTransitionTime": moment}
         await self._status(pod, {"phase": "Running", "startTime": moment, "conditions": [condition]})
+
+    async def unready(self, pod: Pod) -> None:
+        """The pod runs and is not ready any more."""
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": moment}
+        await self._status(pod, {"phase": "Running", "conditions": [condition]})
 
     async def ended(self, pod: Pod, phase: str, *, ago: float = 0) -> None:
         """The pod has Succeeded or Failed, some seconds ago."""
@@ -165,23 +155,6 @@ class Pods:
             await self._client.patch_by_name(Pod, pod.key, {"status": status}, subresource="status")
 
 
-async def until(client: Client, kind: type[K], key: ObjectKey, holds: Callable[[K], bool], *, seconds: float = 30) -> K:
-    """The object once it satisfies a condition, seen through a watch."""
-    last: K | None = None
-    try:
-        async with asyncio.timeout(seconds):
-            fields = {"metadata.name": key.name}
-            async with client.watch(kind, namespace=key.namespace, fields=fields, initial_events=True) as events:
-                async for event in events:
-                    last = event.object
-                    if event.type != "DELETED" and holds(event.object):
-                        return event.object
-    except TimeoutError:
-        shown = None if last is None else {name: to_tree(last).get(name) for name in ("metadata", "status")}
-        raise AssertionError(f"after {seconds:g} s it is still {shown}") from None
-    raise AssertionError("the watch ended")
-
-
 def template(image: str = "web:1", app: str = "web", **spec: Any) -> PodTemplateSpec:
     return PodTemplateSpec(
         metadata=ObjectMeta(labels={"app": app}),
@@ -193,7 +166,7 @@ def selector(app: str = "web") -> LabelSelector:
     return LabelSelector(match_labels={"app": app})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def our_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
     """A control plane without workload controllers."""
     flags = {"controllers": ",".join(["*", *(f"-{name}" for name in OFF)])}
@@ -201,7 +174,7 @@ async def our_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
         yield cluster
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def controllers(our_cluster: RealCluster) -> AsyncIterator[FaultyTransport]:
     """Our controllers at work; what comes back is the network between them and the server."""
     options = ManagerOptions(name="kube-controller-manager", health_address="0", metrics_address="0")
@@ -212,7 +185,7 @@ async def controllers(our_cluster: RealCluster) -> AsyncIterator[FaultyTransport
         yield faults
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 async def our_client(our_cluster: RealCluster, controllers: FaultyTransport) -> AsyncIterator[Client]:
     """An administrator's client of the control plane on which our controllers run."""
     async with connect(Config.load(kubeconfig=our_cluster.kubeconfig)) as client:
@@ -250,7 +223,7 @@ def plane(request: pytest.FixtureRequest) -> Plane:
 async def _plane(client: Client, cluster: RealCluster, name: str) -> AsyncIterator[Plane]:
     namespace = f"workloads-{uuid4().hex[:10]}"
     await client.create(Namespace.named(namespace))
-    await until(client, ServiceAccount, ObjectKey(namespace, "default"), lambda account: True)
+    await until(client, ServiceAccount, ObjectKey(namespace, "default"), timeout=60)
     try:
         yield Plane(client, cluster, namespace, name)
     finally:

@@ -18,7 +18,7 @@ from kubewright.k8s.batch.v1 import Job, JobSpec
 from kubewright.k8s.core.v1 import Pod
 from kubewright.testing.faults import FaultyTransport
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def replica_set(name: str, replicas: int) -> ReplicaSet:
@@ -65,7 +65,7 @@ async def test_cut_watches_make_no_pod_twice(ours: Plane, controllers: FaultyTra
     made: list[str] = []
 
     def cutting(request: HttpRequest) -> None:
-        if request.method == "POST" and request.path.endswith("/pods"):
+        if request.method == "POST" and request.path.endswith(f"/{ours.namespace}/pods"):
             made.append(request.path)
             controllers.cut_streams()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -15,7 +16,7 @@ from kubewright.cluster.workloads.eligibility import target_of
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, DaemonSetSpec, DaemonSetStatus
 from kubewright.k8s.core.v1 import Node, NodeSpec, Pod, Taint
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -24,13 +25,16 @@ async def group(plane: Plane) -> AsyncIterator[str]:
     value = f"n{uuid4().hex[:6]}"
     for number in range(3):
         taints = [Taint(key="only", value="batch", effect="NoSchedule")] if number == 2 else None
-        node = Node(
-            metadata=ObjectMeta(name=f"{value}-{number}", labels={"group": value}), spec=NodeSpec(taints=taints)
-        )
-        await plane.client.create(node)
+        await plane.client.create(node(value, number, taints))
     yield value
-    for number in range(3):
-        await plane.client.delete(Node, f"{value}-{number}")
+    for each in await plane.client.list(Node):
+        if each.metadata.name.startswith(f"{value}-"):
+            await plane.client.delete(each)
+
+
+def node(group: str, number: int, taints: list[Taint] | None = None) -> Node:
+    labels = {"group": group}
+    return Node(metadata=ObjectMeta(name=f"{group}-{number}", labels=labels), spec=NodeSpec(taints=taints))
 
 
 def daemon_set(group: str, **spec: Any) -> DaemonSet:
@@ -75,10 +79,11 @@ async def test_every_node_it_belongs_on_has_one(plane: Plane, group: str) -> Non
 
         await plane.until(DaemonSet, "agent", up(1, 3))
         await plane.client.patch_by_name(Node, f"{group}-1", {"metadata": {"labels": {"group": "other"}}})
-        # Kubernetes' own looks at once only if the daemon has been placed on its node, which nobody does here.
-        await plane.kubectl("annotate", "ds/agent", "touched=yes")
-        left = await plane.all(Pod, lambda have: len(have) == 2)
-        assert sorted(map(target_of, left)) == [f"{group}-0", f"{group}-2"]
+        # Kubernetes' own looks at once only if the daemon has been placed on its node, which nobody does here, or if
+        # there is another node.
+        await plane.client.create(node(group, 3))
+        wanted = [f"{group}-{number}" for number in (0, 2, 3)]
+        await plane.all(Pod, lambda have: sorted(map(target_of, have)) == wanted)
 
 
 async def test_new_template_replaces_one_at_a_time(plane: Plane, group: str) -> None:
@@ -129,3 +134,11 @@ async def test_failed_daemon_is_replaced(plane: Plane, group: str) -> None:
     where = target_of(pods[0])
     sentence = f"Found failed daemon pod {pods[0].key} on node {where}, will try to kill it"
     assert ("Warning", "FailedDaemonPod", sentence) in said
+
+
+async def test_a_revision_has_its_names_in_order(plane: Plane, group: str) -> None:
+    await plane.client.create(daemon_set(group), namespace=plane.namespace)
+    (revision,) = await plane.all(ControllerRevision, lambda have: len(have) == 1)
+
+    assert isinstance(revision.data, dict)
+    assert json.dumps(revision.data) == json.dumps(revision.data, sort_keys=True)

@@ -19,7 +19,7 @@ from kubewright.k8s.apps.v1 import (
 )
 from kubewright.k8s.core.v1 import Pod
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 REVISION = "deployment.kubernetes.io/revision"
 
@@ -118,7 +118,7 @@ async def _tell(plane: Plane) -> list[Any]:
         await look("undone", _at(8))
         await plane.kubectl("rollout", "undo", "deployment/web", "--to-revision=1")
         await look("undone to the first", _at(9))
-        await plane.kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+        await plane.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
         seen.append(await plane.kubectl("rollout", "history", "deployment/web"))
     return seen
 

@@ -25,7 +25,7 @@ from kubewright.k8s.core.v1 import (
     VolumeResourceRequirements,
 )
 
-pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def stateful_set(replicas: int = 3, **spec: Any) -> StatefulSet:
