@@ -1,6 +1,6 @@
 """Run the benchmarks, print their tables, and write `bench/results.json`, `docs/benchmarks.md` and the READMEs' table.
 
-    python -m bench [decode] [get] [operators] [cache] [planes] [webhooks] [modelboxes]
+    python -m bench [decode] [get] [operators] [cache] [events] [planes] [webhooks] [modelboxes]
 
 Without names, all of them. What a run leaves out keeps the figures of the last run that had it.
 """
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import cache, decode, get, modelboxes, operators, planes, webhooks
+from bench import cache, decode, events, get, modelboxes, operators, planes, webhooks
 from bench.front import write_fronts
 from bench.report import Budget, Table, write_page
 
@@ -36,6 +36,8 @@ def measure(name: str, *, rounds: int) -> Figures:
         return operators.measure(rounds=rounds)
     if name == "cache":
         return cache.measure(rounds=rounds)
+    if name == "events":
+        return events.measure(rounds=rounds)
     if name == "planes":
         return planes.measure(rounds=rounds)
     if name == "webhooks":
@@ -65,6 +67,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "operators": operators.TABLE,
     "cache": cache.TABLE,
+    "events": events.TABLE,
     "planes": planes.TABLE,
     "webhooks": webhooks.TABLE,
     "modelboxes": modelboxes.TABLE,

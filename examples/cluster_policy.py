@@ -1,6 +1,6 @@
 """Cluster policy: one object without a namespace that decides about many namespaces.
 
-    kubewright run --embedded --operator examples/cluster_policy.py
+    kubewright run --embedded examples/cluster_policy.py
 
     echo '
     apiVersion: v1

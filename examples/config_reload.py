@@ -1,6 +1,6 @@
 """Config reload: when a ConfigMap changes, roll out those who use it, found through an index.
 
-    kubewright run --embedded --operator examples/config_reload.py
+    kubewright run --embedded examples/config_reload.py
 
     echo '
     apiVersion: v1

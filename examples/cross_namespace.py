@@ -1,6 +1,6 @@
 """Cross-namespace references: use what lies in another namespace, if those who own it agree.
 
-    kubewright run --embedded --operator examples/cross_namespace.py
+    kubewright run --embedded examples/cross_namespace.py
 
     echo '
     apiVersion: v1

@@ -1,6 +1,6 @@
 """Dependencies: one resource waits for another, and conditions say for what.
 
-    kubewright run --embedded --operator examples/dependencies.py
+    kubewright run --embedded examples/dependencies.py
 
     echo '
     apiVersion: stack.example.io/v1

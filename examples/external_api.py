@@ -1,6 +1,6 @@
 """External API: keep an object in step with a system that sends no events, by asking it now and then.
 
-    kubewright run --embedded --operator examples/external_api.py
+    kubewright run --embedded examples/external_api.py
     echo '{"value": 21.5}' > temperature.json; python -m http.server 8000      # a system to ask
 
     echo '

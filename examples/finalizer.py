@@ -3,7 +3,7 @@
 A Bucket is a folder on the disk of the operator, which stands for storage in some cloud: garbage collection does not
 know of it.
 
-    kubewright run --embedded --operator examples/finalizer.py         # BUCKETS=/some/folder to see it elsewhere
+    kubewright run --embedded examples/finalizer.py         # BUCKETS=/some/folder to see it elsewhere
 
     echo '
     apiVersion: storage.example.io/v1

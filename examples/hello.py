@@ -1,6 +1,6 @@
 """Hello: the smallest operator. A class is the API, a function is what is done about its objects.
 
-    kubewright run --embedded --operator examples/hello.py        # then export the KUBECONFIG it prints, and
+    kubewright run --embedded examples/hello.py        # then export the KUBECONFIG it prints, and
 
     echo '
     apiVersion: hello.example.io/v1

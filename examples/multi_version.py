@@ -1,6 +1,6 @@
 """Multi-version API: rename a field and add one, without breaking anybody who uses the old version.
 
-    kubewright run --embedded --operator examples/multi_version.py
+    kubewright run --embedded examples/multi_version.py
 
     echo '
     apiVersion: memory.example.io/v1alpha1

@@ -1,6 +1,6 @@
 """Owned children: one object of yours, several of Kubernetes' own that follow it.
 
-    kubewright run --embedded --operator examples/owned_children.py
+    kubewright run --embedded examples/owned_children.py
 
     echo '
     apiVersion: web.example.io/v1

@@ -1,6 +1,6 @@
 """Scheduled job: start something at regular times, once for each, whoever restarts in between.
 
-    kubewright run --embedded --operator examples/scheduled_job.py
+    kubewright run --embedded examples/scheduled_job.py
 
     echo '
     apiVersion: schedule.example.io/v1

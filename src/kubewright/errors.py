@@ -353,6 +353,8 @@ class RetryAfter(KubewrightError):
     """
 
     def __init__(self, seconds: float, message: str = "") -> None:
+        if not isinstance(seconds, int | float):
+            raise ConfigError(f"RetryAfter({seconds!r}): give seconds as a number, as in RetryAfter(30)")
         super().__init__(message or f"to be tried again in {seconds:g} s")
         self.seconds = seconds
 

@@ -16,6 +16,8 @@ Three decisions:
 from __future__ import annotations
 
 import copy
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any, cast, final
 
 import msgspec
@@ -37,6 +39,9 @@ from kubewright.schema.node import Node, Schema, plain
 from kubewright.schema.standard import API_VERSION, EMBEDDED, INT_OR_STRING, ITEM_LISTS, KIND, PRESERVED, STANDARD
 
 __all__ = ("schema_for", "schema_for_kind")
+
+# What people reach for first, and what Kubernetes writes instead.
+_BETTER: dict[Any, str] = {timedelta: "Duration", Decimal: "Quantity"}
 
 
 def schema_for(model: type[Model]) -> Schema:
@@ -197,8 +202,9 @@ class _Builder:
             return self._nested(arm, place, anything=anything)
         if anything:
             return Node(place.subject, PRESERVED)
+        better = _BETTER.get(arm, "a Model, a scalar, a list or a dict")
         raise SchemaError(
-            f"{place.subject}: {_words(hint.arms)} has no schema; use a Model, a scalar, a list or a dict, "
+            f"{place.subject}: {_words(hint.arms)} has no schema; use {better}, "
             "or say Field(type=...) or Field(preserve_unknown_fields=True)"
         )
 
