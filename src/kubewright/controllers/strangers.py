@@ -8,7 +8,7 @@ noticed, and no owner reference leads from a stranger to the object that waits. 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
@@ -19,6 +19,8 @@ from kubewright.controllers.mapping import Mapper
 __all__ = ("Strangers",)
 
 _Place = tuple[str, str, ObjectKey]
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @final
@@ -27,10 +29,13 @@ class Strangers:
 
     def __init__(self) -> None:
         self._kept_out: dict[_Place, set[ObjectKey]] = {}
+        self._places: dict[ObjectKey, set[_Place]] = {}
 
     def met(self, stranger: KubeObject, owner: ObjectKey) -> None:
         """It has the place of a child of this object."""
-        self._kept_out.setdefault((stranger.api_version, stranger.kind, stranger.key), set()).add(owner)
+        place = (stranger.api_version, stranger.kind, stranger.key)
+        self._kept_out.setdefault(place, set()).add(owner)
+        self._places.setdefault(owner, set()).add(place)
 
     def left(self, change: Change[Any]) -> Iterable[ObjectKey]:  # hot
         """Those who may try again after this change. Who meets the stranger again says so again."""
@@ -39,14 +44,15 @@ class Strangers:
         place = (change.kind.api_version, change.kind.kind, change.key)
         if place not in self._kept_out or not _may_matter(change.old_metadata, change.new_metadata):
             return ()
-        return self._kept_out.pop(place)
+        woken = self._kept_out.pop(place)
+        for owner in woken:
+            _drop(self._places, owner, place)
+        return woken
 
     def gone(self, owner: ObjectKey) -> None:
-        """This object waits for nothing any more. Hardly ever does one wait, so that all are gone through."""
-        for place, waiting in list(self._kept_out.items()):
-            waiting.discard(owner)
-            if not waiting:
-                del self._kept_out[place]
+        """This object waits for nothing any more."""
+        for place in self._places.pop(owner, ()):
+            _drop(self._kept_out, place, owner)
 
     def beside(self, mapper: Mapper) -> Mapper:
         """A mapper that wakes these as well."""
@@ -56,6 +62,13 @@ class Strangers:
             return {*mapper(change), *left} if left else mapper(change)
 
         return both
+
+
+def _drop(sets: dict[K, set[V]], key: K, value: V) -> None:
+    """Take a value out of one of the sets, and the set away with its last one."""
+    sets[key].discard(value)
+    if not sets[key]:
+        del sets[key]
 
 
 def _may_matter(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:

@@ -52,3 +52,12 @@ def test_who_is_gone_waits_no_longer(strangers: Strangers) -> None:
     strangers.met(config(), ONE)
     strangers.gone(ONE)
     assert not set(strangers.left(change_of(old=config())))
+
+
+def test_who_was_woken_or_never_waited_can_be_gone(strangers: Strangers) -> None:
+    strangers.left(change_of(old=config()))
+    strangers.gone(ONE)
+    strangers.gone(ObjectKey("third", "shop"))
+
+    strangers.met(config(), OTHER)
+    assert set(strangers.left(change_of(old=config()))) == {OTHER}
