@@ -95,6 +95,26 @@ async def test_time_passes_when_the_operator_is_idle_and_what_it_asked_for_then_
     assert looks == [looks[0] + timedelta(hours=hour) for hour in range(3)]
 
 
+async def test_a_run_that_never_ends_is_ended_although_the_clock_stands_still(plane: Plane, namespace: str) -> None:
+    begun, ends = asyncio.Event(), list[str]()
+
+    @controller(Parcel)
+    async def stay(parcel: Parcel, ctx: Context) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ends.append(parcel.metadata.name)
+            raise
+
+    here = Scope(namespaces=(namespace,))
+    async with running(stay, on=plane, clock=VirtualClock(), scopes={Parcel: here}, grace_period=0.3) as at_work:
+        await at_work.client.create(Parcel.named("stuck", namespace, spec=ParcelSpec(address="here")))
+        await begun.wait()
+
+    assert ends == ["stuck"]
+
+
 async def test_a_single_controller_is_an_operator_too(plane: Plane, namespace: str) -> None:
     async with running(deliver, on=plane) as at_work:
         await at_work.client.create(Parcel.named("pen", namespace, spec=ParcelSpec(address="here")))

@@ -23,6 +23,7 @@ from uuid import uuid4
 
 from kubewright._base import yaml
 from kubewright._base.clock import Clock
+from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.api.dynamic import Dynamic
 from kubewright.api.metadata import ObjectMeta
@@ -49,6 +50,7 @@ from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
+from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.waiting import key_in
 
@@ -61,6 +63,8 @@ _MARKER: Final = "kubewright.io/testing-marker"
 _PATIENCE: Final = 30.0
 """Seconds a server may take to notice roles and webhooks."""
 _PAUSE: Final = 0.02
+_TICK: Final = 0.1
+"""Seconds by which a clock that stands still is moved at once when an operator ends."""
 
 
 class LocalCluster(Protocol):
@@ -173,10 +177,13 @@ async def running(
             manager = _assembled(
                 found, client, own, config, webhooks=webhooks, clock=clock, scopes=scopes, options=options
             )
-            async with manager:
-                if webhooks and found.webhooks:
-                    await _until_webhooks_known(client)
-                yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
+            async with _time_for_the_end(clock) as ending, manager:
+                try:
+                    if webhooks and found.webhooks:
+                        await _until_webhooks_known(client)
+                    yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
+                finally:
+                    ending.set()
         if webhooks and found.webhooks:
             with suppress(TransportError):  # whoever has ended the server as well needs to know nothing of it
                 await _until_webhooks_known(client)
@@ -185,6 +192,28 @@ async def running(
                 f"{found.name} asked for what its roles do not allow: {'; '.join(wire.refused)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
+
+
+@asynccontextmanager
+async def _time_for_the_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]:
+    """From when the event is set, a clock that stands still moves with the machine's.
+
+    A run that never ends is left behind when its grace period is over, and nobody else would move the clock then.
+    """
+    ending = asyncio.Event()
+
+    async def move(stopped: VirtualClock) -> None:
+        await ending.wait()
+        while True:
+            await asyncio.sleep(_TICK)
+            await stopped.advance(_TICK)
+
+    mover = asyncio.create_task(move(clock)) if isinstance(clock, VirtualClock) else None
+    try:
+        yield ending
+    finally:
+        if mover is not None:
+            await cancel_and_wait(mover)
 
 
 def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
