@@ -64,6 +64,23 @@ async def test_a_pod_that_fits_nowhere_waits_with_a_reason_until_a_node_fits(cli
     assert running.spec.node_name == "node-2"
 
 
+async def test_pods_go_where_they_would_rather_be(client: Client, namespace: str) -> None:
+    label = f"disk-{uuid4().hex[:8]}"
+    await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "ssd"}}})
+    wish = {"weight": 1, "preference": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
+    there = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    others = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "kubernetes.io/hostname"}
+    near = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": others}]}
+
+    await reach(client, await client.create(pod("first", namespace, affinity=there)), is_ready)
+    await reach(client, await client.create(pod("near", namespace, affinity={"podAffinity": near})), is_ready)
+    await reach(client, await client.create(pod("away", namespace, affinity={"podAntiAffinity": near})), is_ready)
+
+    pods = {each.metadata.name: each.spec.node_name for each in await client.list(Pod, namespace=namespace)}
+    assert (pods["first"], pods["near"]) == ("node-3", "node-3")
+    assert pods["away"] in ("node-1", "node-2")
+
+
 async def test_a_pod_that_is_too_big_fits_when_another_leaves(client: Client, namespace: str) -> None:
     label = f"pool-{uuid4().hex[:8]}"
     await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "a"}}})

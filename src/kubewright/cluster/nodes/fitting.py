@@ -1,14 +1,15 @@
 """Whether a pod fits a node, and if not, why: the filters of the scheduler that matter without real machines.
 
 Pure: `NodeFacts` and `PodFacts` hold what is compared, so that a decision decodes nothing. The words are those of
-kube-scheduler. Of preferences only those of taints are looked at. Volumes are the business of `storage`, an even spread
-that of `spreading`. Called by `scheduler` and, for what would be if some pods were not there, by `preemption`.
+kube-scheduler. Which of the nodes that fit is liked best is the business of `preferences`, volumes are that of
+`storage`, an even spread that of `spreading`. Called by `scheduler` and, for what would be if some pods were not there,
+by `preemption`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
 import msgspec
@@ -26,14 +27,15 @@ from kubewright.k8s.core.v1 import (
     Pod,
     PodAffinityTerm,
     Taint,
+    WeightedPodAffinityTerm,
 )
 
 __all__ = (
+    "NamespaceLabels",
     "NodeFacts",
     "PodFacts",
     "Residents",
     "Term",
-    "avoided",
     "failure_message",
     "hopeless_message",
     "is_curable",
@@ -68,17 +70,27 @@ _UNRESOLVABLE = frozenset(
 _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!", "Gt": "gt", "Lt": "lt"}
 
 
+NamespaceLabels = Mapping[str, Mapping[str, str]]
+"""The labels of each namespace, by its name."""
+
+
 @final
 class Term(msgspec.Struct, frozen=True):
     """Pods that are to be near, or not: chosen by labels, near by a label of their node."""
 
     selector: Selector
     namespaces: frozenset[str]
-    """In which namespaces; none means all."""
     topology: str
+    others: Selector | None = None
+    """Chooses namespaces besides these, by their labels."""
+    known: NamespaceLabels = {}
+    """The labels of the namespaces, as they are at any time."""
 
     def chooses(self, pod: PodFacts) -> bool:
-        return (not self.namespaces or pod.key.namespace in self.namespaces) and self.selector.matches(pod.labels)
+        home = pod.key.namespace
+        return (
+            home in self.namespaces or (self.others is not None and self.others.matches(self.known.get(home, {})))
+        ) and self.selector.matches(pod.labels)
 
 
 @final
@@ -93,6 +105,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
     ports: frozenset[tuple[str, int]] = frozenset()
     near: tuple[Term, ...] = ()
     apart: tuple[Term, ...] = ()
+    wishes: tuple[tuple[int, Term], ...] = ()
+    """Who had better be near, with how much that counts; less than nothing for those who had better not."""
     priority: int = 0
 
 
@@ -107,6 +121,8 @@ class Residents:
         self.ports: Counter[tuple[str, int]] = Counter()
         self.wary: dict[str, PodFacts] = {}
         """Those that want others to stay away."""
+        self.social: dict[str, PodFacts] = {}
+        """Those that want others near, or would like them near or away."""
         self.priorities: Counter[int] = Counter()
         """How many are of each priority."""
 
@@ -121,6 +137,8 @@ class Residents:
         self.priorities[pod.priority] += 1
         if pod.apart:
             self.wary[pod.uid] = pod
+        if pod.near or pod.wishes:
+            self.social[pod.uid] = pod
 
     def remove(self, uid: str) -> bool:
         """Whether it was there."""
@@ -133,6 +151,7 @@ class Residents:
         if not self.priorities[pod.priority]:
             del self.priorities[pod.priority]
         self.wary.pop(uid, None)
+        self.social.pop(uid, None)
         return True
 
 
@@ -161,8 +180,8 @@ def node_facts(node: Node, residents: Residents) -> NodeFacts:
     )
 
 
-def pod_facts(pod: Pod) -> PodFacts:
-    """A pod as the scheduler sees it."""
+def pod_facts(pod: Pod, namespaces: NamespaceLabels | None = None) -> PodFacts:
+    """A pod as the scheduler sees it. `namespaces` may change afterwards: it is looked into when that matters."""
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
     apart = affinity.pod_anti_affinity if affinity is not None else None
@@ -177,8 +196,14 @@ def pod_facts(pod: Pod) -> PodFacts:
             for port in container.ports or ()
             if port.host_port
         ),
-        near=_terms(near.required_during_scheduling_ignored_during_execution if near else None, pod),
-        apart=_terms(apart.required_during_scheduling_ignored_during_execution if apart else None, pod),
+        near=_terms(near.required_during_scheduling_ignored_during_execution if near else None, pod, namespaces),
+        apart=_terms(apart.required_during_scheduling_ignored_during_execution if apart else None, pod, namespaces),
+        wishes=(
+            *_wishes(near.preferred_during_scheduling_ignored_during_execution if near else None, 1, pod, namespaces),
+            *_wishes(
+                apart.preferred_during_scheduling_ignored_during_execution if apart else None, -1, pod, namespaces
+            ),
+        ),
         priority=pod.spec.priority or 0,
     )
 
@@ -211,13 +236,6 @@ def reasons_against(
     if not reasons and spread is not None:
         reasons = spread(node)
     return reasons or _neighbours(facts, node, tuple(nodes))
-
-
-def avoided(pod: Pod, node: NodeFacts) -> int:
-    """How many taints of the node ask the pod, without forcing it, to go elsewhere."""
-    tolerations = pod.spec.tolerations or ()
-    soft = (taint for taint in node.taints if taint.effect == "PreferNoSchedule")
-    return sum(1 for taint in soft if not any(tolerates(each, taint) for each in tolerations))
 
 
 def is_curable(reasons: Sequence[str], facts: PodFacts, node: NodeFacts) -> bool:
@@ -292,14 +310,22 @@ def _is_first(term: Term, nodes: Sequence[NodeFacts]) -> bool:
     return not any(term.chooses(pod) for other in nodes for pod in other.residents.pods.values())
 
 
-def _terms(terms: Sequence[PodAffinityTerm] | None, pod: Pod) -> tuple[Term, ...]:
-    found = []
-    for term in terms or ():
-        everywhere = term.namespace_selector is not None and not term.namespaces
-        namespaces = frozenset() if everywhere else frozenset(term.namespaces or (pod.metadata.namespace,))
-        selector = Selector.from_structured(term.label_selector)
-        found.append(Term(selector, namespaces, term.topology_key))
-    return tuple(found)
+def _terms(terms: Sequence[PodAffinityTerm] | None, pod: Pod, namespaces: NamespaceLabels | None) -> tuple[Term, ...]:
+    return tuple(_term(each, pod, namespaces) for each in terms or ())
+
+
+def _wishes(
+    terms: Sequence[WeightedPodAffinityTerm] | None, sign: int, pod: Pod, namespaces: NamespaceLabels | None
+) -> Iterator[tuple[int, Term]]:
+    for each in terms or ():
+        yield sign * each.weight, _term(each.pod_affinity_term, pod, namespaces)
+
+
+def _term(term: PodAffinityTerm, pod: Pod, namespaces: NamespaceLabels | None) -> Term:
+    others = None if term.namespace_selector is None else Selector.from_structured(term.namespace_selector)
+    named = term.namespaces or (() if others is not None else (pod.metadata.namespace,))
+    selector = Selector.from_structured(term.label_selector)
+    return Term(selector, frozenset(named), term.topology_key, others, {} if namespaces is None else namespaces)
 
 
 def is_tainted(pod: Pod, node: NodeFacts) -> bool:

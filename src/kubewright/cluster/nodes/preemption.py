@@ -21,7 +21,14 @@ from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
-from kubewright.cluster.nodes.fitting import NodeFacts, PodFacts, is_curable, nodes_message, pod_facts
+from kubewright.cluster.nodes.fitting import (
+    NamespaceLabels,
+    NodeFacts,
+    PodFacts,
+    is_curable,
+    nodes_message,
+    pod_facts,
+)
 from kubewright.cluster.nodes.victims import Budget, Occupant, Sacrifice, budget_of, least_harm, sacrifice_on
 from kubewright.controllers.context import Context
 from kubewright.errors import Conflict, KubewrightError, NotFound
@@ -66,8 +73,9 @@ class _Nominee(msgspec.Struct):
 class Preemption:
     """The books of one scheduler about who drives out whom."""
 
-    def __init__(self, scheduler: str, *, clock: Clock) -> None:
+    def __init__(self, scheduler: str, *, namespaces: NamespaceLabels, clock: Clock) -> None:
         self._scheduler = scheduler
+        self._namespaces = namespaces
         self._clock = clock
         self._nominees: dict[str, _Nominee] = {}
         """By the uid of the pod."""
@@ -265,7 +273,7 @@ class Preemption:
         known = self._nominees.get(uid)
         if said:
             if known is None or known.node != said:
-                self._nominate(pod_facts(pod), said, confirmed=True)
+                self._nominate(pod_facts(pod, self._namespaces), said, confirmed=True)
                 return known is not None
             known.confirmed = True
             return False

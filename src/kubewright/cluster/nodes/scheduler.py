@@ -1,16 +1,16 @@
 """The scheduler: gives each pod a node, or says why there is none.
 
-Of the nodes that fit (`fitting`), the one with the fewest taints that ask the pod to stay away, then with the fewest
-pods. It keeps its own books of what is where, brought up to date by the changes it watches and by its own decisions
-before the server has confirmed them, so that a burst of pods is spread evenly. A pod that fits nowhere drives out less
-important ones (`preemption`). It is looked at again when a node changes or a pod leaves, or when one comes if that is
-what it waits for. A pod with claims gets its node when they are bound (`storage`), and when those for devices have got
-some (`devices`). Preferences of affinity and spread are ignored. Registered by `node_controllers`.
+Of the nodes that fit (`fitting`), the one the pod likes best (`preferences`), then that with the fewest pods. It keeps
+its own books of what is where, brought up to date by the changes it watches and by its own decisions before the server
+has confirmed them, so that a burst of pods is spread evenly. A pod that fits nowhere drives out less important ones
+(`preemption`). It is looked at again when a node changes or a pod leaves, or when one comes if that is what it waits
+for. A pod with claims gets its node when they are bound (`storage`), and when those for devices have got some
+(`devices`). Registered by `node_controllers`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from kubewright._base.clock import Clock, SystemClock
@@ -24,7 +24,6 @@ from kubewright.cluster.nodes.fitting import (
     NodeFacts,
     PodFacts,
     Residents,
-    avoided,
     failure_message,
     hopeless_message,
     node_facts,
@@ -32,6 +31,7 @@ from kubewright.cluster.nodes.fitting import (
     reasons_against,
 )
 from kubewright.cluster.nodes.preemption import Judge, Preemption
+from kubewright.cluster.nodes.preferences import points
 from kubewright.cluster.nodes.spreading import UNEVEN, spreading_of
 from kubewright.cluster.nodes.storage import Storage, storage_of
 from kubewright.cluster.volumes import claims_of
@@ -40,6 +40,7 @@ from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.errors import Conflict, KubewrightError, NotFound
 from kubewright.k8s.core.v1 import (
     Binding,
+    Namespace,
     Node,
     ObjectReference,
     PersistentVolume,
@@ -86,7 +87,9 @@ class Scheduler:
         """Pods without a node by the claims they have."""
         self._lonely: set[ObjectKey] = set()
         """Those that wait for other pods to come."""
-        self._preemption = Preemption(name, clock=self._clock)
+        self._namespaces: dict[str, Mapping[str, str]] = {}
+        """The labels of each."""
+        self._preemption = Preemption(name, namespaces=self._namespaces, clock=self._clock)
         self._devices = Devices()
         self._has_devices = devices
 
@@ -98,6 +101,7 @@ class Scheduler:
             watches=[
                 Watch(Pod, self._pod_changed),
                 Watch(Node, self._node_changed),
+                Watch(Namespace, self._namespace_changed),
                 Watch(PersistentVolumeClaim, self._claim_changed),
                 Watch(PersistentVolume, self._storage_changed),
                 Watch(StorageClass, self._storage_changed),
@@ -117,7 +121,7 @@ class Scheduler:
             return
         if pod.metadata.uid in self._place:
             return  # bound a moment ago; the watch is yet to show it
-        facts = pod_facts(pod)
+        facts = pod_facts(pod, self._namespaces)
         devices = await self._devices.look(pod, ctx)
         if devices is not None and devices.waits:
             await self._say_hopeless(pod, devices.problem, ctx, devices)
@@ -135,7 +139,7 @@ class Scheduler:
                 self._storing.add(pod.key)
             await self._make_room(pod, facts, refusals, judge, ctx, devices)
             return
-        node = self._best_of(fitting, pod)
+        node = self._best_of(fitting, pod, facts)
         if storage is not None and storage.waiting:
             self._storing.add(pod.key)
             await storage.settle(node, ctx)  # the claims wake the pod when they are bound
@@ -186,12 +190,13 @@ class Scheduler:
                 fitting.append(node)
         return fitting if devices is None else devices.preferred(fitting), refusals
 
-    def _best_of(self, fitting: Sequence[NodeFacts], pod: Pod) -> NodeFacts:
-        """The one it was nominated for, or that which it is asked least to avoid, and of those the emptiest."""
+    def _best_of(self, fitting: Sequence[NodeFacts], pod: Pod, facts: PodFacts) -> NodeFacts:
+        """The one it was nominated for, or that which it likes best, and of those the emptiest."""
         nominated = self._preemption.node_for(pod.metadata.uid)
         if nominated and (chosen := next((each for each in fitting if each.name == nominated), None)) is not None:
             return chosen
-        return min(fitting, key=lambda each: (avoided(pod, each) if each.taints else 0, len(each.residents), each.name))
+        liked = points(pod, facts, fitting, tuple(self._nodes.values()), self._preemption.is_leaving)
+        return min(fitting, key=lambda each: (-liked[each.name], len(each.residents), each.name))
 
     async def _make_room(
         self,
@@ -282,7 +287,7 @@ class Scheduler:
         if pod is not None and pod.spec.node_name and pod.status.phase not in _FINISHED:
             if self._place.get(pod.metadata.uid) != pod.spec.node_name:
                 self._take(pod.metadata.uid)
-                self._put(pod_facts(pod), pod.spec.node_name)
+                self._put(pod_facts(pod, self._namespaces), pod.spec.node_name)
             return False
         if pod is not None and not pod.spec.node_name:
             return False  # perhaps assigned by a decision that is not confirmed yet
@@ -299,6 +304,15 @@ class Scheduler:
         after = node_facts(node, self._on_node.setdefault(name, Residents()))
         self._nodes[name] = after
         return () if before == after else self._preemption.in_order(self._waiting)
+
+    def _namespace_changed(self, change: Change[Namespace]) -> Iterable[ObjectKey]:
+        """Terms about other pods may choose namespaces by their labels."""
+        if change.new_metadata is None:
+            self._namespaces.pop(change.key.name, None)
+            return ()
+        before = self._namespaces.get(change.key.name)
+        self._namespaces[change.key.name] = change.new_metadata.labels
+        return tuple(self._lonely) if before is not None and before != change.new_metadata.labels else ()
 
     def _note_claims(self, change: Change[Pod]) -> None:
         pod = change.new or change.old

@@ -1,14 +1,16 @@
-"""How evenly a pod wants its like to be spread over nodes and zones: the constraints that must not be broken.
+"""How evenly a pod wants its like to be spread over nodes and zones.
 
-Those that are mere preferences (`ScheduleAnyway`) are not looked at. The like are counted once for a decision; of the
-node that is judged they are counted again, for somebody may be taken away from it, or put there, in thought. The words
-are kube-scheduler's. Called by `scheduler` for pods that have such constraints.
+Constraints that must not be broken are the `Spreading` of a pod. The like are counted once for a decision; of the node
+that is judged they are counted again, for somebody may be taken away from it, or put there, in thought. The words are
+kube-scheduler's. Mere preferences (`ScheduleAnyway`) are numbers of `crowding`: the higher, the worse. Called by
+`scheduler` and `preferences` for pods that have such constraints.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
+from math import log
 from typing import Final, final
 
 import msgspec
@@ -17,9 +19,10 @@ from kubewright.api.selectors import Selector
 from kubewright.cluster.nodes.fitting import NodeFacts, PodFacts, is_tainted, matches_node
 from kubewright.k8s.core.v1 import Pod, TopologySpreadConstraint
 
-__all__ = ("UNEVEN", "Spreading", "spreading_of")
+__all__ = ("UNEVEN", "Spreading", "crowding", "spreading_of")
 
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _NOWHERE: Final = f"{UNEVEN} (missing required label)"
 
 
@@ -71,11 +74,56 @@ def spreading_of(
     pod: Pod, facts: PodFacts, nodes: Sequence[NodeFacts], is_leaving: Callable[[str], bool]
 ) -> Spreading | None:
     """The constraints of a pod; None if it has none, as most pods."""
-    constraints = [
-        each for each in pod.spec.topology_spread_constraints or () if each.when_unsatisfiable == "DoNotSchedule"
-    ]
+    constraints = _constraints(pod, "DoNotSchedule")
     if not constraints:
         return None
+    count = _counting(facts, is_leaving)
+    labelled = _labelled(nodes, constraints)
+    return Spreading([_rule(each, pod, facts, labelled, count) for each in constraints], count)
+
+
+def crowding(
+    pod: Pod,
+    facts: PodFacts,
+    fitting: Sequence[NodeFacts],
+    nodes: Sequence[NodeFacts],
+    is_leaving: Callable[[str], bool],
+) -> dict[str, int] | None:
+    """How many of the like a node and its zones have, by the name of each that has the labels for it.
+
+    As kube-scheduler reckons: what is divided into few counts less, and the skew that is allowed levels out. None if
+    the pod has no such preferences.
+    """
+    constraints = _constraints(pod, "ScheduleAnyway")
+    if not constraints:
+        return None
+    count = _counting(facts, is_leaving)
+    everywhere, judged = _labelled(nodes, constraints), _labelled(fitting, constraints)
+    crowds = dict.fromkeys((node.name for node in judged), 0.0)
+    for each in constraints:
+        key, selector = each.topology_key, _selector(each, facts)
+        numbers = {node.labels[key]: 0 for node in judged}
+        for node in everywhere:
+            # On a single node the like count whether it is one to spread over or not.
+            if node.labels[key] in numbers and (key == _HOSTNAME or _counts(each, pod, node)):
+                numbers[node.labels[key]] += count(selector, node)
+        for node in judged:
+            crowds[node.name] += numbers[node.labels[key]] * log(len(numbers) + 2) + each.max_skew - 1
+    # Halves are rounded up, as Go does.
+    return {name: int(crowd + 0.5) for name, crowd in crowds.items()}
+
+
+def _constraints(pod: Pod, when: str) -> list[TopologySpreadConstraint]:
+    return [each for each in pod.spec.topology_spread_constraints or () if each.when_unsatisfiable == when]
+
+
+def _labelled(nodes: Iterable[NodeFacts], constraints: Sequence[TopologySpreadConstraint]) -> list[NodeFacts]:
+    """The nodes that have all the labels which the constraints are about."""
+    return [node for node in nodes if all(each.topology_key in node.labels for each in constraints)]
+
+
+def _counting(facts: PodFacts, is_leaving: Callable[[str], bool]) -> Callable[[Selector, NodeFacts], int]:
+    """What counts the like on a node."""
 
     def count(selector: Selector, node: NodeFacts) -> int:
         if selector.selects_everything:
@@ -87,9 +135,13 @@ def spreading_of(
             if each.key.namespace == namespace and selector.matches(each.labels) and not is_leaving(each.uid)
         )
 
-    keys = [each.topology_key for each in constraints]
-    labelled = [node for node in nodes if all(key in node.labels for key in keys)]
-    return Spreading([_rule(each, pod, facts, labelled, count) for each in constraints], count)
+    return count
+
+
+def _selector(constraint: TopologySpreadConstraint, facts: PodFacts) -> Selector:
+    selector = Selector.from_structured(constraint.label_selector)
+    wanted = {key: facts.labels[key] for key in constraint.match_label_keys or () if key in facts.labels}
+    return Selector.of(wanted) & selector if wanted else selector
 
 
 def _rule(
@@ -99,10 +151,7 @@ def _rule(
     nodes: Iterable[NodeFacts],
     count: Callable[[Selector, NodeFacts], int],
 ) -> _Rule:
-    selector = Selector.from_structured(constraint.label_selector)
-    wanted = {key: facts.labels[key] for key in constraint.match_label_keys or () if key in facts.labels}
-    if wanted:
-        selector = Selector.of(wanted) & selector
+    selector = _selector(constraint, facts)
     on_node: dict[str, int] = {}
     in_domain: dict[str, int] = {}
     for node in nodes:

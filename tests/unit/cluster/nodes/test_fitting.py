@@ -10,7 +10,6 @@ from kubewright.api.codec import from_tree
 from kubewright.cluster.nodes.fitting import (
     NodeFacts,
     Residents,
-    avoided,
     failure_message,
     hopeless_message,
     is_curable,
@@ -210,24 +209,26 @@ def test_a_problem_of_the_pod_itself_is_cured_by_no_preemption() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tolerations", "count"),
+    ("term", "refused"),
     [
-        ([], 2),
-        ([{"key": "slow", "operator": "Exists"}], 1),
-        ([{"key": "slow", "operator": "Exists", "effect": "NoSchedule"}], 2),
-        ([{"operator": "Exists", "effect": "PreferNoSchedule"}], 0),
+        ({}, True),
+        ({"namespaces": ["bank"]}, False),
+        ({"namespaces": ["bank", "shop"]}, True),
+        ({"namespaceSelector": {}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "sales"}}}, True),
+        ({"namespaceSelector": {"matchLabels": {"team": "money"}}}, False),
+        ({"namespaceSelector": {"matchLabels": {"team": "money"}}, "namespaces": ["shop"]}, True),
     ],
 )
-def test_taints_that_only_ask_are_counted_unless_they_are_tolerated(
-    tolerations: list[dict[str, str]], count: int
-) -> None:
-    taints = [
-        {"key": "slow", "effect": "PreferNoSchedule"},
-        {"key": "old", "effect": "PreferNoSchedule"},
-        {"key": "db", "effect": "NoSchedule"},
-    ]
+def test_other_pods_count_where_their_namespace_is_named_or_chosen(term: dict[str, Any], refused: bool) -> None:
+    namespaces = {"shop": {"team": "sales"}, "bank": {"team": "money"}}
+    web = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", **term}
+    given = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [web]}})
+    target = put(node(), pod("other", labels={"app": "web"}))
 
-    assert avoided(pod(tolerations=tolerations), node(taints=taints)) == count
+    reasons = reasons_against(given, pod_facts(given, namespaces), target, (target,))
+
+    assert bool(reasons) is refused
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ class Plane:
     """Nodes with two processors each, and the books about them."""
 
     def __init__(self, *names: str, **specs: dict[str, Any]) -> None:
-        self.books = Preemption("default-scheduler", clock=VirtualClock(start=datetime(2026, 1, 1, tzinfo=UTC)))
+        clock = VirtualClock(start=datetime(2026, 1, 1, tzinfo=UTC))
+        self.books = Preemption("default-scheduler", namespaces={}, clock=clock)
         self.nodes = {name: _node(name, specs.get(name.replace("-", "_"), {})) for name in names}
 
     def put(self, node: str, given: Pod, *, started: str = "2025-01-01T00:00:00Z", **metadata: Any) -> None:
