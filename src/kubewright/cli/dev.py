@@ -15,7 +15,8 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from kubewright.manager.manager import Manager
 
 __all__ = ("dev",)
+
+_LOOK_EVERY = 0.3
+"""Seconds between two looks at the files, where the system does not tell."""
 
 
 @click.command()
@@ -116,6 +120,50 @@ def _found_code(given: str | None) -> _Code:
     raise ConfigError(f"there is no {place.name if place.suffix else f'package {package}'} in {roots[-1]}")
 
 
+async def changed_files(folder: Path, *, stop: asyncio.Event, recursive: bool) -> AsyncIterator[set[str]]:
+    """The Python files in a folder that have changed, again and again.
+
+    The system tells of them, if it can. It has a limited number of watches to give (inotify's instances), and editors,
+    containers and API servers take many; then the files are looked at several times a second instead.
+    """
+    from watchfiles import PythonFilter, awatch
+
+    watching = awatch(folder, watch_filter=PythonFilter(), stop_event=stop, debounce=100, step=20, recursive=recursive)
+    try:
+        async for batch in watching:
+            yield {path for _, path in batch}
+    except RuntimeError as error:
+        click.secho(
+            f"the system does not tell of changed files, so they are looked for: {error}", fg="yellow", err=True
+        )
+        async for paths in _looked_for(folder, stop, recursive=recursive):
+            yield paths
+
+
+async def _looked_for(folder: Path, stop: asyncio.Event, *, recursive: bool) -> AsyncIterator[set[str]]:
+    """The same by looking. That of watchfiles takes two changes within a second for one, and so misses the second."""
+    before = _stamps(folder, recursive=recursive)
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_EVERY):
+                await stop.wait()
+                return
+        after = _stamps(folder, recursive=recursive)
+        if changed := {path for path in before.keys() | after if before.get(path) != after.get(path)}:
+            yield changed
+        before = after
+
+
+def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]:
+    """What tells one state of each file from another."""
+    stamps = {}
+    for path in folder.rglob("*.py") if recursive else folder.glob("*.py"):
+        with suppress(OSError):  # gone since it was found
+            found = path.stat()
+            stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
+    return stamps
+
+
 @final
 class _Session:
     """A cluster, and one generation of the operator after the other."""
@@ -141,18 +189,10 @@ class _Session:
                 await self._generations(config, cluster.client, samples=samples)
 
     async def _generations(self, config: Config, client: Client, *, samples: bool) -> None:
-        from watchfiles import PythonFilter, awatch
-
         code = self._code
-        batches = awatch(
-            code.watched,
-            watch_filter=PythonFilter(),
-            stop_event=self._stop,
-            debounce=100,
-            step=20,
-            recursive=not code.alone,  # beside a single file may be anything, such as somebody's home
-        )
-        changes = (batch async for batch in batches if self._broken or code.concerned_by(path for _, path in batch))
+        # Beside a single file may be anything, such as somebody's home.
+        batches = changed_files(code.watched, stop=self._stop, recursive=not code.alone)
+        changes = (batch async for batch in batches if self._broken or code.concerned_by(batch))
         change = asyncio.ensure_future(anext(changes, None))
         while not self._stop.is_set():
             manager = await self._start(config, client)
@@ -166,7 +206,7 @@ class _Session:
                 return
             self._let_go()
             change = asyncio.ensure_future(anext(changes, None))
-            names = ", ".join(sorted({Path(path).name for _, path in found}))
+            names = ", ".join(sorted({Path(path).name for path in found}))
             click.secho(f"{names} changed; starting again", fg="cyan", err=True)
             self._begun = begun
 
