@@ -13,11 +13,12 @@ from tests.contract.conftest import Plane
 from tests.contract.parcels import Parcel, ParcelSpec, deliver
 
 from kubewright import Client, Context, ObjectKey, Result, Scope, controller, copy_of
-from kubewright.errors import Invalid, ServerError
+from kubewright.errors import ConfigError, Invalid, ServerError
 from kubewright.generate.operator import Operator, load_operator
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
 from kubewright.testing import VirtualClock, gone, running, until
+from kubewright.webhooks.targets import CRD
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,35 @@ async def test_a_run_that_never_ends_is_ended_although_the_clock_stands_still(pl
         await begun.wait()
 
     assert ends == ["stuck"]
+
+
+async def test_who_converts_versions_already_is_named(plane: Plane) -> None:
+    async with running("examples.multi_version", on=plane):
+        with pytest.raises(ConfigError, match=r"caches.memory.example.io is served by .*; stop that one first"):
+            async with running("examples.multi_version", on=plane):
+                pytest.fail("two convert the versions of one kind")
+
+
+async def test_a_process_that_was_killed_does_not_keep_the_next_from_converting(plane: Plane, client: Client) -> None:
+    name = "caches.memory.example.io"
+    async with running("examples.multi_version", on=plane):
+        left = await client.get(CRD, name)
+    crd = await client.get(CRD, name)
+    before = crd.get("spec.conversion")
+    process = left.metadata.annotations["kubewright.io/local-process"]
+    crd.metadata.labels = left.metadata.labels
+    crd.metadata.annotations = left.metadata.annotations | {
+        "kubewright.io/local-process": f"{process.rpartition('/')[0]}/999999999",
+        "kubewright.io/local-url": "https://127.0.0.1:9",
+    }
+    crd["spec"]["conversion"] = left["spec"]["conversion"]
+    await client.patch(crd)
+
+    async with running("examples.multi_version", on=plane):
+        url = (await client.get(CRD, name)).get("spec.conversion.webhook.clientConfig.url")
+
+    assert url != left.get("spec.conversion.webhook.clientConfig.url")
+    assert (await client.get(CRD, name)).get("spec.conversion") == before
 
 
 async def test_a_single_controller_is_an_operator_too(plane: Plane, namespace: str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 from uuid import uuid4
 
 from kubewright._base import yaml
@@ -53,6 +53,9 @@ from kubewright.manager.options import ManagerOptions
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.waiting import key_in
+
+if TYPE_CHECKING:
+    from kubewright.webhooks.laptop import Laptop
 
 __all__ = ("RunningOperator", "running")
 
@@ -168,15 +171,16 @@ async def running(
     found = _loaded(operator)
     config = Config.load(kubeconfig=on.kubeconfig)
     async with connect(config, field_manager=_MANAGER) as client:
+        laptop = _laptop(found, client, config) if webhooks and found.webhooks else None
+        if laptop is not None:
+            await laptop.make_way()
         await install_crds(client, *operator_crds(found).values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
         async with Client(Retrying(wire), namespace=found.namespace, field_manager=found.name) as own:
-            manager = _assembled(
-                found, client, own, config, webhooks=webhooks, clock=clock, scopes=scopes, options=options
-            )
+            manager = _assembled(found, own, laptop, clock=clock, scopes=scopes, options=options)
             async with _time_for_the_end(clock) as ending, manager:
                 try:
                     if webhooks and found.webhooks:
@@ -222,19 +226,27 @@ def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
     return load_operator(operator) if isinstance(operator, str) else operator
 
 
+def _laptop(operator: Operator, admin: Client, config: Config) -> Laptop:
+    from kubewright.webhooks.laptop import Laptop
+
+    (port,) = free_ports(1)
+    # Who registers webhooks may do so for the whole cluster: not the operator, which has a Service and roles for that.
+    return Laptop(
+        admin, operator.webhooks, operator=operator.name, port=port, server=config.server, address="127.0.0.1"
+    )
+
+
 def _assembled(
     operator: Operator,
-    admin: Client,
     own: Client,
-    config: Config,
+    laptop: Laptop | None,
     *,
-    webhooks: bool,
     clock: Clock | None,
     scopes: Mapping[type[KubeObject], Scope] | None,
     options: dict[str, Any],
 ) -> Manager:
     given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
-    if not (webhooks and operator.webhooks):
+    if laptop is None:
         return Manager(
             own,
             *operator.controllers,
@@ -243,19 +255,12 @@ def _assembled(
             scopes=scopes,
             clock=clock,
         )
-    from kubewright.webhooks.laptop import Laptop
-
-    (port,) = free_ports(1)
-    # Who registers webhooks may do so for the whole cluster: not the operator, which has a Service and roles for that.
-    laptop = Laptop(
-        admin, operator.webhooks, operator=operator.name, port=port, server=config.server, address="127.0.0.1"
-    )
     return Manager(
         own,
         *operator.controllers,
         *operator.webhooks,
         laptop,
-        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": port}),
+        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": laptop.port}),
         namespaces=operator.namespaces,
         scopes=scopes,
         certificates=laptop.certificates,

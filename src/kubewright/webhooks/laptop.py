@@ -96,6 +96,7 @@ class Laptop:
         self._operator = operator
         self._machine = socket.gethostname()
         self.address = address or reachable_address(server)
+        self.port = port
         self.url = f"https://{_in_url(self.address)}:{port}"
         hosts = {self.address, "localhost", "127.0.0.1", "::1"}
         self.certificates = LocalCertificates(hosts, name=operator, clock=clock)
@@ -134,6 +135,13 @@ class Laptop:
                 if self._is_stale(obj):
                     self._log.info("cleaning up after a process that is gone", kind=obj.kind, target=obj.metadata.name)
                     await self._restore(obj)
+
+    async def make_way(self) -> None:
+        """Before CRDs are installed that point elsewhere: `sweep`, and see that nobody else converts their versions."""
+        await self.sweep()
+        for name in self._crds:
+            if (crd := await self._client.find(CRD, name)) is not None:
+                _refuse_if_taken(crd)
 
     # inside
 
@@ -181,9 +189,7 @@ class Laptop:
             except NotFound:
                 self._log.warning("a CRD with conversion is not installed; start again when it is", crd=name)
                 return
-            if LOCAL_LABEL in crd.metadata.labels:
-                by = crd.metadata.annotations.get(_PROCESS, "another process")
-                raise ConfigError(f"the conversion of {name} is served by {by} already; stop that one first")
+            _refuse_if_taken(crd)
             crd.metadata.labels[LOCAL_LABEL] = self._operator
             before = json.dumps(crd.get("spec.conversion") or {"strategy": "None"}, sort_keys=True)
             crd.metadata.annotations.update({**self._marks, _BEFORE: before})
@@ -210,6 +216,12 @@ class Laptop:
                 await self._client.patch(obj, optimistic_lock=True)
                 return
             obj = await self._client.get(CRD, obj.metadata.name)
+
+
+def _refuse_if_taken(crd: DynamicObject) -> None:
+    if LOCAL_LABEL in crd.metadata.labels:
+        by = crd.metadata.annotations.get(_PROCESS, "another process")
+        raise ConfigError(f"the conversion of {crd.metadata.name} is served by {by} already; stop that one first")
 
 
 def _is_alive(process: str) -> bool:
