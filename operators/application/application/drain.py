@@ -29,10 +29,10 @@ async def drain(application: Application, ctx: Context) -> None:
     if deployment is None or until is None or until <= ctx.now():
         return
     deployment = await _scaled_to_nothing(deployment, until, ctx)
-    pods = await ctx.client.list(PodMetadata, namespace=ctx.key.namespace, labels=identity_of(application))
+    pods = await _pods_left(application, deployment, ctx)
     if is_empty(deployment) and not pods:
         return
-    message = f"waiting until {until:%H:%M:%S} UTC for {len(pods)} of its pods to end"
+    message = f"waiting until {until:%H:%M:%S} UTC for {pods} of its pods to end"
     count(application, deployment)
     ctx.condition("Progressing", True, reason="Draining", message=message)
     ctx.condition("Ready", False, reason="Draining", message=message)
@@ -56,6 +56,15 @@ def is_empty(deployment: Deployment) -> bool:
     """Whether its controller knows that it is to have no pods, and has none. Those that are ending do not count."""
     seen, generation = deployment.status.observed_generation or 0, deployment.metadata.generation
     return seen >= generation and not deployment.status.replicas
+
+
+async def _pods_left(application: Application, deployment: Deployment, ctx: Context) -> int:
+    """How many pods there are; that there are none is asked of the server, for the cache may not have seen them yet."""
+    where, which = ctx.key.namespace, identity_of(application)
+    pods = await ctx.client.list(PodMetadata, namespace=where, labels=which)
+    if not pods and is_empty(deployment):
+        pods = await ctx.client.live.list(PodMetadata, namespace=where, labels=which)
+    return len(pods)
 
 
 async def _scaled_to_nothing(deployment: Deployment, until: datetime, ctx: Context) -> Deployment:

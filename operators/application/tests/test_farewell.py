@@ -51,6 +51,19 @@ async def test_pods_are_awaited_before_anything_else_goes(home: Home) -> None:
     await home.gone(Deployment)
 
 
+async def test_pods_are_awaited_that_the_operator_is_yet_to_hear_of(home: Home) -> None:
+    home.faults.hold_streams(lambda request: request.path.endswith("/pods"))
+    pod = await draining(home)
+
+    # Its Deployment counts no pods any more, and the cache shows none: nothing but the server knows of this one.
+    await home.until(lambda seen: "for 1 of its pods" in (condition(seen, "Ready").message or ""))
+
+    assert (await home.deployment()).status.replicas in (0, None)
+    home.faults.release_streams()
+    await home.let_go(pod)
+    await home.gone()
+
+
 async def test_edits_while_it_is_being_deleted_are_ignored(home: Home) -> None:
     pod = await draining(home)
     until_when = (await home.deployment()).metadata.annotations[DRAIN_UNTIL]
