@@ -8,7 +8,7 @@ import pytest
 from kubewright import Context, KubeObject, ObjectKey, Result, Scope
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
-from kubewright.testing import RunningOperator, running
+from kubewright.testing import running
 
 from application.api.v1beta1.application import Application, ConfigReference
 from application.config import hash_of
@@ -61,21 +61,22 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
 
 
 async def test_a_configuration_of_fifty_wakes_those_fifty_once_each(
-    operator: RunningOperator, monkeypatch: pytest.MonkeyPatch
+    cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = await Home.made(operator)
-    config = await home.config(GREETING="hello")
-    names = [f"web-{number}" for number in range(50)]
-    settings = ConfigReference(name="settings")
-    for start in range(0, len(names), 10):  # not all at once: a webhook has five seconds for each, however many ask
-        some = names[start : start + 10]
-        await asyncio.gather(*(home.make(name=name, replicas=0, config_ref=settings) for name in some))
-    await home.make(name="other", replicas=0)
-    await home.all_until(names, lambda seen: seen.status.config_hash == hash_of(config))
-    journal = Journal(monkeypatch)
+    async with running("application", on=cluster) as operator:
+        home = await Home.made(operator)
+        config = await home.config(GREETING="hello")
+        names = [f"web-{number}" for number in range(50)]
+        settings = ConfigReference(name="settings")
+        for start in range(0, len(names), 10):  # not all at once: a webhook has five seconds for each, however many ask
+            some = names[start : start + 10]
+            await asyncio.gather(*(home.make(name=name, replicas=0, config_ref=settings) for name in some))
+        await home.make(name="other", replicas=0)
+        await home.all_until(names, lambda seen: seen.status.config_hash == hash_of(config))
+        journal = Journal(monkeypatch)
 
-    changed = await home.config(GREETING="goodbye")
-    await home.all_until(names, lambda seen: seen.status.config_hash == hash_of(changed))
+        changed = await home.config(GREETING="goodbye")
+        await home.all_until(names, lambda seen: seen.status.config_hash == hash_of(changed))
 
-    woken = {key.name: count for (key, cause), count in journal.causes.items() if cause.startswith("ConfigMap")}
-    assert woken == dict.fromkeys(names, 1)
+        woken = {key.name: count for (key, cause), count in journal.causes.items() if cause.startswith("ConfigMap")}
+        assert woken == dict.fromkeys(names, 1)

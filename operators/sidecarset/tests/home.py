@@ -46,6 +46,8 @@ class Home:
         self.client = self.client if operator is None else operator.client
         for name in self._sets:
             if (found := await self.client.find(SidecarSet, name)) is not None:
+                if operator is not None and found.metadata.deletion_timestamp is None:
+                    await operator.noticed(SidecarSet, name, bool)  # else it may be yet to come there
                 await self.client.delete(found)
                 await gone(self.client, SidecarSet, name)
             if operator is not None:
