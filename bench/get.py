@@ -15,7 +15,7 @@ from bench.children import interleaved, report
 from bench.pods import pod_tree
 from kubewright import Client, Config, Dynamic, connect
 from kubewright._base.loop import run
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 
 __all__ = ("measure",)
 

@@ -29,11 +29,11 @@ from bench.report import Table, medians
 from kubewright import Client, Cluster, Dynamic, DynamicObject
 from kubewright._base.loop import run
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.ports import free_ports
+from kubewright.cluster.processes.ports import free_ports
 from kubewright.errors import ClusterError
-from kubewright.generate.operator import load_operator
 from kubewright.generate.project import operator_crds
 from kubewright.k8s.core.v1 import Namespace
+from kubewright.manager.operator import load_operator
 
 __all__ = ("TABLE", "measure")
 

@@ -30,8 +30,8 @@ from bench.report import Budget, Table, medians
 from kubewright import Client, Config, connect
 from kubewright._base.loop import run
 from kubewright.client.watch import RawEvents
-from kubewright.cluster import embedded, keeper, real
-from kubewright.cluster.state import Record
+from kubewright.cluster.planes import embedded, keeper, real
+from kubewright.cluster.planes.state import Record
 from kubewright.k8s.core.v1 import ConfigMap
 
 __all__ = ("TABLE", "measure")

@@ -25,7 +25,7 @@ from bench.peers.commands import go_binary
 from bench.processes import MeasuredProcess
 from bench.report import Budget, Table, medians
 from kubewright._base.certificates import Authority
-from kubewright.cluster.ports import free_ports
+from kubewright.cluster.processes.ports import free_ports
 
 __all__ = ("TABLE", "measure")
 

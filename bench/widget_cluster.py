@@ -16,7 +16,7 @@ from bench.statuses import Statuses
 from bench.widgets import NAMESPACE, Widget
 from kubewright import Client, Config, connect, controller_of
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 

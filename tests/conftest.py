@@ -18,9 +18,9 @@ from typing import Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kubewright.cluster.binaries import Binaries, at_hand
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries, at_hand
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
 
 # A shell without job control starts its background commands deaf to Ctrl-C, and all they start inherit that.

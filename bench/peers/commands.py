@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
-from kubewright.cluster.binaries import cache_folder
-from kubewright.cluster.commands import run
-from kubewright.cluster.locks import FileLock
+from kubewright.cluster.binaries.finder import cache_folder
+from kubewright.cluster.processes.commands import run
+from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError, ConfigError
 
 __all__ = ("NAMES", "TITLES", "YARDSTICK", "Peer", "go_binary", "prepare")

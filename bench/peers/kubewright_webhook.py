@@ -9,9 +9,9 @@ import argparse
 
 from kubewright import mutate, run
 from kubewright.k8s.core.v1 import Pod
-from kubewright.webhooks.files import FileCertificates
-from kubewright.webhooks.server import WebhookServer
-from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.certificates.files import FileCertificates
+from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks.serving.service import Webhooks
 
 __all__ = ("mark",)
 

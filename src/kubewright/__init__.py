@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kubewright.cache.reader import CacheReader
     from kubewright.cache.scope import Scope
     from kubewright.client.client import Client
-    from kubewright.client.config import Config
+    from kubewright.client.config.config import Config
     from kubewright.client.connect import connect
     from kubewright.client.lists import ObjectList
     from kubewright.client.watch import Bookmark, WatchEvent
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from kubewright.controllers.permissions import rbac
     from kubewright.controllers.reconcile import Result
     from kubewright.errors import RetryAfter, Terminal
-    from kubewright.generate.operator import load_operator
     from kubewright.manager.manager import Manager
+    from kubewright.manager.operator import load_operator
     from kubewright.manager.options import ManagerOptions
-    from kubewright.webhooks.conversion import convert
-    from kubewright.webhooks.declarations import default, mutate, validate
-    from kubewright.webhooks.field_errors import FieldErrors, Warnings
-    from kubewright.webhooks.requests import AdmissionRequest
-    from kubewright.webhooks.verdicts import deny
+    from kubewright.webhooks.admission.declarations import default, mutate, validate
+    from kubewright.webhooks.admission.field_errors import FieldErrors, Warnings
+    from kubewright.webhooks.admission.requests import AdmissionRequest
+    from kubewright.webhooks.admission.responses import deny
+    from kubewright.webhooks.conversion.declarations import convert
 
 __all__ = (
     "UNSET",
@@ -129,15 +129,15 @@ __all__ = (
 )
 
 _LATER = {
-    "AdmissionRequest": "kubewright.webhooks.requests",
+    "AdmissionRequest": "kubewright.webhooks.admission.requests",
     "Bookmark": "kubewright.client.watch",
     "CacheReader": "kubewright.cache.reader",
     "Change": "kubewright.cache.changes",
     "Client": "kubewright.client.client",
     "Cluster": "kubewright.cluster",
-    "Config": "kubewright.client.config",
+    "Config": "kubewright.client.config.config",
     "Context": "kubewright.controllers.context",
-    "FieldErrors": "kubewright.webhooks.field_errors",
+    "FieldErrors": "kubewright.webhooks.admission.field_errors",
     "Manager": "kubewright.manager.manager",
     "ManagerOptions": "kubewright.manager.options",
     "ObjectList": "kubewright.client.lists",
@@ -146,21 +146,21 @@ _LATER = {
     "RetryAfter": "kubewright.errors",
     "Scope": "kubewright.cache.scope",
     "Terminal": "kubewright.errors",
-    "Warnings": "kubewright.webhooks.field_errors",
+    "Warnings": "kubewright.webhooks.admission.field_errors",
     "Watch": "kubewright.controllers.declaration",
     "WatchEvent": "kubewright.client.watch",
     "by_index": "kubewright.controllers.mapping",
     "connect": "kubewright.client.connect",
     "controller": "kubewright.controllers.declaration",
-    "convert": "kubewright.webhooks.conversion",
-    "default": "kubewright.webhooks.declarations",
-    "deny": "kubewright.webhooks.verdicts",
+    "convert": "kubewright.webhooks.conversion.declarations",
+    "default": "kubewright.webhooks.admission.declarations",
+    "deny": "kubewright.webhooks.admission.responses",
     "for_each": "kubewright.controllers.mapping",
-    "load_operator": "kubewright.generate.operator",
-    "mutate": "kubewright.webhooks.declarations",
+    "load_operator": "kubewright.manager.operator",
+    "mutate": "kubewright.webhooks.admission.declarations",
     "rbac": "kubewright.controllers.permissions",
     "run": "kubewright._base.loop",
-    "validate": "kubewright.webhooks.declarations",
+    "validate": "kubewright.webhooks.admission.declarations",
 }
 
 

@@ -12,8 +12,8 @@ from tests.scenarios.conftest import present as state
 
 from kubewright import Client
 from kubewright.api.resource import KubeObject
-from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import Namespace
 
 K = TypeVar("K", bound=KubeObject)

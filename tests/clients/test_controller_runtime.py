@@ -15,8 +15,8 @@ from tests.clients.widgets import Present
 
 from kubewright import Client
 from kubewright.api.owners import controller_of
-from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 
 COUNT = 200

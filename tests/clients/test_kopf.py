@@ -11,7 +11,7 @@ from tests.clients.widgets import Present, Widget, widget
 
 from kubewright import Client
 from kubewright.api.owners import controller_of
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import ConfigMap, Event
 
 COUNT = 40

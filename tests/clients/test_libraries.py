@@ -8,7 +8,7 @@ import pytest
 from tests.clients.processes import python, running
 
 from kubewright import Client
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 
 
 @pytest.mark.timeout(240)

@@ -8,7 +8,7 @@ from typing import Any
 from tests.clients.processes import Program, python, running
 
 from kubewright import Client
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import ConfigMap
 
 LABELS = {"told": "yes"}

@@ -20,10 +20,10 @@ from tests.contract.extension import Extension, extended
 from tests.contract.twins import Twin, Twins, fresh_twins, open_twin
 
 from kubewright import Client, Config, Field, Model, Resource, Spec, Status, connect
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace, ServiceAccount
 
 PLANES = ["embedded", pytest.param("real", marks=pytest.mark.real)]

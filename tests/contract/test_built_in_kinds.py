@@ -9,7 +9,7 @@ import pytest
 from kubewright import Client
 from kubewright.api.codec import decode, decode_tree, encode, encode_tree
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.generate.cluster_documents import cluster_documents
+from kubewright.generate.models.cluster_documents import cluster_documents
 from kubewright.k8s import SERVER_VERSION, find, kinds
 from kubewright.k8s.documents import openapi_document
 

@@ -18,10 +18,10 @@ from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.changes import Change
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.scope import Scope
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import NotFound, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject

@@ -27,9 +27,9 @@ from kubewright.api.model import UNSET, Model, Unset, field
 from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject, Resource, Spec, Status
 from kubewright.api.times import Duration, MicroTime
-from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD, install_crds
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 from kubewright.testing import until
 
 pytestmark = pytest.mark.real

@@ -13,7 +13,7 @@ from kubewright import Client
 from kubewright.api.fields import Field, Rule
 from kubewright.api.resource import Column, KubeObject, Resource, Spec, Status
 from kubewright.cluster.install import install_crds
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 

@@ -12,7 +12,7 @@ from kubewright import Client, GroupVersionKind
 from kubewright.api.codec import from_tree
 from kubewright.api.kinds import GroupVersion
 from kubewright.client.discovery import Catalogue, Discovery
-from kubewright.client.transport import HttpRequest, HttpResponse, Transport
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, Transport
 from kubewright.errors import NotFound
 from kubewright.k8s.apiregistration.v1 import APIService
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubewright import Client, Config, Dynamic, ObjectMeta, connect
-from kubewright.client.aiohttp_transport import AiohttpTransport
+from kubewright.client.transport.aiohttp_transport import AiohttpTransport
 from kubewright.errors import (
     AlreadyExists,
     ApiError,

@@ -13,11 +13,11 @@ import pytest
 from kubewright import Field, Model, Resource, Spec
 from kubewright._base import yaml
 from kubewright.api.resource import KubeObject
-from kubewright.cluster.real import RealCluster
-from kubewright.generate.crds import crd_for
-from kubewright.generate.operator import Operator, Settings, load_operator
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.generate.crds.manifests import crd_for
 from kubewright.generate.output import write_files
 from kubewright.generate.project import project_files
+from kubewright.manager.operator import Operator, Settings, load_operator
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 

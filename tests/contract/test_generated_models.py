@@ -16,9 +16,9 @@ from kubewright import Client
 from kubewright._base import yaml
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.cluster.install import install_crds
-from kubewright.generate.models import generate_models
+from kubewright.generate.models.modules import generate_models
+from kubewright.generate.models.sources import read_crds
 from kubewright.generate.output import write_files
-from kubewright.generate.sources import read_crds
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "generate" / "manifests"
 

@@ -11,18 +11,18 @@ import pytest
 from tests.contract.conftest import PLANES
 
 from kubewright import Client, Config, Manager, ManagerOptions, connect
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Forbidden
-from kubewright.generate.audit import deviations, least_access, read_audit
-from kubewright.generate.grants import policy_rules
-from kubewright.generate.operator import Operator, load_operator
 from kubewright.generate.project import operator_crds
-from kubewright.generate.rbac import access_of
+from kubewright.generate.rbac.audit import deviations, least_access, read_audit
+from kubewright.generate.rbac.grants import policy_rules
+from kubewright.generate.rbac.permissions import access_of
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.rbac.v1 import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from kubewright.manager.operator import Operator, load_operator
 
 pytestmark = pytest.mark.timeout(120)
 

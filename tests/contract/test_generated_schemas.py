@@ -13,11 +13,11 @@ from tests.contract.conftest import Plane
 
 from kubewright import Client, Field, Resource, Rule, Spec
 from kubewright.api.resource import KubeObject
-from kubewright.cli.generate import generate
+from kubewright.cli.commands.generate import generate
 from kubewright.cluster.install import install_crds
-from kubewright.generate.compatibility import crd_breakages
-from kubewright.generate.crds import crd_for
-from kubewright.generate.stored_objects import Misfit, Outcome, installed_crd, stored_misfits
+from kubewright.generate.crds.compatibility import crd_breakages
+from kubewright.generate.crds.manifests import crd_for
+from kubewright.generate.crds.stored_objects import Misfit, Outcome, installed_crd, stored_misfits
 
 
 class OldSpec(Spec):

@@ -19,8 +19,8 @@ import pytest
 from kubewright import Client, Config, connect
 from kubewright._base.http_server import Question
 from kubewright._base.tasks import cancel_and_wait
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.recorder import Recorder
 from kubewright.errors import LeadershipLost, TransportError
 from kubewright.k8s.coordination.v1 import Lease

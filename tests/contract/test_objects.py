@@ -9,7 +9,7 @@ from tests.contract.conftest import Plane
 
 from kubewright import Client, Dynamic, ObjectKey, ObjectMeta, copy_of, metadata_of
 from kubewright.api.changes import merge_patch_since_read
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import (
     AlreadyExists,
     BadRequest,

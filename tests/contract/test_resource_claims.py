@@ -14,7 +14,7 @@ from tests.contract.conftest import Plane
 
 from kubewright import Client, ObjectKey
 from kubewright.api.codec import from_tree
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Event, Pod
 from kubewright.k8s.resource.v1 import ResourceClaim, ResourceClaimTemplate
 from kubewright.testing import gone, until

@@ -14,11 +14,11 @@ from tests.contract.parcels import Parcel, ParcelSpec, deliver
 
 from kubewright import Client, Context, ObjectKey, Result, Scope, controller, copy_of
 from kubewright.errors import ConfigError, Invalid, ServerError
-from kubewright.generate.operator import Operator, load_operator
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
+from kubewright.manager.operator import Operator, load_operator
 from kubewright.testing import VirtualClock, gone, running, until
-from kubewright.webhooks.targets import CRD
+from kubewright.webhooks.registration.targets import CRD
 
 
 @pytest.fixture(scope="module")

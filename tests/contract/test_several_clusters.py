@@ -11,8 +11,8 @@ import pytest
 from tests.contract.engines import event
 
 from kubewright import Client, Config, Context, Manager, ManagerOptions, connect, controller
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.declaration import Declaration
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.k8s.events.v1 import Event

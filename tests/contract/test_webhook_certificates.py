@@ -20,23 +20,23 @@ from tests.contract.conftest import Plane
 from kubewright import Client, Config, FieldErrors, KubeObject, Resource, Spec, Status, convert, default, validate
 from kubewright._base.http_server import Connection
 from kubewright.api.dynamic import DynamicObject
-from kubewright.client.default_transport import default_transport
+from kubewright.client.transport.default import default_transport
 from kubewright.cluster.install import install_crds
 from kubewright.errors import ConfigError, KubewrightError, NotFound
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 from kubewright.testing.clock import VirtualClock
-from kubewright.webhooks.bundles import INJECT_LABEL, Bundles
-from kubewright.webhooks.laptop import Laptop, reachable_address
-from kubewright.webhooks.local_certificates import LocalCertificates
-from kubewright.webhooks.manifests import ServiceReference, conversion_stanza, webhook_configurations
-from kubewright.webhooks.registration import DECLARED_BY, Registration
-from kubewright.webhooks.rotation import Lifetimes
-from kubewright.webhooks.secret_certificates import SecretCertificates
-from kubewright.webhooks.server import WebhookServer
-from kubewright.webhooks.service import Webhooks
-from kubewright.webhooks.targets import CRD, MUTATING, VALIDATING, Targets
-from kubewright.webhooks.trust import LOCAL_LABEL
+from kubewright.webhooks.certificates.local import LocalCertificates
+from kubewright.webhooks.certificates.rotation import Lifetimes
+from kubewright.webhooks.certificates.secret import SecretCertificates
+from kubewright.webhooks.certificates.trust import LOCAL_LABEL
+from kubewright.webhooks.registration.ca_injector import INJECT_LABEL, Bundles
+from kubewright.webhooks.registration.local import Laptop, reachable_address
+from kubewright.webhooks.registration.manifests import ServiceReference, conversion_stanza, webhook_configurations
+from kubewright.webhooks.registration.registrar import DECLARED_BY, Registration
+from kubewright.webhooks.registration.targets import CRD, MUTATING, VALIDATING, Targets
+from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks.serving.service import Webhooks
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -34,15 +34,15 @@ from kubewright import (
     validate,
 )
 from kubewright._base.certificates import Authority
-from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
 from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, ServerError
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Container, Namespace, Pod, PodSpec
-from kubewright.webhooks import service
-from kubewright.webhooks.manifests import conversion_stanza, webhook_configurations
-from kubewright.webhooks.server import WebhookServer
-from kubewright.webhooks.service import WebhookDeclaration, Webhooks
+from kubewright.webhooks.registration.manifests import conversion_stanza, webhook_configurations
+from kubewright.webhooks.serving import service
+from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks.serving.service import WebhookDeclaration, Webhooks
 
 pytestmark = pytest.mark.timeout(90)
 

@@ -28,7 +28,7 @@ from uuid import uuid4
 import aiohttp
 
 from kubewright._base.yaml import load
-from kubewright.apiserver.protobuf import decode, decode_watch_event
+from kubewright.apiserver.wire.protobuf import decode, decode_watch_event
 
 __all__ = (
     "Answer",

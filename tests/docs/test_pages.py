@@ -15,8 +15,8 @@ from tests.docs.follow import Misled, Reader, Trial
 
 from kubewright import Dynamic
 from kubewright.api.codec import from_tree
-from kubewright.cluster.binaries import at_hand
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.binaries.finder import at_hand
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.errors import ClusterError, NotFound
 
 ROOT = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ import pytest
 from kubewright import Client, Cluster, Dynamic, DynamicObject
 from kubewright._base import yaml
 from kubewright.api.codec import from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.testing import RunningOperator, VirtualClock, running
 

@@ -17,7 +17,7 @@ from examples.hello import Greeting
 from tests.examples.conftest import FOLDER, ROOT, ApplyManifest, docstring, dynamic, manifests
 
 from kubewright import Client, Config, KubeObject, ObjectKey, connect, load_operator
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
 from kubewright.testing import VirtualClock, running, until

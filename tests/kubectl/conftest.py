@@ -9,10 +9,10 @@ import pytest
 from tests.kubectl.plane import Plane
 
 from kubewright import Config, connect
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.nodes.controllers import node_controllers
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 

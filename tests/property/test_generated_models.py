@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kubewright._base import yaml
 from kubewright.errors import KubewrightError
-from kubewright.generate.crd_documents import crd_documents
-from kubewright.generate.models import generate_models
+from kubewright.generate.models.crd_documents import crd_documents
+from kubewright.generate.models.modules import generate_models
 
 MANIFESTS = Path(__file__).parents[1] / "unit" / "generate" / "manifests"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kubewright._base.tasks import cancel_and_wait, failure_of
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import KubewrightError, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager.fence import Fenced

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.fields.changes import changes
-from kubewright.apiserver.fields.conflicts import ApplyConflict
-from kubewright.apiserver.fields.managed import apply, record_update
-from kubewright.apiserver.fields.sets import (
+from kubewright.apiserver.managedfields.comparison import changes
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict
+from kubewright.apiserver.managedfields.field_manager import apply, record_update
+from kubewright.apiserver.managedfields.field_sets import (
     FieldSet,
     difference,
     exclude,
@@ -23,7 +23,7 @@ from kubewright.apiserver.fields.sets import (
     paths,
     union,
 )
-from kubewright.apiserver.fields.types import FieldType, type_of_kind, type_of_schema
+from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
 
 Tree = dict[str, Any]
 Path = tuple[str, ...]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright.api.metadata import ObjectMeta, OwnerReference
-from kubewright.cluster.housekeeping.ownership import Graph, Ref
+from kubewright.cluster.controller_manager.garbage.graph import Graph, Ref
 
 UIDS = st.sampled_from("abcdef")
 Event = tuple[str, str, list[tuple[str, bool]]]

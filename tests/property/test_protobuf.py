@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.apiserver.protobuf.envelope import PREFIX, decode, encode
-from kubewright.apiserver.protobuf.tables import Action, Field, Message, message_of_kind
+from kubewright.apiserver.wire.protobuf.envelope import PREFIX, decode, encode
+from kubewright.apiserver.wire.protobuf.messages import Action, Field, Message, message_of_kind
 from kubewright.errors import DecodeError
 
 SAMPLES = json.loads((Path(__file__).parents[1] / "data/protobuf/samples.json").read_text())

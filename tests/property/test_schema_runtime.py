@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubewright.schema.causes import Explainer
-from kubewright.schema.defaulting import compile_defaults
-from kubewright.schema.equality import deep_equal
-from kubewright.schema.list_types import list_errors
-from kubewright.schema.pruning import compile_pruning
-from kubewright.schema.validation import compile_schema
-from kubewright.schema.verdicts import make_test
+from kubewright.schema.check.causes import Explainer
+from kubewright.schema.check.defaulting import compile_defaults
+from kubewright.schema.check.equality import deep_equal
+from kubewright.schema.check.list_types import list_errors
+from kubewright.schema.check.pruning import compile_pruning
+from kubewright.schema.check.validation import compile_schema
+from kubewright.schema.check.verdicts import make_test
 
 JSON = dict[str, Any]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.apiserver.store import Change, Forgotten, Store
+from kubewright.apiserver.storage.store import Change, Forgotten, Store
 
 KEYS = [f"{namespace}/{name}" for namespace in ("a", "a-b", "b") for name in ("x", "y", "z")]
 Steps = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(["put", "delete"])), max_size=40)

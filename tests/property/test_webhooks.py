@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubewright import Model, Resource, Spec, Status, mutate
 from kubewright._base.http_server import Question
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.serving.service import Webhooks
 
 
 class Part(Model):

@@ -19,13 +19,13 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.fields.conflicts import ApplyConflict, refusal
-from kubewright.apiserver.fields.managed import apply, record_update
-from kubewright.apiserver.fields.resets import Reset, reset_of_custom_kind, reset_of_kind
-from kubewright.apiserver.fields.types import FieldType, type_of_kind, type_of_schema
-from kubewright.apiserver.refusals import Refused
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
+from kubewright.apiserver.managedfields.field_manager import apply, record_update
+from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind, reset_of_kind
+from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
+from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
 
 pytestmark = pytest.mark.real

@@ -22,14 +22,14 @@ from kubewright import Client, Config, connect
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
-from kubewright.apiserver.builtin.admission import admit
+from kubewright.apiserver.admission.object_plugins import admit
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import unsupported_fields
+from kubewright.apiserver.builtin.preparation.endpoints import is_namespaced, prepare_for_create, prepare_for_update
 from kubewright.apiserver.builtin.scale import scale_of
-from kubewright.apiserver.builtin.services import ServiceAllocator
-from kubewright.apiserver.builtin.strategies import is_namespaced, prepare_for_create, prepare_for_update
-from kubewright.client.transport import HttpRequest, HttpResponse
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s import documents
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

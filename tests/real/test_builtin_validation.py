@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from kubewright._base.files import write_private
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

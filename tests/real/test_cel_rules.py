@@ -15,9 +15,9 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.rules import check_rules, compile_rules
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.apiextensions.cel_rules import check_rules, compile_rules
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = pytest.mark.real
 

@@ -20,9 +20,9 @@ import yaml
 
 from kubewright._base.files import write_private
 from kubewright.cluster import Cluster
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.probe import Probe
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.processes.probe import Probe
 from kubewright.errors import ClusterError
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

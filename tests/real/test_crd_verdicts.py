@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kubewright import Client, Config, connect
-from kubewright.apiserver.crds.defaults import default_crd, prepare_new
-from kubewright.apiserver.crds.validation import format_warnings, validate_crd
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.apiextensions.definitions.defaults import default_crd, prepare_new
+from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = pytest.mark.real
 

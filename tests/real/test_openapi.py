@@ -20,9 +20,9 @@ from kubewright._base.yaml import load_all
 from kubewright.apiserver.catalog import builtin_groups
 from kubewright.apiserver.openapi.builtin import builtin_paths
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

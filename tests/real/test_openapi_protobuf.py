@@ -11,8 +11,8 @@ import yaml
 from tests.contract.twins import Twin, open_twin
 
 from kubewright.apiserver.openapi import gnostic
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.protobuf import (
+from kubewright.apiserver.wire.protobuf import (
     MEDIA_TYPE,
     PREFIX,
     STREAM_MEDIA_TYPE,
@@ -21,9 +21,9 @@ from kubewright.apiserver.protobuf import (
     encode,
     encode_watch_event,
 )
-from kubewright.apiserver.refusals import Refused
-from kubewright.client.transport import HttpRequest, HttpResponse
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

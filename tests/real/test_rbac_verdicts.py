@@ -21,16 +21,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from kubewright._base.yaml import load
-from kubewright.apiserver.audit import AuditLog
 from kubewright.apiserver.auth.access import RbacAccess
-from kubewright.apiserver.auth.install import install
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
+from kubewright.apiserver.front.audit import AuditLog
+from kubewright.apiserver.identities import install
 from kubewright.apiserver.server import ApiServer
-from kubewright.apiserver.store import Store
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.certificates import KeyPair
-from kubewright.cluster.pki import Pki
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.storage.store import Store
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.pki.certificates import KeyPair
+from kubewright.cluster.pki.files import Pki
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = pytest.mark.real
 

@@ -16,14 +16,14 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.crds.conditions import settle
-from kubewright.apiserver.crds.objects import check_custom, check_custom_status, read_custom
-from kubewright.apiserver.crds.versions import versions_of
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
-from kubewright.schema.metadata_coercion import MetadataMisfit
-from kubewright.schema.pruning import compile_pruning
-from kubewright.schema.validation import compile_schema
+from kubewright.apiserver.apiextensions.definitions.conditions import settle
+from kubewright.apiserver.apiextensions.objects import check_custom, check_custom_status, read_custom
+from kubewright.apiserver.apiextensions.versions import versions_of
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.schema.check.metadata_coercion import MetadataMisfit
+from kubewright.schema.check.pruning import compile_pruning
+from kubewright.schema.check.validation import compile_schema
 
 pytestmark = pytest.mark.real
 

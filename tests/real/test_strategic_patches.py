@@ -16,10 +16,10 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.refusals import Refused
-from kubewright.apiserver.strategic.patch import apply_strategic_patch
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
+from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]

@@ -19,15 +19,21 @@ import pytest
 from kubewright import Config, connect
 from kubewright._base.yaml import load_all
 from kubewright.api.times import format_micro_time
-from kubewright.apiserver.builtin.services import ServiceAllocator
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.crds.versions import Column
-from kubewright.apiserver.resources import Resource
-from kubewright.apiserver.tables import cells, column_definitions, row_conditions, row_order, scale_cells, scale_columns
-from kubewright.apiserver.tables.custom import custom_cells
+from kubewright.apiserver.kinds.resources import Column, Resource
+from kubewright.apiserver.printers import (
+    cells,
+    column_definitions,
+    row_conditions,
+    row_order,
+    scale_cells,
+    scale_columns,
+)
+from kubewright.apiserver.printers.custom import custom_cells
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from kubewright import Client
 from kubewright._base import yaml
-from kubewright.cluster.ports import free_ports
+from kubewright.cluster.processes.ports import free_ports
 from kubewright.k8s.apps.v1 import Deployment
 
 __all__ = ("Ports", "at_work", "overlay_for", "scraped", "token_of")

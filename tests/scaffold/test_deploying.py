@@ -13,10 +13,10 @@ import pytest
 
 from kubewright import Client, Config, Dynamic, DynamicObject, ObjectKey, connect
 from kubewright.api.codec import from_tree
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Invalid, NotFound, ServerError
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.authorization.v1 import SubjectAccessReview

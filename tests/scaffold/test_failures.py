@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kubewright._base import yaml
-from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import CRD
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import ServiceAccount
 
 from .conftest import output_of

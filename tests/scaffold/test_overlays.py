@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from kubewright._base import yaml
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
-from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD, install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
 
 from .conftest import Kubewright, output_of

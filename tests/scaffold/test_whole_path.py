@@ -17,9 +17,9 @@ import pytest
 from kubewright import Client, Config, Dynamic, DynamicObject, ObjectKey, connect
 from kubewright._base import yaml
 from kubewright.api.codec import from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.ports import free_ports
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.processes.ports import free_ports
 from kubewright.errors import Invalid, NotFound
 from kubewright.testing import until
 

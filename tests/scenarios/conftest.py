@@ -22,13 +22,13 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.observer import CacheObserver
-from kubewright.client.default_transport import default_transport
-from kubewright.client.retries import Retrying
+from kubewright.client.transport.default import default_transport
+from kubewright.client.transport.retries import Retrying
 from kubewright.client.watch import Bookmark
-from kubewright.cluster.binaries import Binaries
+from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.probe import Probe
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.processes.probe import Probe
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import AlreadyExists, Forbidden, NotFound, ServerError, TransportError
 from kubewright.k8s.coordination.v1 import Lease

@@ -17,7 +17,7 @@ from tests.scenarios.conftest import (
 )
 
 from kubewright import Client, Config
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.controller import Controller
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]

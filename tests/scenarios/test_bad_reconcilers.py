@@ -12,7 +12,7 @@ from tests.scenarios.conftest import Journal, Widget, asked, child_per_widget, c
 
 from kubewright import Client, Config, Context, ObjectKey, Watch, controller
 from kubewright.cache.changes import Change
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Secret
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]

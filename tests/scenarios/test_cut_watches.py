@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.conftest import Journal, Lists, Widget, faulty, finished, managed, present, widget
 
 from kubewright import Client, Context, controller, controller_of
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]

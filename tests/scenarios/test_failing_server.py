@@ -20,8 +20,8 @@ from tests.scenarios.conftest import (
 )
 
 from kubewright import Client
-from kubewright.client.transport import HttpRequest, HttpResponse
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.testing.faults import status
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -18,7 +18,7 @@ from tests.scenarios.conftest import (
 
 from kubewright import Client
 from kubewright.cache.changes import Change
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap
 

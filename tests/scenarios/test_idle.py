@@ -6,7 +6,7 @@ import pytest
 from tests.scenarios.conftest import Journal, Widget, converged, faulty, widget
 
 from kubewright import Client, Context, Manager, ManagerOptions, Scope, controller
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]

@@ -18,7 +18,7 @@ import pytest
 from tests.scenarios.conftest import Widget, faulty, fresh_namespace, managed, present, widget
 
 from kubewright import Client, Context, Manager, controller
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import LeadershipLost
 from kubewright.k8s.core.v1 import ConfigMap

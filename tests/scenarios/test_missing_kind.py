@@ -8,9 +8,9 @@ import pytest
 from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
 
 from kubewright import Client, Context, Manager, Resource, Spec, Status, controller
-from kubewright.client.transport import HttpRequest
+from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(180)]
 

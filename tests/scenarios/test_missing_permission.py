@@ -9,8 +9,8 @@ import pytest
 from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
 
 from kubewright import Client, Config, Context, Manager, connect, controller
-from kubewright.client.transport import HttpRequest
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 from kubewright.k8s.rbac.v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject

@@ -28,8 +28,8 @@ from tests.scenarios.conftest import (
 
 from kubewright import Client, Config, connect
 from kubewright._base.loop import shrink_tls_buffers
-from kubewright.client.transport import HttpRequest, HttpResponse
-from kubewright.cluster.real import RealCluster
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.testing.faults import FaultyTransport, status

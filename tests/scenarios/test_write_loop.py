@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.conftest import Journal, child_per_widget, converged, managed, present, widget
 
 from kubewright import Client, Config
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event
 

@@ -12,16 +12,16 @@ SOURCES = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0
 IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 
 OWNERS = {
-    "aiohttp": {"client/aiohttp_transport.py"},
-    "httptools": {"apiserver/http.py", "apiserver/outbound.py", "client/connections.py"},
-    "sortedcontainers": {"apiserver/store.py"},
+    "aiohttp": {"client/transport/aiohttp_transport.py"},
+    "httptools": {"apiserver/wire/http.py", "apiserver/outbound/http_client.py", "client/transport/connections.py"},
+    "sortedcontainers": {"apiserver/storage/store.py"},
     "yaml": {"_base/yaml.py"},
     "cryptography": {"apiserver/auth/tokens.py", "_base/certificates.py", "_base/certificate_requests.py"},
     "uvloop": {"_base/loop.py"},
     "prometheus_client": {"_base/metrics.py"},
     "opentelemetry": {"_base/tracing.py"},
     "jinja2": {"scaffold/templates.py"},
-    "watchfiles": {"cli/dev.py"},
+    "watchfiles": {"cli/commands/dev.py"},
     "click": "cli/",
     "rich": "cli/",
 }

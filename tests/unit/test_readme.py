@@ -11,7 +11,7 @@ import pytest
 from bench.front import PAGES, front_table
 
 from kubewright.controllers.declaration import Declaration
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 
 ROOT = Path(__file__).parents[2]
 FRONTS = [pytest.param(page, id=page.name) for page in PAGES]

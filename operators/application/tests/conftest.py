@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from kubewright import Cluster
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.testing import RunningOperator, running
 
 from tests.home import Home

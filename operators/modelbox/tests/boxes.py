@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
 from kubewright import Client, Condition, KubeObject, ObjectKey, Quantity, find_condition, testing
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Conflict
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Container, PodSpec, ResourceRequirements

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from kubewright import Context, Scope, load_operator
-from kubewright.client.transport import HttpRequest, HttpResponse
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.k8s.core.v1 import Pod
 from kubewright.testing import running, status
 

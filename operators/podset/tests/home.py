@@ -7,7 +7,7 @@ from typing import Any, Self, final
 from uuid import uuid4
 
 from kubewright import Bookmark, Condition, ObjectKey, WatchEvent, controller_of, find_condition
-from kubewright.client.transport import HttpRequest
+from kubewright.client.transport.transport import HttpRequest
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.testing import RunningOperator, until
 

@@ -2,7 +2,7 @@
 
 import pytest
 from kubewright import Quantity, load_operator
-from kubewright.client.transport import HttpRequest, HttpResponse
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.errors import Cause, Forbidden, Invalid, KubewrightError, NotFound, ServerError, TransportError
 from kubewright.k8s.core.v1 import Namespace, ResourceQuota, ResourceQuotaSpec, Secret
 from kubewright.k8s.events.v1 import Event

@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from kubewright import Client, ObjectKey, find_condition, from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event

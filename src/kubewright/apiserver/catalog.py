@@ -12,12 +12,12 @@ from functools import cache
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersion, GroupVersionKind
+from kubewright.apiserver.apiextensions.definition_strategy import DefinitionRules
 from kubewright.apiserver.builtin.conversion import storage_version
-from kubewright.apiserver.builtin.services import ServiceAllocator
-from kubewright.apiserver.builtin.warnings import deprecation
-from kubewright.apiserver.builtin_rules import BuiltinRules
-from kubewright.apiserver.definition_rules import DefinitionRules
-from kubewright.apiserver.resources import Resource, Subresource
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
+from kubewright.apiserver.builtin.strategy import BuiltinRules
+from kubewright.apiserver.builtin.warnings.kinds import deprecation
+from kubewright.apiserver.kinds.resources import Resource, Subresource
 from kubewright.k8s.documents import discovery
 
 __all__ = ("Catalog", "builtin_groups")

@@ -10,29 +10,29 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from kubewright._base.clock import Clock
-from kubewright.apiserver.access import Access
-from kubewright.apiserver.admission import Admission
-from kubewright.apiserver.admission_selectors import NamespaceLookup
-from kubewright.apiserver.aggregation import Aggregation
+from kubewright.apiserver.admission.policies.plugin import Policies
+from kubewright.apiserver.admission.selectors import NamespaceLookup
+from kubewright.apiserver.admission.webhooks.configurations import Configurations
+from kubewright.apiserver.admission.webhooks.matcher import Matcher
+from kubewright.apiserver.admission.webhooks.mutating import MutatingWebhooks
+from kubewright.apiserver.admission.webhooks.validating import ValidatingWebhooks
+from kubewright.apiserver.apiextensions.resource_strategy import Converter
+from kubewright.apiserver.apiextensions.webhook_converter import WebhookConverter
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.custom_rules import Converter
-from kubewright.apiserver.discovery import Discovery
-from kubewright.apiserver.front import Front
-from kubewright.apiserver.openapi.elsewhere import DocumentsElsewhere
-from kubewright.apiserver.openapi.pages import OpenApi
-from kubewright.apiserver.outbound import Outbound
-from kubewright.apiserver.pod_logs import PodLogs
-from kubewright.apiserver.policies.judging import Policies
-from kubewright.apiserver.proxying import Proxies
-from kubewright.apiserver.service_addresses import ServiceAddresses
-from kubewright.apiserver.store import Store
-from kubewright.apiserver.webhooks.calling import Caller
-from kubewright.apiserver.webhooks.configurations import Configurations
-from kubewright.apiserver.webhooks.conversion import WebhookConverter
-from kubewright.apiserver.webhooks.matching import Matcher
-from kubewright.apiserver.webhooks.mutating import MutatingWebhooks
-from kubewright.apiserver.webhooks.validating import ValidatingWebhooks
-from kubewright.apiserver.writing import Writing
+from kubewright.apiserver.front.discovery import Discovery
+from kubewright.apiserver.front.router import Front
+from kubewright.apiserver.kinds.access import Access
+from kubewright.apiserver.kinds.admission import Admission
+from kubewright.apiserver.openapi.aggregated import DocumentsElsewhere
+from kubewright.apiserver.openapi.endpoints import OpenApi
+from kubewright.apiserver.outbound.http_client import Outbound
+from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.webhook_client import Caller
+from kubewright.apiserver.proxy.aggregator import Aggregation
+from kubewright.apiserver.proxy.connect import Proxies
+from kubewright.apiserver.proxy.pod_logs import PodLogs
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.write import Writing
 
 __all__ = ("Extensions",)
 

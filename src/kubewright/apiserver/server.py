@@ -19,46 +19,46 @@ from typing import Any, Final, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.metrics import Metrics
-from kubewright.apiserver.access import Access, OpenAccess
-from kubewright.apiserver.admission import Admission, Judge
-from kubewright.apiserver.answers import Answer
-from kubewright.apiserver.bodies import decode_json
-from kubewright.apiserver.builtin.services import ServiceAllocator
-from kubewright.apiserver.calls import Call, User
+from kubewright.apiserver.admission.default_service_account import DefaultAccounts
+from kubewright.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from kubewright.apiserver.admission.plugins import Lookup, Plugins
+from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
+from kubewright.apiserver.admission.resource_quota import Quotas
+from kubewright.apiserver.apiextensions.resource_strategy import version_of
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.compaction import Compaction
-from kubewright.apiserver.components import report_healthy
-from kubewright.apiserver.custom_rules import version_of
-from kubewright.apiserver.default_accounts import DefaultAccounts
-from kubewright.apiserver.definitions import Definitions
-from kubewright.apiserver.deleting import Deleting
-from kubewright.apiserver.discovery import Discovery
-from kubewright.apiserver.expiry import EventExpiry
+from kubewright.apiserver.controllers.autoregistration import Registration
+from kubewright.apiserver.controllers.component_status import report_healthy
+from kubewright.apiserver.controllers.crds import Definitions
+from kubewright.apiserver.controllers.event_expiry import EventExpiry
+from kubewright.apiserver.controllers.service_cidrs import ServiceRanges
 from kubewright.apiserver.extensions import Extensions
-from kubewright.apiserver.flow_control import FlowControl
-from kubewright.apiserver.front import Front
-from kubewright.apiserver.health import Health
-from kubewright.apiserver.http import Connections
-from kubewright.apiserver.lifecycle import NamespaceLifecycle
-from kubewright.apiserver.media import Form
+from kubewright.apiserver.front.discovery import Discovery
+from kubewright.apiserver.front.flow_control import FlowControl
+from kubewright.apiserver.front.health import Health
+from kubewright.apiserver.front.metrics import RequestCounter
+from kubewright.apiserver.front.nonresource import Pages
+from kubewright.apiserver.front.router import Front
+from kubewright.apiserver.kinds.access import Access, OpenAccess
+from kubewright.apiserver.kinds.admission import Admission, Judge
+from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.openapi import OpenApi
-from kubewright.apiserver.options import WriteOptions
-from kubewright.apiserver.pages import Pages
-from kubewright.apiserver.plugins import Lookup, Plugins
-from kubewright.apiserver.pod_security.judging import PodSecurity
-from kubewright.apiserver.quotas import Quotas
-from kubewright.apiserver.reading import Reading
-from kubewright.apiserver.recording import RequestCounter
-from kubewright.apiserver.refusals import Refused
-from kubewright.apiserver.registration import Registration
-from kubewright.apiserver.requests import Peer, Request, Target
-from kubewright.apiserver.resources import Tree
-from kubewright.apiserver.scaling import Scaling
-from kubewright.apiserver.service_ranges import ServiceRanges
-from kubewright.apiserver.store import Store
-from kubewright.apiserver.subresources import Subresources
-from kubewright.apiserver.watching import Watching
-from kubewright.apiserver.writing import Writing
+from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.delete import Deleting
+from kubewright.apiserver.verbs.get import Reading
+from kubewright.apiserver.verbs.scale import Scaling
+from kubewright.apiserver.verbs.subresources import Subresources
+from kubewright.apiserver.verbs.watch import Watching
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.http import Connections
+from kubewright.apiserver.wire.negotiation import Form
+from kubewright.apiserver.wire.options import WriteOptions
+from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.status_errors import Refused
 
 __all__ = ("ApiServer",)
 

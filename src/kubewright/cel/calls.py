@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kubewright.cel import operators, regexes
 from kubewright.cel.celtypes import CelType
-from kubewright.cel.charges import Charge, charge_of
 from kubewright.cel.code import Code, Frame, Run, boxed, constant
+from kubewright.cel.cost.actual import Charge, charge_of
 from kubewright.cel.declarations import Overload
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.syntax import Call

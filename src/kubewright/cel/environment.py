@@ -14,10 +14,11 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
 
-from kubewright.cel import checker, estimate, parser, sizes, validators
+from kubewright.cel import checker, validators
 from kubewright.cel.celtypes import DYN, CelType, optional_of
 from kubewright.cel.code import Code, Frame, boxed
 from kubewright.cel.compiler import Compiler
+from kubewright.cel.cost import estimator, sizes
 from kubewright.cel.declarations import Declared, Function, functions_of
 from kubewright.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
 from kubewright.cel.library import (
@@ -32,6 +33,7 @@ from kubewright.cel.library import (
     urls,
     versions,
 )
+from kubewright.cel.parsing import parser
 from kubewright.cel.syntax import Ident, Node
 
 __all__ = ("CALL_BUDGET", "Environment", "Program")
@@ -146,7 +148,7 @@ class Program:
     def estimate(self) -> int:
         """What an evaluation costs at most, for any values the types allow; capped at 2**64 - 1."""
         try:
-            return estimate.most(self._node, self._declared)
+            return estimator.most(self._node, self._declared)
         except RecursionError:
             return sizes.LARGEST
 

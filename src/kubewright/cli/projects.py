@@ -85,9 +85,9 @@ def carry_out(
 
 def write_manifests(folder: Path) -> list[str]:
     """What `kubewright generate` writes; the paths of files that changed."""
-    from kubewright.generate.operator import load_operator
     from kubewright.generate.output import write_files
     from kubewright.generate.project import project_files
+    from kubewright.manager.operator import load_operator
 
     config = folder / "config"
     return [f"config/{path}" for path in write_files(config, project_files(load_operator(str(folder)), config))]

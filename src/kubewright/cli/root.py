@@ -16,22 +16,22 @@ __all__ = ("root",)
 
 # Command -> the module that has it under its own name, and its line in the help.
 _COMMANDS = {
-    "cluster": ("kubewright.cli.cluster", "Run a local Kubernetes control plane."),
-    "completion": ("kubewright.cli.completion", "Print the completion script of a shell."),
-    "create": ("kubewright.cli.create", "Add a kind or a webhook to the project."),
-    "deploy": ("kubewright.cli.deploy", "Deploy the operator into a cluster."),
-    "dev": ("kubewright.cli.dev", "Run the operator on an embedded cluster, and again after each change."),
-    "doctor": ("kubewright.cli.doctor", "Say what is wrong with the project and the cluster."),
-    "edit": ("kubewright.cli.edit", "Change what was said at init."),
-    "generate": ("kubewright.cli.generate", "Write classes and manifests that follow from something else."),
-    "init": ("kubewright.cli.init", "Start a project in this folder."),
-    "install": ("kubewright.cli.install", "Install the CRDs of the operator."),
-    "run": ("kubewright.cli.run", "Run the operator here, against a cluster or on one of its own."),
-    "tree": ("kubewright.cli.tree", "Show an object and what it owns."),
-    "undeploy": ("kubewright.cli.deploy", "Remove the operator and what was deployed with it."),
-    "uninstall": ("kubewright.cli.install", "Remove the CRDs of the operator."),
-    "update": ("kubewright.cli.update", "Bring the project to the templates of this version."),
-    "version": ("kubewright.cli.version", "Print the versions here and in the cluster."),
+    "cluster": ("kubewright.cli.commands.cluster", "Run a local Kubernetes control plane."),
+    "completion": ("kubewright.cli.commands.completion", "Print the completion script of a shell."),
+    "create": ("kubewright.cli.commands.create", "Add a kind or a webhook to the project."),
+    "deploy": ("kubewright.cli.commands.deploy", "Deploy the operator into a cluster."),
+    "dev": ("kubewright.cli.commands.dev", "Run the operator on an embedded cluster, and again after each change."),
+    "doctor": ("kubewright.cli.commands.doctor", "Say what is wrong with the project and the cluster."),
+    "edit": ("kubewright.cli.commands.edit", "Change what was said at init."),
+    "generate": ("kubewright.cli.commands.generate", "Write classes and manifests that follow from something else."),
+    "init": ("kubewright.cli.commands.init", "Start a project in this folder."),
+    "install": ("kubewright.cli.commands.install", "Install the CRDs of the operator."),
+    "run": ("kubewright.cli.commands.run", "Run the operator here, against a cluster or on one of its own."),
+    "tree": ("kubewright.cli.commands.tree", "Show an object and what it owns."),
+    "undeploy": ("kubewright.cli.commands.deploy", "Remove the operator and what was deployed with it."),
+    "uninstall": ("kubewright.cli.commands.install", "Remove the CRDs of the operator."),
+    "update": ("kubewright.cli.commands.update", "Bring the project to the templates of this version."),
+    "version": ("kubewright.cli.commands.version", "Print the versions here and in the cluster."),
 }
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kubewright.client.config import Config
-    from kubewright.generate.operator import Operator
+    from kubewright.client.config.config import Config
+    from kubewright.manager.operator import Operator
 
 __all__ = ("at_port", "for_cluster", "for_operator", "found_config", "found_operator")
 
@@ -52,7 +52,7 @@ def for_operator(command: Callable[..., object]) -> Callable[..., None]:
 
 def found_config(kubeconfig: str | None, context: str | None) -> Config:
     """The cluster that is meant."""
-    from kubewright.client.config import Config
+    from kubewright.client.config.config import Config
     from kubewright.errors import ConfigError
 
     try:
@@ -72,7 +72,7 @@ def _kubeconfigs() -> list[Path]:
 def found_operator(given: str | None) -> Operator:
     """The operator that is meant."""
     from kubewright.errors import ConfigError
-    from kubewright.generate.operator import load_operator, project_settings
+    from kubewright.manager.operator import load_operator, project_settings
 
     name = given or project_settings(Path()).operator
     if not name:

@@ -30,7 +30,6 @@ from kubewright.api.metadata import ListMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import Definition, KubeObject, definition_of
 from kubewright.api.selectors import FieldSelector, Selector
-from kubewright.client.answers import check
 from kubewright.client.discovery import Discovery
 from kubewright.client.lists import ObjectList, decode_list
 from kubewright.client.pods import Pods
@@ -48,7 +47,8 @@ from kubewright.client.routes import (
     write_query,
 )
 from kubewright.client.scales import Scales
-from kubewright.client.transport import HttpRequest, HttpResponse, Transport
+from kubewright.client.transport.responses import check
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, Transport
 from kubewright.client.watch import Bookmark, Malformed, Watch, WatchEvent
 from kubewright.errors import BadRequest, ConfigError, Expired, Forbidden, Invalid, NotFound
 

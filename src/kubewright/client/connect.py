@@ -9,10 +9,10 @@ from collections.abc import Callable
 from os import PathLike
 
 from kubewright.client.client import Client
-from kubewright.client.config import Config
-from kubewright.client.default_transport import default_transport
-from kubewright.client.retries import Retrying
+from kubewright.client.config.config import Config
 from kubewright.client.routes import FieldValidation
+from kubewright.client.transport.default import default_transport
+from kubewright.client.transport.retries import Retrying
 
 __all__ = ("connect",)
 
@@ -40,7 +40,7 @@ def connect(
         config = Config.load(kubeconfig=kubeconfig, context=context)
     transport = default_transport(config)
     if qps is not None:
-        from kubewright.client.throttle import Throttled  # rarely wanted
+        from kubewright.client.transport.throttle import Throttled  # rarely wanted
 
         transport = Throttled(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
     return Client(

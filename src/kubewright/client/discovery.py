@@ -16,8 +16,8 @@ import msgspec
 
 from kubewright.api.codec import decode_tree
 from kubewright.api.kinds import GroupVersion, GroupVersionKind, GroupVersionResource
-from kubewright.client.answers import check
-from kubewright.client.transport import HttpRequest, Transport
+from kubewright.client.transport.responses import check
+from kubewright.client.transport.transport import HttpRequest, Transport
 from kubewright.errors import ApiError, NotFound, ServiceUnavailable, api_error
 
 __all__ = ("ApiResource", "Catalogue", "Discovery")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, final
 from kubewright.api.codec import encode_tree, to_tree
 from kubewright.api.model import Model
 from kubewright.api.names import ObjectKey
-from kubewright.client.answers import check_stream
 from kubewright.client.lines import LineSplitter
 from kubewright.client.routes import Query, Route, delete_options, patch_content_type, pods_route
-from kubewright.client.transport import HttpRequest
+from kubewright.client.transport.responses import check_stream
+from kubewright.client.transport.transport import HttpRequest
 
 if TYPE_CHECKING:
     from kubewright.client.client import Client

@@ -23,9 +23,9 @@ from kubewright.api.codec import decode, read
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.resource import KubeObject
 from kubewright.api.status import ApiStatus
-from kubewright.client.answers import check_stream, error_from
 from kubewright.client.lines import LineSplitter
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.client.transport.responses import check_stream, error_from
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ApiError, DecodeError
 
 __all__ = ("Bookmark", "RawEvents", "Watch", "WatchEvent", "WatchEventType")

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from kubewright.cluster.embedded import EmbeddedCluster
-    from kubewright.cluster.nodes.timing import Timing
-    from kubewright.cluster.progress import Progress
-    from kubewright.cluster.real import RealCluster
+    from kubewright.cluster.kubelet.pods.timing import Timing
+    from kubewright.cluster.planes.embedded import EmbeddedCluster
+    from kubewright.cluster.planes.real import RealCluster
+    from kubewright.cluster.processes.progress import Progress
 
 __all__ = ("Cluster",)
 
@@ -43,7 +43,7 @@ class Cluster:
         timing: Timing | None = None,
     ) -> EmbeddedCluster:
         """An API server, controllers and simulated nodes in this process; see `embedded.EmbeddedCluster`."""
-        from kubewright.cluster.embedded import EmbeddedCluster
+        from kubewright.cluster.planes.embedded import EmbeddedCluster
 
         return EmbeddedCluster(
             folder=folder,
@@ -75,7 +75,7 @@ class Cluster:
         progress: Progress | None = None,
     ) -> RealCluster:
         """etcd, kube-apiserver and kube-controller-manager as child processes; see `real.RealCluster`."""
-        from kubewright.cluster.real import RealCluster
+        from kubewright.cluster.planes.real import RealCluster
 
         return RealCluster(
             version=version,

@@ -16,7 +16,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.resource import KubeObject
 from kubewright.client.client import Client
 from kubewright.errors import ClusterError
-from kubewright.generate.crds import crd_for
+from kubewright.generate.crds.manifests import crd_for
 
 __all__ = ("install_crds",)
 

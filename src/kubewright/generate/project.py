@@ -20,11 +20,11 @@ from typing import Any, Final, Literal
 from kubewright._base import yaml
 from kubewright.api.codec import encode_tree
 from kubewright.errors import ConfigError
-from kubewright.generate.crds import crd_file_name, crd_for
+from kubewright.generate.crds.manifests import crd_file_name, crd_for
 from kubewright.generate.kustomize import kustomization, with_resources
-from kubewright.generate.operator import Operator
-from kubewright.generate.roles import rbac_files
+from kubewright.generate.rbac.roles import rbac_files
 from kubewright.generate.webhooks import certificate_files, conversion_of, webhook_files
+from kubewright.manager.operator import Operator
 
 __all__ = ("PARTS", "Part", "large_crds", "left_over", "operator_crds", "project_files")
 

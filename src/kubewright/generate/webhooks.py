@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubewright._base import yaml
-from kubewright.generate.operator import Operator
-from kubewright.generate.rbac import HOME
-from kubewright.webhooks.manifests import (
+from kubewright.generate.rbac.permissions import HOME
+from kubewright.manager.operator import Operator
+from kubewright.webhooks.registration.manifests import (
     ServiceReference,
     conversion_stanza,
     converted_crds,

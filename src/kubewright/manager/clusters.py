@@ -17,10 +17,10 @@ from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
 from kubewright._base.tasks import cancel_and_wait, wait_for_end
 from kubewright.client.client import Client
-from kubewright.client.config import Config
-from kubewright.client.default_transport import default_transport
-from kubewright.client.retries import Retrying
-from kubewright.client.transport import Transport
+from kubewright.client.config.config import Config
+from kubewright.client.transport.default import default_transport
+from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.transport import Transport
 from kubewright.manager.checks import CacheLike
 from kubewright.manager.runnables import Group
 from kubewright.manager.telemetry import Telemetry

@@ -16,7 +16,7 @@ from typing import Final, final
 
 from kubewright.api.resource import definition_of
 from kubewright.client.routes import Route
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.manager.leadership import Leadership
 

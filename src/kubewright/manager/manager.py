@@ -30,7 +30,7 @@ from kubewright.cache.cache import Cache
 from kubewright.cache.memory import freeze_loaded
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.controllers.controller import Controller
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.recorder import Recorder
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from kubewright.manager.leadership import Leadership
     from kubewright.manager.servers import Server
     from kubewright.manager.webhooks import ServedWebhooks
-    from kubewright.webhooks.service import WebhookDeclaration
-    from kubewright.webhooks.sources import CertificateSource
+    from kubewright.webhooks.certificates.sources import CertificateSource
+    from kubewright.webhooks.serving.service import WebhookDeclaration
 
 __all__ = ("Manager",)
 

@@ -19,7 +19,7 @@ from kubewright.manager.inspection import Provider
 from kubewright.manager.options import ManagerOptions
 from kubewright.manager.pages import debug_page, health_pages, metrics_page
 from kubewright.manager.servers import Handler, Server
-from kubewright.webhooks.sources import CertificateSource
+from kubewright.webhooks.certificates.sources import CertificateSource
 
 __all__ = ("reporting_servers",)
 
@@ -60,12 +60,12 @@ def _certificates(options: ManagerOptions, clock: Clock) -> CertificateSource | 
     if not chosen:
         return None
     if chosen == "self":
-        from kubewright.webhooks.local_certificates import LocalCertificates  # only those who have TLS pay for it
+        from kubewright.webhooks.certificates.local import LocalCertificates  # only those who have TLS pay for it
 
         return LocalCertificates(_own_hosts(options), name=options.name, clock=clock)
     if not Path(chosen, "tls.crt").is_file():
         raise ConfigError(f"the metrics certificates {chosen!r} are no folder with a tls.crt; mount one, or write self")
-    from kubewright.webhooks.files import FileCertificates  # as above
+    from kubewright.webhooks.certificates.files import FileCertificates  # as above
 
     return FileCertificates(chosen, clock=clock)
 

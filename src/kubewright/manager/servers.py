@@ -18,7 +18,7 @@ from kubewright._base.logs import Logger
 from kubewright.manager.runnables import Group
 
 if TYPE_CHECKING:
-    from kubewright.webhooks.sources import CertificateSource
+    from kubewright.webhooks.certificates.sources import CertificateSource
 
 __all__ = ("Handler", "Server")
 
@@ -89,7 +89,9 @@ class Server:
             if self._certificates is None:
                 await connections.serve(self._socket, on_ready=self._listening)
                 return
-            from kubewright.webhooks.serving_context import ServingContext  # only those who have TLS pay for it
+            from kubewright.webhooks.certificates.tls_context import (
+                ServingContext,  # only those who have TLS pay for it
+            )
 
             context = ServingContext(self._certificates, server=self.name, on_certificate=self._on_certificate)
             await context.start()

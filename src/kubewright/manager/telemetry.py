@@ -19,7 +19,7 @@ from kubewright._base.tracing import span
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.manager.checks import CacheLike, Watched
 
 __all__ = (

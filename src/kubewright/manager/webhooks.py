@@ -25,13 +25,13 @@ from kubewright._base.clock import Clock
 from kubewright._base.tasks import Tasks, cancel_and_wait
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
 from kubewright.errors import ConfigError
 from kubewright.manager.options import ManagerOptions
-from kubewright.webhooks.files import FileCertificates
-from kubewright.webhooks.server import WebhookServer
-from kubewright.webhooks.service import WebhookDeclaration, WebhookObserver, Webhooks
-from kubewright.webhooks.sources import CertificateSource
+from kubewright.webhooks.certificates.files import FileCertificates
+from kubewright.webhooks.certificates.sources import CertificateSource
+from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks.serving.service import WebhookDeclaration, WebhookObserver, Webhooks
 
 __all__ = ("ServedWebhooks", "served_webhooks")
 
@@ -144,7 +144,9 @@ def served_webhooks(
         return ServedWebhooks(server)
     choice = _choice(options, config)
     if choice == "local":
-        from kubewright.webhooks.laptop import Laptop  # each way brings its own imports, and only one is taken
+        from kubewright.webhooks.registration.local import (
+            Laptop,  # each way brings its own imports, and only one is taken
+        )
 
         server.open()  # a port that the system chose has to be known before the cluster is told
         laptop = Laptop(
@@ -188,11 +190,11 @@ def _from_secret(
     client: Client,
     clock: Clock,
 ) -> ServedWebhooks:
-    from kubewright.webhooks.bundles import Bundles
-    from kubewright.webhooks.manifests import ServiceReference, configuration_name, converted_crds
-    from kubewright.webhooks.registration import Registration
-    from kubewright.webhooks.secret_certificates import SecretCertificates
-    from kubewright.webhooks.targets import Targets
+    from kubewright.webhooks.certificates.secret import SecretCertificates
+    from kubewright.webhooks.registration.ca_injector import Bundles
+    from kubewright.webhooks.registration.manifests import ServiceReference, configuration_name, converted_crds
+    from kubewright.webhooks.registration.registrar import Registration
+    from kubewright.webhooks.registration.targets import Targets
 
     namespace = options.namespace or client.namespace
     service = ServiceReference(name=options.webhook_service or f"{options.name}-webhook-service", namespace=namespace)

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, final
 
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream, Transport
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import Cause, ConnectFailed, TransportError
 
 __all__ = ("FaultyTransport", "status")

@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, final
 
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
-from kubewright.cluster.direct import DirectTransport
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.cluster.planes.direct import DirectTransport
 
 if TYPE_CHECKING:
     import pytest
@@ -96,11 +96,11 @@ def _transports() -> list[type[Any]]:
     """Those that are installed, and the one that needs no connection."""
     found: list[type[Any]] = [DirectTransport]
     with suppress(ImportError):
-        from kubewright.client.httptools_transport import HttptoolsTransport
+        from kubewright.client.transport.httptools_transport import HttptoolsTransport
 
         found.append(HttptoolsTransport)
     with suppress(ImportError):
-        from kubewright.client.aiohttp_transport import AiohttpTransport
+        from kubewright.client.transport.aiohttp_transport import AiohttpTransport
 
         found.append(AiohttpTransport)
     return found

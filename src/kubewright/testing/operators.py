@@ -32,30 +32,30 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.client.config import Config
+from kubewright.client.config.config import Config
+from kubewright.client.config.credentials import StaticToken
 from kubewright.client.connect import connect
-from kubewright.client.credentials import StaticToken
-from kubewright.client.default_transport import default_transport
-from kubewright.client.retries import Retrying
+from kubewright.client.transport.default import default_transport
+from kubewright.client.transport.retries import Retrying
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.ports import free_ports
+from kubewright.cluster.processes.ports import free_ports
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import ApiError, ClusterError, TransportError
-from kubewright.generate.operator import Operator, load_operator, operator_of
 from kubewright.generate.project import operator_crds
-from kubewright.generate.rbac import HOME
-from kubewright.generate.roles import ACCOUNT, rbac_files
+from kubewright.generate.rbac.permissions import HOME
+from kubewright.generate.rbac.roles import ACCOUNT, rbac_files
 from kubewright.k8s.authorization.v1 import SubjectAccessReview
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.manager.manager import Manager
+from kubewright.manager.operator import Operator, load_operator, operator_of
 from kubewright.manager.options import ManagerOptions
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.waiting import key_in
 
 if TYPE_CHECKING:
-    from kubewright.webhooks.laptop import Laptop
+    from kubewright.webhooks.registration.local import Laptop
 
 __all__ = ("RunningOperator", "running")
 
@@ -227,7 +227,7 @@ def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
 
 
 def _laptop(operator: Operator, admin: Client, config: Config) -> Laptop:
-    from kubewright.webhooks.laptop import Laptop
+    from kubewright.webhooks.registration.local import Laptop
 
     (port,) = free_ports(1)
     # Who registers webhooks may do so for the whole cluster: not the operator, which has a Service and roles for that.
@@ -330,7 +330,7 @@ async def _until_webhooks_known(client: Client) -> None:
 
     So one more of each kind is registered, which nobody answers. Once the server asks it, it knows of those before.
     """
-    from kubewright.webhooks.targets import KINDS
+    from kubewright.webhooks.registration.targets import KINDS
 
     for kind in KINDS.values():
         marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))

@@ -19,7 +19,7 @@ from kubewright.api.codec import to_tree
 from kubewright.api.diff import merge_patch
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.testing.examples import example_of
-from kubewright.webhooks.conversion import ConversionFailed, Converters, converters_from
+from kubewright.webhooks.conversion.declarations import ConversionFailed, Converters, converters_from
 
 __all__ = ("assert_round_trip",)
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 
 
 @pytest.fixture(scope="module")

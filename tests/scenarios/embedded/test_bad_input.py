@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from tests.scenarios.embedded.wire import Wire, request
 
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DRY = f"{MAPS}?dryRun=All"

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from kubewright import Client, Config, Resource, Spec, Status, connect
-from kubewright.client.default_transport import default_transport
+from kubewright.client.transport.default import default_transport
 from kubewright.client.watch import Bookmark
-from kubewright.cluster.embedded import EmbeddedCluster
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.errors import ClusterError, Expired, Invalid, NotFound, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Service, ServicePort, ServiceSpec
 

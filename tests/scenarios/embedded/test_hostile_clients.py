@@ -17,10 +17,10 @@ from typing import final
 
 import pytest
 
-from kubewright.apiserver.answers import Reply
-from kubewright.apiserver.http import Connection, Connections
-from kubewright.apiserver.requests import Request
 from kubewright.apiserver.server import ApiServer
+from kubewright.apiserver.wire.http import Connection, Connections
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.responses import Reply
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -22,8 +22,8 @@ from tests.scenarios.embedded.wire import Wire
 from yarl import URL
 
 from kubewright._base.yaml import load
-from kubewright.apiserver.protobuf import decode
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.apiserver.wire.protobuf import decode
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 
 EXAMPLES = int(os.environ.get("RANDOM_REQUESTS", "60"))
 DOCUMENTS = (

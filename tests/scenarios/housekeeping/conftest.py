@@ -14,11 +14,11 @@ from tests.scenarios.conftest import Widget, fresh_namespace, present
 
 from kubewright import Client, Config, connect
 from kubewright.api.resource import KubeObject
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.housekeeping.controllers import housekeeping_controllers
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.controller_manager.controllers import housekeeping_controllers
 from kubewright.cluster.install import install_crds
-from kubewright.cluster.nodes.controllers import node_controllers
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.k8s.core.v1 import Event, Namespace, ServiceAccount
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions

@@ -17,8 +17,8 @@ from tests.scenarios.housekeeping.conftest import QUIET
 from kubewright import Client, Manager
 from kubewright._base.certificates import Authority
 from kubewright.api.codec import from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.housekeeping.certificate_requests import CertificateRequests
+from kubewright.cluster.controller_manager.certificates.requests import CertificateRequests
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.certificates.v1 import CertificateSigningRequest
 from kubewright.testing import VirtualClock, gone, until
 

@@ -11,9 +11,9 @@ from tests.scenarios.housekeeping.conftest import QUIET, said
 
 from kubewright import Client, Manager, set_controller
 from kubewright.api.codec import from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.housekeeping.protection import claim_protection
-from kubewright.cluster.workloads.cronjob import cron_job_controller
+from kubewright.cluster.controller_manager.storage.protection import claim_protection
+from kubewright.cluster.controller_manager.workloads.jobs.cronjob import cron_job_controller
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.controllers.declaration import Declaration
 from kubewright.k8s.batch.v1 import CronJob, Job
 from kubewright.k8s.core.v1 import PersistentVolumeClaim, Pod, ServiceAccount

@@ -9,7 +9,7 @@ from tests.scenarios.nodes.conftest import is_ready, pod
 
 from kubewright import Client
 from kubewright.api.codec import from_tree
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.apiregistration.v1 import APIService
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 

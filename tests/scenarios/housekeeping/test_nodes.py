@@ -11,10 +11,10 @@ from tests.scenarios.housekeeping.conftest import QUIET, said
 from kubewright import Client, Manager
 from kubewright.api.codec import from_tree
 from kubewright.api.times import format_time
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.housekeeping.lost_pods import LostPods
-from kubewright.cluster.housekeeping.node_life import NodeLife
-from kubewright.cluster.housekeeping.taint_eviction import TaintEviction
+from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLife
+from kubewright.cluster.controller_manager.nodes.pod_gc import LostPods
+from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEviction
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import Node, Pod, ServiceAccount
 from kubewright.testing import VirtualClock, gone, until
 

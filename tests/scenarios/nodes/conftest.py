@@ -13,9 +13,9 @@ from tests.scenarios.conftest import fresh_namespace, present
 from kubewright import Client
 from kubewright.api.codec import from_tree
 from kubewright.api.resource import KubeObject
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.nodes.timing import Timing
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.kubelet.pods.timing import Timing
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.manager.options import ManagerOptions
 

@@ -15,9 +15,9 @@ from tests.scenarios.nodes.conftest import is_ready, pod
 
 from kubewright import Client, ObjectKey
 from kubewright.api.codec import from_tree, to_tree
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace, Node, Pod, ServiceAccount
 from kubewright.k8s.resource.v1 import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubewright.testing import gone, until

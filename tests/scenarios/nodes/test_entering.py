@@ -18,9 +18,9 @@ from tests.scenarios.nodes.conftest import TIMING, is_ready, pod, reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.embedded import EmbeddedCluster
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import ConfigMap, Container, Pod
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]

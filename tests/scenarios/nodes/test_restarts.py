@@ -8,9 +8,9 @@ from tests.scenarios.nodes.conftest import QUIET, is_ready, pod, reach
 
 from kubewright import Client
 from kubewright.api.owners import set_owner
-from kubewright.cluster.housekeeping.garbage import GarbageCollector
-from kubewright.cluster.nodes.controllers import node_controllers
-from kubewright.cluster.real import RealCluster
+from kubewright.cluster.controller_manager.garbage.collector import GarbageCollector
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.k8s.core.v1 import ConfigMap, Event, Pod, ServiceAccount
 from kubewright.manager.manager import Manager
 

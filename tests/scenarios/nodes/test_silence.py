@@ -9,7 +9,7 @@ import pytest
 from tests.scenarios.nodes.conftest import is_ready, pod
 
 from kubewright import Client, ObjectKey
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import Node, Pod
 from kubewright.testing import gone, until
 

@@ -12,7 +12,7 @@ from tests.scenarios.nodes.conftest import is_ready, pod
 
 from kubewright import Client, ObjectKey
 from kubewright.api.codec import from_tree
-from kubewright.cluster.embedded import EmbeddedCluster
+from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.apps.v1 import StatefulSet
 from kubewright.k8s.core.v1 import Namespace, PersistentVolume, PersistentVolumeClaim, Pod, ServiceAccount
 from kubewright.k8s.storage.v1 import StorageClass

@@ -17,9 +17,9 @@ import pytest
 from tests.scenarios.conftest import faulty, present
 
 from kubewright import Client, Config, KubeObject, Manager, ManagerOptions, ObjectKey, ObjectMeta, connect
-from kubewright.cluster.binaries import Binaries
-from kubewright.cluster.real import RealCluster
-from kubewright.cluster.workloads import workload_controllers
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.controller_manager.workloads import workload_controllers
+from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Conflict, NotFound
 from kubewright.k8s.core.v1 import Container, Event, Namespace, Pod, PodSpec, PodTemplateSpec, ServiceAccount
 from kubewright.k8s.meta.v1 import LabelSelector

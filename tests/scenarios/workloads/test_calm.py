@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.scenarios.workloads.conftest import Plane, selector, template
 
-from kubewright.client.transport import HttpRequest
+from kubewright.client.transport.transport import HttpRequest
 from kubewright.k8s.apps.v1 import (
     Deployment,
     DeploymentSpec,

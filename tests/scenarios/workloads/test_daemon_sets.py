@@ -12,7 +12,7 @@ from tests.scenarios.workloads.conftest import Plane, selector, template
 
 from kubewright import ObjectMeta
 from kubewright.api.codec import from_tree, to_tree
-from kubewright.cluster.workloads.eligibility import target_of
+from kubewright.cluster.controller_manager.workloads.eligibility import target_of
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, DaemonSetSpec, DaemonSetStatus
 from kubewright.k8s.core.v1 import Node, NodeSpec, Pod, Taint
 

@@ -11,7 +11,7 @@ from tests.scenarios.workloads.conftest import Plane, selector, template
 
 from kubewright import set_controller
 from kubewright.api.codec import to_tree
-from kubewright.cluster.workloads.job_pods import TRACKING, index_of
+from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING, index_of
 from kubewright.k8s.batch.v1 import (
     CronJob,
     CronJobSpec,

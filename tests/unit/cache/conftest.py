@@ -23,7 +23,7 @@ from kubewright.cache.changes import Change
 from kubewright.cache.informer import Informer
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.scope import Scope
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.testing.clock import VirtualClock
 
 JSON = {"content-type": "application/json"}

@@ -34,7 +34,8 @@ def test_the_version_is_printed() -> None:
 def test_help_lists_the_commands_without_loading_them() -> None:
     script = (
         "import sys; from kubewright.cli.main import _run; code = _run(['--help']); "
-        "sys.exit(code or 10 * any(m in sys.modules for m in ('rich', 'kubewright.cli.cluster', 'cryptography')))"
+        "sys.exit(code or 10 * any(m in sys.modules for m in "
+        "('rich', 'kubewright.cli.commands.cluster', 'cryptography')))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.client.rude_server import Wire
+from tests.unit.client.transport.rude_server import Wire
 
-from kubewright.client.aiohttp_transport import AiohttpTransport
-from kubewright.client.httptools_transport import HttptoolsTransport
+from kubewright.client.transport.aiohttp_transport import AiohttpTransport
+from kubewright.client.transport.httptools_transport import HttptoolsTransport
 
 
 @pytest.fixture(params=[AiohttpTransport, HttptoolsTransport], ids=["aiohttp", "httptools"])

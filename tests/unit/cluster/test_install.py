@@ -9,7 +9,7 @@ import pytest
 
 from kubewright import Client, Resource, Spec, Status
 from kubewright.api.codec import decode_tree, encode_tree
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.cluster.install import install_crds
 from kubewright.errors import ClusterError
 

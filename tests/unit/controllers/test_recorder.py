@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.controllers.recorder import Recorder
 from kubewright.errors import ApiError, Cause, Forbidden, LeadershipLost, NotFound, TransportError
 from kubewright.k8s.core.v1 import Node, Pod

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.generate.operator import Operator, load_operator
+from kubewright.manager.operator import Operator, load_operator
 
 OPERATORS = Path(__file__).parent / "operators"
 

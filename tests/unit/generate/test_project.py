@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubewright._base import yaml
-from kubewright.cli.generate import generate
-from kubewright.generate.operator import Operator
+from kubewright.cli.commands.generate import generate
 from kubewright.generate.project import project_files
+from kubewright.manager.operator import Operator
 
 OPERATOR = Path(__file__).parent / "operators" / "cache_operator"
 

@@ -48,7 +48,7 @@ def plain() -> set[str]:
         "encodings.idna",
         "http",
         "kubewright._base.http_server",
-        "kubewright.client.execplugin",
+        "kubewright.client.config.exec_plugin",
         "kubewright.manager.access",
         "kubewright.manager.leadership",
         "kubewright.webhooks",

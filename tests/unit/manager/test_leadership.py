@@ -14,7 +14,7 @@ import pytest
 
 from kubewright._base.clock import Clock
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, LeadershipLost, NotFound, RequestTimeout, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager.fence import Fenced

@@ -18,7 +18,7 @@ import pytest
 from kubewright._base.certificates import facts_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Pod

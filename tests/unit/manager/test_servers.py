@@ -17,7 +17,7 @@ from kubewright._base.http_server import Answer, Question
 from kubewright._base.metrics import Metrics
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, TransportError
 from kubewright.manager.access import Access
 from kubewright.manager.addresses import is_loopback, parse_address
@@ -25,7 +25,7 @@ from kubewright.manager.health import Checks
 from kubewright.manager.pages import debug_page, health_pages, metrics_page
 from kubewright.manager.servers import Handler, Server
 from kubewright.testing.clock import VirtualClock
-from kubewright.webhooks.files import FileCertificates
+from kubewright.webhooks.certificates.files import FileCertificates
 
 
 @asynccontextmanager

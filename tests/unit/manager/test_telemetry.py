@@ -10,7 +10,7 @@ import pytest
 
 from kubewright._base.lag import Block
 from kubewright._base.metrics import Metrics
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import TransportError
 from kubewright.k8s.core.v1 import Pod
 from kubewright.manager.checks import Problem

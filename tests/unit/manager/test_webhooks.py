@@ -15,13 +15,13 @@ import pytest
 
 from kubewright import CacheReader, Client, Manager, ManagerOptions, Resource, Spec, Status, validate
 from kubewright._base.certificates import Authority
-from kubewright.client.transport import HttpRequest
+from kubewright.client.transport.transport import HttpRequest
 from kubewright.errors import ConfigError, KubewrightError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager import webhooks as module
 from kubewright.manager.webhooks import ServedWebhooks
-from kubewright.webhooks.server import WebhookServer
-from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks.serving.service import Webhooks
 
 AUTHORITY = Authority.create("manager tests")
 PAIR = AUTHORITY.server("webhooks", hosts=("127.0.0.1",))
@@ -89,7 +89,8 @@ async def test_a_manager_is_not_ready_without_a_certificate() -> None:
 def test_a_pod_that_cannot_write_anywhere_has_no_place_for_temporary_files_and_needs_none() -> None:
     script = (
         "import tempfile; tempfile._candidate_tempdir_list = lambda: []\n"
-        "import kubewright.manager.webhooks, kubewright.webhooks.server, kubewright.webhooks.secret_certificates\n"
+        "import kubewright.manager.webhooks, kubewright.webhooks.serving.server\n"
+        "import kubewright.webhooks.certificates.secret\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import Cause
 from kubewright.testing import FaultyTransport, status
 

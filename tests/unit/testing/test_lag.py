@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.client.transport import HttpRequest, HttpResponse
+from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.testing import lag
 
 GET = HttpRequest(method="GET", path="/api/v1/pods")

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubewright import Client, Context, Resource, Spec, Status, controller
 from kubewright.api.codec import decode_tree, encode_tree
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
-from kubewright.generate.operator import operator_of
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.manager.operator import operator_of
 from kubewright.testing import operators
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

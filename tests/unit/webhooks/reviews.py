@@ -9,7 +9,7 @@ from typing import Any
 from kubewright._base.http_server import Answer, Question
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.serving.service import Webhooks
 
 __all__ = ("admit", "patched", "question", "response", "review")
 

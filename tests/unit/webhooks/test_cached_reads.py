@@ -14,10 +14,10 @@ from tests.unit.webhooks.reviews import admit, review
 from kubewright import CacheReader, Client, Resource, Spec, Status, definition_of, mutate, validate
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.cache.cache import Cache
-from kubewright.client.transport import HttpRequest, HttpResponse, HttpStream
+from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.webhooks.service import Webhooks
+from kubewright.webhooks.serving.service import Webhooks
 
 
 class Web(Resource[Spec, Status], group="shop.example.io", version="v1"):

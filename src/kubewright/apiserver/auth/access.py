@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import final
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright.apiserver.access import Decision, forbidden_to
-from kubewright.apiserver.auth.accounts import Accounts
 from kubewright.apiserver.auth.authentication import Authentication
 from kubewright.apiserver.auth.impersonation import impersonated
 from kubewright.apiserver.auth.rbac import RoleBook
+from kubewright.apiserver.auth.service_accounts import Accounts
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.calls import User
-from kubewright.apiserver.requests import Request, Target
-from kubewright.apiserver.store import Store
+from kubewright.apiserver.kinds.access import Decision, forbidden_to
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.requests import Request, Target
 
 __all__ = ("RbacAccess",)
 

@@ -13,12 +13,12 @@ import msgspec
 
 from kubewright.api.selectors import Selector
 from kubewright.apiserver.auth.rbac import GROUP
-from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.own_calls import Follower, own_call, resource_of
-from kubewright.apiserver.resources import Tree
-from kubewright.apiserver.store import Store
-from kubewright.apiserver.writing import Writing
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.loopback import Follower, own_call, resource_of
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("AggregatedRoles",)
 

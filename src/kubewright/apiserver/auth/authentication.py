@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Final, final
 from urllib.parse import unquote
 
-from kubewright.apiserver.auth.accounts import Accounts, Identity
+from kubewright.apiserver.auth.service_accounts import Accounts, Identity
 from kubewright.apiserver.auth.tokens import BadToken
-from kubewright.apiserver.calls import ANONYMOUS, User
-from kubewright.apiserver.refusals import unauthorized
-from kubewright.apiserver.requests import Peer, Request
+from kubewright.apiserver.kinds.calls import ANONYMOUS, User
+from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.status_errors import unauthorized
 
 __all__ = ("Authentication",)
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from kubewright.api.times import format_time
-from kubewright.apiserver.builtin.services import ServiceAllocator
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.identity import new_uid
-from kubewright.apiserver.resources import Resource, Tree, key_of
-from kubewright.apiserver.store import Store
+from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
+from kubewright.apiserver.kinds.system_metadata import new_uid
+from kubewright.apiserver.storage.store import Store
 
 __all__ = ("bootstrap_objects", "write_bootstrap")
 

@@ -13,11 +13,11 @@ import msgspec
 
 from kubewright.api.go_text import quoted
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.admission import Operation
+from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
 from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RoleBook, RoleRef, aggregate
-from kubewright.apiserver.auth.rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
-from kubewright.apiserver.refusals import forbidden, not_found, refused
-from kubewright.apiserver.requests import Target
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.status_errors import forbidden, not_found, refused
 
 __all__ = ("EscalationJudge",)
 

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from kubewright.apiserver.access import Decision, forbidden_to
-from kubewright.apiserver.auth.accounts import account_groups, split_username
-from kubewright.apiserver.calls import ANONYMOUS, User
-from kubewright.apiserver.refusals import Refused, bad_request
-from kubewright.apiserver.requests import Request, Target
+from kubewright.apiserver.auth.service_accounts import account_groups, split_username
+from kubewright.apiserver.kinds.access import Decision, forbidden_to
+from kubewright.apiserver.kinds.calls import ANONYMOUS, User
+from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.status_errors import Refused, bad_request
 
 __all__ = ("impersonated",)
 

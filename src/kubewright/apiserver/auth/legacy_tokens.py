@@ -11,17 +11,17 @@ import logging
 from typing import Any, Final, final
 
 from kubewright._base.clock import Clock
-from kubewright.apiserver.auth.accounts import LAST_USED, Accounts, username
+from kubewright.apiserver.auth.service_accounts import LAST_USED, Accounts, username
 from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, ServiceAccountTokens
-from kubewright.apiserver.bodies import decode_json
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.deleting import Deleting
-from kubewright.apiserver.options import DeleteOptions, WriteOptions
-from kubewright.apiserver.own_calls import Follower, own_call, resource_of
-from kubewright.apiserver.refusals import Refused
-from kubewright.apiserver.resources import Tree
-from kubewright.apiserver.store import Store
-from kubewright.apiserver.writing import Writing
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.delete import Deleting
+from kubewright.apiserver.verbs.loopback import Follower, own_call, resource_of
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions
+from kubewright.apiserver.wire.status_errors import Refused
 
 __all__ = ("LegacyTokens",)
 

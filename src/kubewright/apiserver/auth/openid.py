@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from kubewright.apiserver.answers import Answer, encode_json
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.calls import User
-from kubewright.apiserver.requests import Request
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.responses import Answer, encode_json
 
 __all__ = ("OpenId",)
 

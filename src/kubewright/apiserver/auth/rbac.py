@@ -15,11 +15,11 @@ import msgspec
 from msgspec import Struct
 
 from kubewright.api.go_text import quoted
-from kubewright.apiserver.access import Decision
-from kubewright.apiserver.auth.rules import PolicyRule, allows
-from kubewright.apiserver.calls import User
-from kubewright.apiserver.requests import Target
-from kubewright.apiserver.store import Change, Store, Table
+from kubewright.apiserver.auth.policy_rules import PolicyRule, allows
+from kubewright.apiserver.kinds.access import Decision
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.storage.store import Change, Store, Table
+from kubewright.apiserver.wire.requests import Target
 
 __all__ = ("GROUP", "MASTERS", "Grant", "RoleBook", "RoleRef", "aggregate", "not_found")
 

@@ -7,16 +7,16 @@ from typing import Any, final
 from kubewright._base.clock import Clock
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
-from kubewright.apiserver.admission import Admission, Operation
-from kubewright.apiserver.answers import Answer, of_tree
-from kubewright.apiserver.calls import Call
-from kubewright.apiserver.fields.managed import record_update
-from kubewright.apiserver.identity import manager_of, meta_of
-from kubewright.apiserver.options import WriteOptions, write_options
-from kubewright.apiserver.presenting import metadata_only
-from kubewright.apiserver.refusals import bad_request, method_not_allowed, no_such_resource
-from kubewright.apiserver.resources import Resource, Tree
-from kubewright.apiserver.writing import Writing
+from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.kinds.system_metadata import manager_of, meta_of
+from kubewright.apiserver.managedfields.field_manager import record_update
+from kubewright.apiserver.verbs.transform import metadata_only
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.options import WriteOptions, write_options
+from kubewright.apiserver.wire.responses import Answer, of_tree
+from kubewright.apiserver.wire.status_errors import bad_request, method_not_allowed, no_such_resource
 
 __all__ = ("ReviewBodies",)
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.access import Decision
-from kubewright.apiserver.answers import Reply
 from kubewright.apiserver.auth.authentication import Authentication
 from kubewright.apiserver.auth.rbac import RoleBook, aggregate
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
-from kubewright.apiserver.auth.review_rules import check_spec, evaluation_error, is_empty
+from kubewright.apiserver.auth.review_validation import check_spec, evaluation_error, is_empty
 from kubewright.apiserver.auth.tokens import BadToken
-from kubewright.apiserver.calls import Call, User
-from kubewright.apiserver.refusals import bad_request, invalid
-from kubewright.apiserver.requests import Target
-from kubewright.apiserver.resources import Tree
+from kubewright.apiserver.kinds.access import Decision
+from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.responses import Reply
+from kubewright.apiserver.wire.status_errors import bad_request, invalid
 
 __all__ = ("Reviews", "user_tree")
 

@@ -10,10 +10,10 @@ from base64 import b64decode
 from typing import Any, Final, final
 
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.admission import Operation
 from kubewright.apiserver.auth.rbac import MASTERS, RoleBook
-from kubewright.apiserver.refusals import Refused, forbidden
-from kubewright.apiserver.requests import Target
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.status_errors import Refused, forbidden
 from kubewright.errors import DecodeError
 
 __all__ = ("SignerJudge",)

@@ -10,15 +10,15 @@ from kubewright._base.clock import Clock
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.api.times import format_time
-from kubewright.apiserver.answers import Reply
-from kubewright.apiserver.auth.accounts import username
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
+from kubewright.apiserver.auth.service_accounts import username
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.bodies import decode_json
-from kubewright.apiserver.calls import Call
-from kubewright.apiserver.refusals import bad_request, conflict, invalid, not_found
-from kubewright.apiserver.resources import Resource, Tree
-from kubewright.apiserver.store import Store
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.responses import Reply
+from kubewright.apiserver.wire.status_errors import bad_request, conflict, invalid, not_found
 
 __all__ = ("REQUEST", "TokenRequests")
 

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.golang.types import GoField, fields_of, kind_type, named_type
 from kubewright.apiserver.builtin.trees import Tree
-from kubewright.apiserver.builtin.validation.go_types import GoField, fields_of, kind_type, named_type
 
 __all__ = ("canonicalize",)
 

@@ -5,6 +5,6 @@
 fetches those of extension servers; `merging` and `upgrading` make them fit.
 """
 
-from kubewright.apiserver.openapi.pages import OpenApi
+from kubewright.apiserver.openapi.endpoints import OpenApi
 
 __all__ = ("OpenApi",)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kubewright.apiserver.answers import encode_json
+from kubewright.apiserver.wire.responses import encode_json
 
 __all__ = ("MEDIA_TYPE", "encode_document")
 

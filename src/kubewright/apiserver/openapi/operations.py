@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.openapi.builtin import referenced
 from kubewright.apiserver.openapi.names import article, model_name, operation_name
 from kubewright.apiserver.openapi.schemas import Published, item_schema, list_schema
-from kubewright.apiserver.resources import Resource
 from kubewright.k8s.documents import openapi_document
 
 __all__ = ("custom_document", "custom_paths", "list_kind_of")

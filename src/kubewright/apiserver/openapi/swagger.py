@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from kubewright.apiserver.answers import encode_json
+from kubewright.apiserver.wire.responses import encode_json
 
 __all__ = ("swagger_document", "swagger_schema")
 

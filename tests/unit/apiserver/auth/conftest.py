@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.answers import Answer
 from kubewright.apiserver.auth.access import RbacAccess
-from kubewright.apiserver.auth.install import Identities, install
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.calls import User
-from kubewright.apiserver.requests import Peer, Request, parse_query
+from kubewright.apiserver.identities import Identities, install
+from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.server import ApiServer
-from kubewright.apiserver.store import Store
-from kubewright.cluster.certificates import service_account_keys
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.requests import Peer, Request, parse_query
+from kubewright.apiserver.wire.responses import Answer
+from kubewright.cluster.pki.certificates import service_account_keys
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STATIC = User("stan", ("static",), "s-1")

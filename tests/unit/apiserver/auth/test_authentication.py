@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.auth.install import install
-from kubewright.apiserver.requests import Peer, Request
+from kubewright.apiserver.identities import install
+from kubewright.apiserver.wire.requests import Peer, Request
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

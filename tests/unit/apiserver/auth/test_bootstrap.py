@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubewright.apiserver.auth.bootstrap import bootstrap_objects, write_bootstrap
-from kubewright.apiserver.bodies import decode_json
+from kubewright.apiserver.wire.decoding import decode_json
 
 ROLES = "rbac.authorization.k8s.io/clusterroles"
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.auth.rbac import RoleBook, RoleRef
-from kubewright.apiserver.calls import User
-from kubewright.apiserver.requests import Target, parse_query, target_of
-from kubewright.apiserver.store import Store
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.requests import Target, parse_query, target_of
 
 GROUP = "rbac.authorization.k8s.io"
 ANN = User("ann", ("dev",))

@@ -18,9 +18,9 @@ import yaml
 from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupVersion, GroupVersionKind
 from kubewright.apiserver.builtin.canonical import canonicalize
+from kubewright.apiserver.builtin.golang.decoder import normalize
 from kubewright.apiserver.builtin.validation import name_rule, refusal_kind, validate_create, validate_update
-from kubewright.apiserver.builtin.validation.shape import normalize
-from kubewright.apiserver.refusals import Refused, bad_request, invalid, refused
+from kubewright.apiserver.wire.status_errors import Refused, bad_request, invalid, refused
 
 FOLDER = Path(__file__).parent
 CASES_FILE = FOLDER / "test_validation_cases.yaml"

@@ -11,17 +11,17 @@ import pytest
 
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.answers import Answer
-from kubewright.apiserver.builtin.services import ServiceAllocator
-from kubewright.apiserver.calls import User
+from kubewright.apiserver.apiextensions.resource_strategy import CustomRules, version_of
+from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.crds.versions import CustomVersion, versions_of
-from kubewright.apiserver.custom_rules import CustomRules, version_of
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.kinds.resources import Resource, Subresource
 from kubewright.apiserver.openapi import OpenApi
 from kubewright.apiserver.openapi.names import article, model_name, operation_name
 from kubewright.apiserver.openapi.schemas import item_schema, list_schema
-from kubewright.apiserver.requests import Peer, Request
-from kubewright.apiserver.resources import Resource, Subresource
+from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.responses import Answer
 
 Tree = dict[str, Any]
 

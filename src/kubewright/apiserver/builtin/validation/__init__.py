@@ -14,31 +14,22 @@ from typing import Any, Final, TypeAlias
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.validation import (
-    addresses,
     admission,
-    autoscaling,
-    claims,
     configuration,
     coordination,
-    device_claims,
-    device_slices,
-    disruption,
-    drivers,
-    endpoints,
-    job_status,
-    jobs,
-    networking,
     nodes,
-    pod_status,
-    pods,
     quotas,
     rbac,
     requests,
-    services,
-    storage,
-    workloads,
 )
 from kubewright.apiserver.builtin.validation.names import name_rule, refusal_kind
+from kubewright.apiserver.builtin.validation.network import addresses, endpoints, networking, services
+from kubewright.apiserver.builtin.validation.pods import pod_status, pods
+from kubewright.apiserver.builtin.validation.pods import volume_claims as claims
+from kubewright.apiserver.builtin.validation.storage import device_claims, device_slices, drivers
+from kubewright.apiserver.builtin.validation.storage import volumes as storage
+from kubewright.apiserver.builtin.validation.workloads import apps as workloads
+from kubewright.apiserver.builtin.validation.workloads import autoscaling, disruption, job_status, jobs
 
 __all__ = ("name_rule", "refusal_kind", "validate_create", "validate_update")
 

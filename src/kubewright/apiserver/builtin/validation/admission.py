@@ -26,7 +26,7 @@ from kubewright.apiserver.builtin.validation.formats import (
     path_segment,
     port_number_errors,
 )
-from kubewright.apiserver.expression_checks import PolicyExpressions, condition_errors
+from kubewright.apiserver.expressions.validation import PolicyExpressions, condition_errors
 
 __all__ = (
     "mutating_webhooks_errors",

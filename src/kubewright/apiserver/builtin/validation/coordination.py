@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.fields import (
     IMMUTABLE,
     JSON,
@@ -16,8 +17,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     required,
 )
 from kubewright.apiserver.builtin.validation.formats import dns_subdomain, qualified_name_errors
-from kubewright.apiserver.builtin.validation.internals import internal
-from kubewright.apiserver.builtin.validation.pod_spec import preemption_errors
+from kubewright.apiserver.builtin.validation.pods.pod_spec import preemption_errors
 
 __all__ = (
     "core_event_errors",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kubewright.api.field_errors import FieldError
+from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.formats import (
     dns_label,
     dns_subdomain,
@@ -17,7 +18,6 @@ from kubewright.apiserver.builtin.validation.formats import (
     port_number_errors,
     qualified_name_errors,
 )
-from kubewright.apiserver.builtin.validation.internals import internal
 
 __all__ = (
     "IMMUTABLE",

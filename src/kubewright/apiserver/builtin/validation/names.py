@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.builtin.validation.addresses import strict_address_errors
 from kubewright.apiserver.builtin.validation.formats import (
     NameRule,
     config_key_errors,
@@ -15,6 +14,7 @@ from kubewright.apiserver.builtin.validation.formats import (
     dns_subdomain,
     path_segment,
 )
+from kubewright.apiserver.builtin.validation.network.addresses import strict_address_errors
 
 __all__ = ("name_rule", "refusal_kind")
 

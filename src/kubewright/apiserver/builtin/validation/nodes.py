@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.builtin.validation.affinity import taint_effect_errors
+from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.fields import (
     JSON,
     Errors,
@@ -15,8 +15,8 @@ from kubewright.apiserver.builtin.validation.fields import (
     required,
 )
 from kubewright.apiserver.builtin.validation.formats import cidr_errors, label_value_errors, parse_cidr
-from kubewright.apiserver.builtin.validation.internals import internal
-from kubewright.apiserver.builtin.validation.resources import amount_errors
+from kubewright.apiserver.builtin.validation.pods.affinity import taint_effect_errors
+from kubewright.apiserver.builtin.validation.pods.resources import amount_errors
 
 __all__ = ("node_errors", "node_update_errors")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.apiserver.builtin.golang.internals import internal
+from kubewright.apiserver.builtin.golang.quantities import amount
 from kubewright.apiserver.builtin.validation.fields import (
     IMMUTABLE,
     JSON,
@@ -15,9 +17,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     required,
 )
 from kubewright.apiserver.builtin.validation.formats import qualified_name_errors
-from kubewright.apiserver.builtin.validation.internals import internal
-from kubewright.apiserver.builtin.validation.quantities import amount
-from kubewright.apiserver.builtin.validation.resources import (
+from kubewright.apiserver.builtin.validation.pods.resources import (
     amount_errors,
     container_resource_name_errors,
     is_overcommit_allowed,

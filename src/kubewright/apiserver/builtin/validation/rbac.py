@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.fields import (
     JSON,
     Errors,
@@ -15,7 +16,6 @@ from kubewright.apiserver.builtin.validation.fields import (
     required,
 )
 from kubewright.apiserver.builtin.validation.formats import path_segment
-from kubewright.apiserver.builtin.validation.internals import internal
 
 __all__ = (
     "cluster_role_binding_errors",

@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from typing import Final
 
+from kubewright.apiserver.builtin.golang.internals import difference
 from kubewright.apiserver.builtin.validation.fields import (
     JSON,
     Errors,
@@ -26,7 +27,6 @@ from kubewright.apiserver.builtin.validation.formats import (
     dns_subdomain,
     port_number_errors,
 )
-from kubewright.apiserver.builtin.validation.internals import difference
 
 __all__ = (
     "access_review_errors",

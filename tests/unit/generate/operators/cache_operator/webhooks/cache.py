@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubewright.webhooks.conversion import convert
-from kubewright.webhooks.declarations import default, validate
-from kubewright.webhooks.field_errors import FieldErrors
+from kubewright.webhooks.admission.declarations import default, validate
+from kubewright.webhooks.admission.field_errors import FieldErrors
+from kubewright.webhooks.conversion.declarations import convert
 
 from ..api import v1, v1alpha1
 

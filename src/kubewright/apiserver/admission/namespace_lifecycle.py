@@ -1,0 +1,87 @@
+"""Namespaces at the door: nothing is created in one that is missing or going, and three are never deleted.
+
+The one admission rule every server has, and no configuration turns off.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+
+from kubewright.api.kinds import GroupResource
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.status_errors import forbidden, not_found, refused
+
+__all__ = ("NamespaceLifecycle",)
+
+_NAMESPACES: Final = GroupResource("", "namespaces")
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Meta(msgspec.Struct):
+    deletion_timestamp: str | None = msgspec.field(default=None, name="deletionTimestamp")
+
+
+class _Namespace(msgspec.Struct):
+    metadata: _Meta
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode: Final = msgspec.json.Decoder(_Namespace).decode
+
+
+@final
+class NamespaceLifecycle:
+    """Looks at each create in a namespace, and at each deletion of one."""
+
+    def __init__(self, store: Store) -> None:
+        self._namespaces = store.table("/namespaces")
+
+    def concerns(self, operation: Operation) -> bool:
+        if operation.verb == "CREATE":
+            return bool(operation.namespace)
+        return operation.verb == "DELETE" and operation.resource.table == "/namespaces"
+
+    async def mutate(self, operation: Operation) -> None:
+        if operation.verb == "DELETE":
+            if operation.name in _IMMORTAL:
+                raise forbidden(_NAMESPACES, operation.name, "this namespace may not be deleted")
+            return
+        entry = self._namespaces.get(operation.namespace)
+        if entry is None:
+            raise not_found(_NAMESPACES, operation.namespace)
+        namespace = _decode(entry.value)
+        if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
+            raise _terminating(operation)
+
+    async def validate(self, operation: Operation) -> None:
+        return None
+
+
+def _terminating(operation: Operation) -> Exception:
+    resource, namespace = operation.resource.group_resource, operation.namespace
+    meta = (operation.object or {}).get("metadata") or {}
+    name = operation.name or str(meta.get("generateName", ""))
+    details: dict[str, Any] = {
+        "name": name,
+        "group": resource.group,
+        "kind": resource.resource,
+        "causes": [
+            {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+        ],
+    }
+    message = (
+        f'{resource} "{name}" is forbidden: unable to create new content in namespace {namespace}'
+        " because it is being terminated"
+    )
+    return refused(403, "Forbidden", message, details=details)

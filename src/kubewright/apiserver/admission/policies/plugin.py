@@ -1,0 +1,244 @@
+"""The judge that runs the ValidatingAdmissionPolicies that are bound.
+
+Compiles policies when they or their bindings change. A policy that is bound nowhere does nothing. What a binding wants
+done about a broken rule is done here: deny, warn, or note it in the audit log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from kubewright.apiserver.admission.policies.constraints import Constraints, constraints_of
+from kubewright.apiserver.admission.policies.parameters import Misconfigured, Parameters
+from kubewright.apiserver.admission.policies.programs import Outcome, PolicyProgram, compile_policy
+from kubewright.apiserver.admission.request_values import authorizer_of, request_namespace, request_value
+from kubewright.apiserver.admission.selectors import NamespaceLookup
+from kubewright.apiserver.admission.webhooks.configurations import EXEMPT, equivalents
+from kubewright.apiserver.admission.webhooks.matcher import Subject
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.kinds.access import Access
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.resources import Resource
+from kubewright.apiserver.storage.store import Change, Store
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.status_errors import Refused, forbidden
+
+__all__ = ("Policies",)
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
+_LONGEST_NOTE: Final = 10 * 1024
+_CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    name: str
+    actions: tuple[str, ...]
+    parameters: Mapping[str, Any] | None
+    constraints: Constraints | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Policy:
+    name: str
+    constraints: Constraints
+    program: PolicyProgram
+    param_kind: Mapping[str, Any] | None
+    bindings: tuple[_Binding, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Denial:
+    policy: str
+    binding: str
+    message: str
+    reason: str = ""
+
+
+@final
+class Policies:
+    """Runs policies on writes."""
+
+    def __init__(self, store: Store, catalog: Catalog, access: Access) -> None:
+        self._catalog = catalog
+        self._access = access
+        self._namespaces = NamespaceLookup(store)
+        self._parameters = Parameters(store, catalog)
+        self._table = store.table(f"{_GROUP}/validatingadmissionpolicies")
+        self._bindings = store.table(f"{_GROUP}/validatingadmissionpolicybindings")
+        self._policies: tuple[_Policy, ...] = ()
+        self._stale = True
+        self._table.watch(self)
+        self._bindings.watch(self)
+
+    def deliver(self, change: Change) -> None:
+        """A policy or a binding came, changed or went."""
+        self._stale = True
+
+    def table_gone(self) -> None:
+        """Never: the tables stay."""
+
+    def concerns(self, operation: Operation) -> bool:
+        if self._stale:
+            self._compile()
+        if not self._policies:
+            return False
+        resource = operation.resource
+        if operation.subresource == "binding" and operation.verb != "CREATE":
+            return False  # a step of a binding or an eviction, which has been judged
+        return not (resource.kind.group == _GROUP and resource.plural in EXEMPT)
+
+    async def mutate(self, operation: Operation) -> None:
+        return None
+
+    async def validate(self, operation: Operation) -> None:
+        others = equivalents(self._catalog, operation.resource)
+        subject = Subject(operation)
+        denials: list[_Denial] = []
+        for policy in self._policies:
+            shown = policy.constraints.matched(operation, others, self._namespaces)
+            if shown is not None:
+                denials += await _Run(self, policy, subject, shown, others).denials()
+        if denials:
+            raise _refusal(operation, denials[0])
+
+    def _compile(self) -> None:
+        self._stale = False
+        bindings: dict[str, list[_Binding]] = {}
+        for entry in self._bindings.entries():
+            tree = decode_json(entry.value)
+            spec = tree.get("spec") or {}
+            bindings.setdefault(str(spec.get("policyName")), []).append(_binding(tree["metadata"]["name"], spec))
+        found = []
+        for entry in self._table.entries():
+            bound = bindings.get(entry.key)
+            if bound:
+                spec = decode_json(entry.value).get("spec") or {}
+                constraints = constraints_of(spec.get("matchConstraints") or {})
+                program = compile_policy(spec)
+                found.append(_Policy(entry.key, constraints, program, spec.get("paramKind"), tuple(bound)))
+        self._policies = tuple(found)
+
+    # for one run
+
+    def values(self, operation: Operation, shown: Resource) -> dict[str, Any]:
+        """The variables that are the same for all parameters."""
+        is_namespace = operation.resource.table == "/namespaces"
+        namespace = None if is_namespace or not operation.namespace else self._namespaces.find(operation.namespace)
+        return {
+            "request": request_value(operation, shown),
+            "namespaceObject": namespace,
+            "authorizer": authorizer_of(operation, self._access),
+        }
+
+    def bound(self, binding: _Binding, operation: Operation, others: tuple[Resource, ...]) -> bool:
+        """Whether a binding is about a write."""
+        constraints = binding.constraints
+        return constraints is None or constraints.matched(operation, others, self._namespaces) is not None
+
+    @property
+    def parameters(self) -> Parameters:
+        """Where parameters come from."""
+        return self._parameters
+
+
+@final
+class _Run:
+    """One policy on one write."""
+
+    def __init__(
+        self, owner: Policies, policy: _Policy, subject: Subject, shown: Resource, others: tuple[Resource, ...]
+    ) -> None:
+        self._owner = owner
+        self._policy = policy
+        self._subject = subject
+        self._shown = shown
+        self._others = others
+        self._denials: list[_Denial] = []
+        self._notes: dict[str, list[str]] = {}
+
+    async def denials(self) -> list[_Denial]:
+        """Run it for every binding and every parameter."""
+        policy, operation = self._policy, self._subject.operation
+        if policy.param_kind is not None:
+            try:
+                self._owner.parameters.resource(policy.param_kind)
+            except Misconfigured as error:
+                return (
+                    [_Denial(policy.name, "", f"failed to configure policy: {error}")] if policy.program.fails else []
+                )
+        for binding in policy.bindings:
+            if self._owner.bound(binding, operation, self._others):
+                await self._bind(binding)
+        for key, values in self._notes.items():
+            operation.annotations[f"{policy.name}/{key}"] = ", ".join(values)
+        return self._denials
+
+    async def _bind(self, binding: _Binding) -> None:
+        policy, operation = self._policy, self._subject.operation
+        try:
+            found = await self._owner.parameters.collect(
+                policy.param_kind, binding.parameters, request_namespace(operation)
+            )
+        except Misconfigured as error:
+            if policy.program.fails:
+                self._denials.append(_Denial(policy.name, binding.name, f"failed to configure binding: {error}"))
+            return
+        new, old = await self._subject.objects(self._shown)
+        values = {**self._owner.values(operation, self._shown), "object": new, "oldObject": old}
+        for parameter in found:
+            self._act(binding, policy.program.run({**values, "params": parameter}))
+
+    def _act(self, binding: _Binding, outcome: Outcome) -> None:
+        policy, operation = self._policy, self._subject.operation
+        for decision in outcome.denied:
+            if "Deny" in binding.actions:
+                self._denials.append(_Denial(policy.name, binding.name, decision.message, decision.reason))
+            if "Audit" in binding.actions:
+                note = {
+                    "message": decision.message,
+                    "policy": policy.name,
+                    "binding": binding.name,
+                    "expressionIndex": decision.index,
+                    "validationActions": list(binding.actions),
+                }
+                operation.annotations[_FAILURE] = json.dumps([note], separators=(",", ":"))
+            if "Warn" in binding.actions:
+                text = (
+                    f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}': "
+                    f"{decision.message}"
+                )
+                if text not in operation.warnings:
+                    operation.warnings.append(text)
+        for key, value in outcome.annotations:
+            values = self._notes.setdefault(key, [])
+            if value[:_LONGEST_NOTE] not in values:
+                values.append(value[:_LONGEST_NOTE])
+        self._denials.extend(_Denial(policy.name, binding.name, error) for error in outcome.errors)
+
+
+def _binding(name: str, spec: Mapping[str, Any]) -> _Binding:
+    match = spec.get("matchResources")
+    return _Binding(
+        name=name,
+        actions=tuple(spec.get("validationActions") or ()),
+        parameters=spec.get("paramRef"),
+        constraints=None if match is None else constraints_of(match),
+    )
+
+
+def _refusal(operation: Operation, denial: _Denial) -> Refused:
+    bound = f" with binding '{denial.binding}'" if denial.binding else ""
+    message = f"ValidatingAdmissionPolicy '{denial.policy}'{bound} denied request: {denial.message}"
+    reason = denial.reason or "Invalid"
+    status = dict(forbidden(operation.resource.group_resource, operation.name, message).status)
+    status["reason"], status["code"] = reason, _CODES.get(reason, 422)
+    status["details"] = {**status["details"], "causes": [{"message": message}]}
+    return Refused(status)

@@ -1,0 +1,58 @@
+"""Selectors of webhooks and policies: whether they take a write, by its namespace and by its object."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from kubewright.api.kinds import GroupResource
+from kubewright.api.selectors import Selector
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.status_errors import not_found
+
+__all__ = ("NamespaceLookup", "labels_match")
+
+_TABLE = "/namespaces"
+
+
+@final
+class NamespaceLookup:
+    """Finds the namespace a write is in."""
+
+    def __init__(self, store: Store) -> None:
+        self._table = store.table(_TABLE)
+
+    def selected(self, operation: Operation, selector: Selector | None) -> bool:
+        """Whether a selector of namespaces takes the write; what is in no namespace is always taken."""
+        if selector is None:
+            return True
+        if operation.resource.table == _TABLE:
+            if not operation.subresource and operation.object is not None:
+                return selector.matches(_labels(operation.object))
+            name = operation.name
+        else:
+            name = operation.namespace
+        if not name:
+            return True
+        found = self.find(name)
+        if found is None:
+            raise not_found(GroupResource("", "namespaces"), name)
+        return selector.matches(_labels(found))
+
+    def find(self, name: str) -> Tree | None:
+        """A namespace by its name."""
+        entry = self._table.get(name)
+        return None if entry is None else decode_json(entry.value)
+
+
+def labels_match(operation: Operation, selector: Selector | None) -> bool:
+    """Whether a selector of objects takes the write: the object as it was or as it will be."""
+    if selector is None:
+        return True
+    return any(tree is not None and selector.matches(_labels(tree)) for tree in (operation.object, operation.old))
+
+
+def _labels(tree: Tree) -> dict[str, Any]:
+    return (tree.get("metadata") or {}).get("labels") or {}

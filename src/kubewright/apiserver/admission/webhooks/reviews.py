@@ -1,0 +1,149 @@
+"""What is sent to an admission webhook, and what may come back: AdmissionReview in its versions v1 and v1beta1.
+
+Pure. An answer that cannot be used is an `InvalidReview`, or a `CallFailed` where the real server cannot even decode
+it; the sentences are its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+from kubewright.apiserver.admission.request_values import request_tree
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.outbound.webhook_client import CallFailed, check_type
+from kubewright.apiserver.wire.go_json import go_name
+from kubewright.apiserver.wire.status_errors import Refused
+
+__all__ = ("InvalidReview", "Verdict", "denial", "read_review", "review_of")
+
+_GROUP: Final = "admission.k8s.io"
+_STATUS: Final = ("status", "message", "reason", "details")
+_TYPES: Final = {
+    "uid": (str, "types.UID"),
+    "allowed": (bool, "bool"),
+    "patchType": (str, "v1.PatchType"),
+    "patch": (str, "[]uint8"),
+    "status": (dict, "v1.Status"),
+    "warnings": (list, "[]string"),
+    "auditAnnotations": (dict, "map[string]string"),
+}
+_KNOWN: Final = frozenset({(f"{_GROUP}/v1", "AdmissionReview"), (f"{_GROUP}/v1beta1", "AdmissionReview")})
+
+
+@final
+class InvalidReview(Exception):
+    """An answer that can be read and makes no sense."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a webhook said."""
+
+    allowed: bool
+    status: Mapping[str, Any] | None = None
+    patch: bytes = b""
+    patch_type: str = ""
+    warnings: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def review_of(
+    operation: Operation, shown: Resource, objects: tuple[Tree | None, Tree | None], uid: str, version: str
+) -> Tree:
+    """The review to send: the new and the old object as `shown` has them."""
+    request: Tree = {"uid": uid, **request_tree(operation, shown)}
+    request["object"], request["oldObject"] = objects
+    request["dryRun"] = operation.dry_run
+    request["options"] = operation.options or None
+    return {"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
+
+
+def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bool) -> Verdict:
+    """What an answer says."""
+    check_type(tree, f"{_GROUP}/{version}", "AdmissionReview", _KNOWN)
+    response = tree.get("response")
+    if response is not None and not isinstance(response, dict):
+        what = f"json: cannot unmarshal {go_name(response)} into Go struct field AdmissionReview.response"
+        raise CallFailed(f"{what} of type {version}.AdmissionResponse")
+    patch = b"" if response is None else _checked(response)
+    if response is None:
+        raise InvalidReview("webhook response was absent")
+    if version == "v1":
+        _check_v1(tree, response, uid, patch, mutating=mutating)
+    kind = str(response.get("patchType") or "")
+    if version != "v1" and patch:
+        kind = "JSONPatch"  # the old version never said what it is
+    return Verdict(
+        allowed=bool(response.get("allowed")),
+        status=response.get("status"),
+        patch=patch if mutating else b"",
+        patch_type=kind,
+        warnings=tuple(map(str, response.get("warnings") or ())),
+        annotations={name: str(value) for name, value in (response.get("auditAnnotations") or {}).items()},
+    )
+
+
+def _checked(response: Mapping[str, Any]) -> bytes:
+    for name, (kind, go) in _TYPES.items():
+        value = response.get(name)
+        if value is not None and type(value) is not kind:
+            raise CallFailed(
+                f"json: cannot unmarshal {go_name(value)} into Go struct field AdmissionResponse.response.{name}"
+                f" of type {go}"
+            )
+    text = response.get("patch") or ""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return _not_base64(text)
+
+
+def _not_base64(text: str) -> bytes:
+    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    at = next((place for place, one in enumerate(text) if one not in alphabet), len(text))
+    raise CallFailed(f"illegal base64 data at input byte {at}")
+
+
+def _check_v1(tree: Mapping[str, Any], response: Mapping[str, Any], uid: str, patch: bytes, *, mutating: bool) -> None:
+    said = response.get("uid") or ""
+    if said != uid:
+        raise InvalidReview(f'expected response.uid="{uid}", got "{said}"')
+    api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
+    if (api_version, kind) != (f"{_GROUP}/v1", "AdmissionReview"):
+        shown = api_version if "/" in api_version else f"/{api_version}"
+        raise InvalidReview(f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {shown}, Kind={kind}")
+    patch_type = response.get("patchType")
+    if not mutating:
+        if patch:
+            raise InvalidReview("validating webhook may not return response.patch")
+        if patch_type is not None:
+            raise InvalidReview("validating webhook may not return response.patchType")
+    elif patch and patch_type is None:
+        raise InvalidReview("webhook returned response.patch but not response.patchType")
+    elif not patch and patch_type is not None:
+        raise InvalidReview("webhook returned response.patchType but not response.patch")
+    elif patch_type == "":
+        raise InvalidReview('webhook returned invalid response.patchType of ""')
+
+
+def denial(name: str, status: Mapping[str, Any] | None) -> Refused:
+    """The refusal a webhook's "no" becomes."""
+    said: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    given = status or {}
+    if isinstance(given.get("metadata"), dict):
+        said["metadata"] = given["metadata"]
+    said.update({key: given[key] for key in _STATUS if given.get(key)})
+    if said.get("status") in (None, "Success"):
+        said["status"] = "Failure"
+    denied = f'admission webhook "{name}" denied the request'
+    why = given.get("message") or given.get("reason")
+    said["message"] = f"{denied}: {why}" if why else f"{denied} without explanation"
+    code = given.get("code")
+    said["code"] = code if type(code) is int and code >= 400 else 400
+    return Refused(said)

@@ -1,0 +1,57 @@
+"""The judge that asks validating webhooks, all at once; any of them can refuse."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, final
+
+from kubewright.apiserver.admission.webhooks.configurations import Candidate, Configurations
+from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, ask, give_up
+from kubewright.apiserver.admission.webhooks.matcher import Matcher, Subject
+from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.outbound.webhook_client import Caller
+from kubewright.apiserver.wire.status_errors import Refused
+
+__all__ = ("ValidatingWebhooks",)
+
+_FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
+
+
+@final
+class ValidatingWebhooks:
+    """Asks the webhooks of every ValidatingWebhookConfiguration."""
+
+    def __init__(self, configurations: Configurations, matcher: Matcher, caller: Caller) -> None:
+        self._configurations = configurations
+        self._matcher = matcher
+        self._caller = caller
+
+    def concerns(self, operation: Operation) -> bool:
+        return bool(self._configurations.candidates(operation))
+
+    async def mutate(self, operation: Operation) -> None:
+        return None
+
+    async def validate(self, operation: Operation) -> None:
+        subject = Subject(operation)
+        asked: list[Candidate] = []
+        for candidate in self._configurations.candidates(operation):
+            if await self._matcher.asks(candidate, subject):
+                await subject.objects(candidate.shown)
+                asked.append(candidate)
+        if len(asked) == 1:
+            refusal = await self._ask(asked[0], subject, 0)
+        else:
+            answers = [self._ask(candidate, subject, index) for index, candidate in enumerate(asked)]
+            refusal = next((item for item in await asyncio.gather(*answers) if item is not None), None)
+        if refusal is not None:
+            raise refusal
+
+    async def _ask(self, candidate: Candidate, subject: Subject, index: int) -> Refused | None:
+        try:
+            await ask(self._caller, candidate, subject, mutating=False)
+        except HookFailed as failure:
+            return give_up(failure, subject.operation, f"{_FAILED_OPEN}round_0_index_{index}")
+        except Refused as refusal:
+            return refusal
+        return None

@@ -1,0 +1,1 @@
+"""Custom resources: versions, strategy, CEL rules, conversion. Not the routes to them; see `controllers.crds`."""

@@ -1,0 +1,108 @@
+"""The rules of CustomResourceDefinition itself, in the form the verbs ask for them.
+
+As any built-in kind, with the defaults, the preparation and the many checks that `crds` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+from kubewright.api.field_errors import FieldError
+from kubewright.apiserver.apiextensions.cel_rules import check_rules
+from kubewright.apiserver.apiextensions.definitions.defaults import (
+    default_crd,
+    note_storage_version,
+    prepare_new,
+    prepare_update,
+)
+from kubewright.apiserver.apiextensions.definitions.shape import normalize_crd
+from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
+from kubewright.apiserver.builtin.strategy import BuiltinRules
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.managedfields.reset_fields import Reset
+from kubewright.apiserver.managedfields.types import FieldType
+
+__all__ = ("DefinitionRules",)
+
+
+@final
+class DefinitionRules:
+    """What a definition must be like."""
+
+    strategic = True
+    converts_slowly = False
+    unconditional_update = False
+    create_on_update = False
+
+    def __init__(self, inner: BuiltinRules) -> None:
+        self._inner = inner
+        self.selectable = inner.selectable
+
+    @property
+    def field_type(self) -> FieldType:
+        return self._inner.field_type
+
+    def normalize(self, tree: Tree) -> list[str]:
+        return normalize_crd(tree)
+
+    def default(self, tree: Tree) -> None:
+        default_crd(tree)
+
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+        prepare_new(tree)
+        note_storage_version(tree)
+        return ()
+
+    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+        if subresource == "status":
+            for name in ("spec", "metadata"):
+                managed = tree["metadata"].get("managedFields") if name == "metadata" else None
+                tree[name] = dict(old[name])
+                if managed is not None:
+                    tree[name]["managedFields"] = managed
+            return
+        prepare_update(tree, old)
+        note_storage_version(tree)
+
+    def check_create(self, tree: Tree) -> list[FieldError]:
+        return validate_crd(tree, check_rules=_check_rules)
+
+    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+        if subresource == "status":
+            return validate_crd_status(tree, old)
+        return validate_crd(tree, old, check_rules=_check_rules)
+
+    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
+        return []
+
+    def released(self, tree: Tree) -> None:
+        return None
+
+    def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
+        return format_warnings(tree, old)
+
+    def field_values(self, tree: Tree) -> Mapping[str, str]:
+        return {}
+
+    def reset_fields(self, subresource: str) -> Reset:
+        return self._inner.reset_fields(subresource)
+
+    def grace_period(self, tree: Tree, asked: int | None) -> int:
+        return 0
+
+    def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        raise LookupError(api_version)
+
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        return self.convert(tree, api_version)
+
+    async def to_storage(self, trees: list[Tree]) -> list[Tree]:
+        return trees
+
+    async def from_storage(self, trees: list[Tree]) -> list[Tree]:
+        return trees
+
+
+def _check_rules(schema: Mapping[str, Any], path: str) -> list[FieldError]:
+    return check_rules(schema, path=path)

@@ -1,0 +1,214 @@
+"""The rules of a structural schema, in the server's words: types everywhere, validation only of what has a type.
+
+Errors come sorted by their sentence, as the server sorts them. A schema with keywords the server cannot convert at all
+is told apart: `conversion_problem`. `kubewright.schema.build.structural` checks the same for people who write classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubewright.api.field_errors import FieldError, bad_value
+from kubewright.schema.check.regexes import RegexError, go_regex
+
+__all__ = ("conversion_problem", "structural_errors")
+
+_Schema = Mapping[str, Any]
+_WHERE: Final = {
+    "root": "must not be empty at the root",
+    "item": "must not be empty for specified array items",
+    "field": "must not be empty for specified object fields",
+}
+_UNSUPPORTED: Final = (
+    ("id", "id"),
+    ("$schema", "schema"),
+    ("$ref", "$ref"),
+    ("patternProperties", "patternProperties"),
+    ("dependencies", "dependencies"),
+    ("additionalItems", "additionalItems"),
+    ("definitions", "definitions"),
+)
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+# What says nothing about values, and so may not stand under anyOf and the like.
+_FORBIDDEN: Final = (
+    ("type", "must be empty to be structural"),
+    ("default", "must be undefined to be structural"),
+    ("title", "must be empty to be structural"),
+    ("description", "must be empty to be structural"),
+    ("nullable", "must be false to be structural"),
+    ("x-kubernetes-preserve-unknown-fields", "must be false to be structural"),
+    ("x-kubernetes-embedded-resource", "must be false to be structural"),
+    ("x-kubernetes-int-or-string", "must be false to be structural"),
+    ("x-kubernetes-list-map-keys", "must be empty to be structural"),
+    ("x-kubernetes-list-type", "must be undefined to be structural"),
+    ("x-kubernetes-map-type", "must be undefined to be structural"),
+    ("x-kubernetes-validations", "must be empty to be structural"),
+)
+
+
+def conversion_problem(schema: _Schema) -> str | None:
+    """Why the server cannot make a structural schema of this at all, or None."""
+    for key, name in _UNSUPPORTED:
+        if schema.get(key) or (key == "additionalItems" and schema.get(key) is not None):
+            return f"OpenAPIV3Schema '{name}' is not supported"
+    if schema.get("x-kubernetes-preserve-unknown-fields") is False:
+        return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
+    if isinstance(schema.get("items"), list):
+        return "OpenAPIV3Schema 'items' must be a schema, but is an array"
+    children: list[Any] = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("not")]
+    children += [schema.get("additionalProperties")]
+    children += [branch for key in ("allOf", "anyOf", "oneOf") for branch in schema.get(key) or ()]
+    problems = (conversion_problem(child) for child in children if isinstance(child, Mapping))
+    return next((problem for problem in problems if problem), None)
+
+
+def structural_errors(schema: _Schema, path: str) -> list[FieldError]:
+    """Every rule a schema breaks, sorted."""
+    found: list[FieldError] = []
+    _node(schema, "root", path, found)
+    _complete(schema, schema, path, path, found)
+    return sorted(found, key=lambda error: error.message)
+
+
+def _node(schema: _Schema, level: str, path: str, found: list[FieldError]) -> None:
+    items, others = schema.get("items"), schema.get("additionalProperties")
+    if schema.get("type") == "array" and items is None:
+        found.append(FieldError(f"{path}.items", "Required", "must be specified"))
+    if isinstance(items, Mapping):
+        _node(items, "item", f"{path}.items", found)
+    for name, child in (schema.get("properties") or {}).items():
+        _node(child, "field", f"{path}.properties[{name}]", found)
+    if others is not None:
+        if level == "root":
+            found.append(FieldError(f"{path}.additionalProperties", "Forbidden", "must not be used at the root"))
+        if isinstance(others, Mapping):
+            _node(others, "field", f"{path}.additionalProperties", found)
+    _extensions(schema, path, found)
+    _values(schema, path, found, any_of=not _is_either(schema.get("anyOf")), all_of=_leads_with_either(schema))
+    _own_type(schema, level, path, found)
+    _metadata(schema, level, path, found)
+
+
+def _extensions(schema: _Schema, path: str, found: list[FieldError]) -> None:
+    if not schema.get("x-kubernetes-int-or-string"):
+        return
+    for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
+        if schema.get(name):
+            text = "must be false if x-kubernetes-int-or-string is true"
+            found.append(bad_value(f"{path}.{name}", "Invalid", True, text))
+
+
+def _own_type(schema: _Schema, level: str, path: str, found: list[FieldError]) -> None:
+    kind, embedded = schema.get("type") or "", schema.get("x-kubernetes-embedded-resource")
+    preserve = schema.get("x-kubernetes-preserve-unknown-fields")
+    if embedded and kind != "object":
+        text = "must be object if x-kubernetes-embedded-resource is true"
+        error = (
+            bad_value(f"{path}.type", "Invalid", kind, text) if kind else FieldError(f"{path}.type", "Required", text)
+        )
+        found.append(error)
+    elif not kind and not schema.get("x-kubernetes-int-or-string") and not preserve:
+        found.append(FieldError(f"{path}.type", "Required", _WHERE[level]))
+    if embedded and schema.get("additionalProperties") is not None:
+        text = "must not be used if x-kubernetes-embedded-resource is set"
+        found.append(FieldError(f"{path}.additionalProperties", "Forbidden", text))
+    if level == "root" and kind not in ("", "object"):
+        found.append(bad_value(f"{path}.type", "Invalid", kind, "must be object at the root"))
+    if embedded and not preserve and not schema.get("properties"):
+        text = (
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
+        )
+        found.append(FieldError(f"{path}.properties", "Required", text))
+
+
+def _metadata(schema: _Schema, level: str, path: str, found: list[FieldError]) -> None:
+    properties = schema.get("properties") or {}
+    is_object = level == "root" or schema.get("x-kubernetes-embedded-resource")
+    for name in ("kind", "apiVersion"):
+        if is_object and name in properties and properties[name].get("type") != "string":
+            kind = properties[name].get("type") or ""
+            found.append(bad_value(f"{path}.properties[{name}].type", "Invalid", kind, "must be string"))
+    if "metadata" not in properties:
+        return
+    metadata, here = properties["metadata"], f"{path}.properties[metadata]"
+    if is_object and metadata.get("type") != "object":
+        found.append(bad_value(f"{here}.type", "Invalid", metadata.get("type") or "", "must be object"))
+    if level == "root" and not _only_names(metadata):
+        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        found.append(FieldError(here, "Forbidden", text))
+
+
+def _only_names(metadata: _Schema) -> bool:
+    said = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
+    fields = set(metadata.get("properties") or ())
+    return said <= {"type", "default", "properties", "example", "externalDocs"} and fields <= {"name", "generateName"}
+
+
+def _is_either(branches: Any) -> bool:
+    return bool(branches == _INT_OR_STRING)
+
+
+def _leads_with_either(schema: _Schema) -> bool:
+    branches = schema.get("allOf") or []
+    return bool(branches) and _is_either(branches[0].get("anyOf"))
+
+
+def _values(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool, all_of: bool) -> None:
+    """Check what is said of values; the idiom for an int-or-string is spared."""
+    if any_of:
+        for i, branch in enumerate(schema.get("anyOf") or ()):
+            _nested(branch, f"{path}.anyOf[{i}]", found)
+    for i, branch in enumerate(schema.get("allOf") or ()):
+        _nested(branch, f"{path}.allOf[{i}]", found, any_of=not (all_of and i == 0))
+    for i, branch in enumerate(schema.get("oneOf") or ()):
+        _nested(branch, f"{path}.oneOf[{i}]", found)
+    if schema.get("not") is not None:
+        _nested(schema["not"], f"{path}.not", found)
+    if pattern := schema.get("pattern"):
+        try:
+            go_regex(pattern)
+        except RegexError as exc:
+            text = f"must be a valid regular expression, but isn't: {exc}"
+            found.append(bad_value(f"{path}.pattern", "Invalid", pattern, text))
+
+
+def _nested(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool = True) -> None:
+    _values(schema, path, found, any_of=any_of, all_of=False)
+    if isinstance(items := schema.get("items"), Mapping):
+        _nested(items, f"{path}.items", found)
+    properties = schema.get("properties") or {}
+    for name, child in properties.items():
+        _nested(child, f"{path}.properties[{name}]", found)
+    if schema.get("additionalProperties"):
+        found.append(FieldError(f"{path}.additionalProperties", "Forbidden", "must be undefined to be structural"))
+    for key, text in _FORBIDDEN:
+        if schema.get(key) or (key == "default" and schema.get(key) is not None):
+            found.append(FieldError(f"{path}.{key}", "Forbidden", text))
+    if "metadata" in properties:
+        text = "must not be specified in a nested context"
+        found.append(FieldError(f"{path}.properties[metadata]", "Forbidden", text))
+
+
+def _complete(values: _Schema, schema: _Schema, s_path: str, v_path: str, found: list[FieldError]) -> None:
+    """What is validated under anyOf and the like must be specified outside of it."""
+    if values.get("not") is not None:
+        _nested_complete(values["not"], schema, s_path, f"{v_path}.not", found)
+    for key in ("allOf", "anyOf", "oneOf"):
+        for i, branch in enumerate(values.get(key) or ()):
+            _nested_complete(branch, schema, s_path, f"{v_path}.{key}[{i}]", found)
+
+
+def _nested_complete(
+    values: _Schema, schema: _Schema | None, s_path: str, v_path: str, found: list[FieldError]
+) -> None:
+    if schema is None:
+        found.append(FieldError(s_path, "Required", f"because it is defined in {v_path}"))
+        return
+    _complete(values, schema, s_path, v_path, found)
+    if isinstance(items := values.get("items"), Mapping):
+        _nested_complete(items, schema.get("items"), f"{s_path}.items", f"{v_path}.items", found)
+    properties = schema.get("properties") or {}
+    for name, child in (values.get("properties") or {}).items():
+        here, there = f"{s_path}.properties[{name}]", f"{v_path}.properties[{name}]"
+        _nested_complete(child, properties.get(name), here, there, found)

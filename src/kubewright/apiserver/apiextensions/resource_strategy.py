@@ -1,0 +1,214 @@
+"""The rules of custom resources, in the form the verbs ask for them.
+
+One object per served version of a definition. Schema, pruning and defaults come from `schema`, expression rules from
+`rules`, what a definition says of a version from `crds`. Here is what ties them together, and what a custom resource
+does on writes: which part an endpoint may change and when the generation rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Protocol, final
+
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.patches import json_equal
+from kubewright.apiserver.apiextensions.cel_rules import Rules, compile_rules
+from kubewright.apiserver.apiextensions.objects import Rules as RuleCheck
+from kubewright.apiserver.apiextensions.objects import check_custom, check_custom_status, read_custom
+from kubewright.apiserver.apiextensions.versions import CustomVersion
+from kubewright.apiserver.kinds.object_meta import finalizer_warnings
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind
+from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
+from kubewright.apiserver.wire.status_errors import bad_request
+from kubewright.schema.check.metadata_coercion import MetadataMisfit
+
+__all__ = ("Converter", "CustomRules", "version_of")
+
+_GENERAL: Final = ("metadata", "apiVersion", "kind")
+
+
+class Converter(Protocol):
+    """Turns objects of one version into another."""
+
+    async def convert(self, trees: list[Tree], api_version: str) -> list[Tree]:
+        """The same objects in that version."""
+        ...
+
+
+@final
+class CustomRules:
+    """What one version of a custom resource demands."""
+
+    strategic = False
+    unconditional_update = False
+    create_on_update = False
+
+    def __init__(
+        self,
+        version: CustomVersion,
+        *,
+        kind: GroupVersionKind,
+        storage_version: str,
+        converter: Converter | None,
+        field_types: Mapping[str, FieldType] | None = None,
+    ) -> None:
+        """`field_types` are those of all versions, by apiVersion."""
+        self._version = version
+        self._kind = kind
+        self._storage_version = storage_version
+        self._converter = converter
+        self._field_types = field_types or {}
+        self.converts_slowly = converter is not None
+        self.selectable = frozenset(version.selectable_fields)
+
+    @property
+    def version(self) -> CustomVersion:
+        """The version of the definition."""
+        return self._version
+
+    @cached_property
+    def field_type(self) -> FieldType:
+        return type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        return compile_rules(self._version.schema)
+
+    def normalize(self, tree: Tree) -> list[str]:
+        try:
+            return read_custom(tree, self._version)
+        except MetadataMisfit as exc:
+            kind = self._kind
+            raise bad_request(
+                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {exc}'
+            ) from None
+
+    def default(self, tree: Tree) -> None:
+        return None  # reading an object puts the defaults in
+
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+        if self._version.has_status:
+            tree.pop("status", None)
+        tree["metadata"]["generation"] = 1
+        return ()
+
+    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+        if subresource == "status":
+            self._keep_all_but_status(tree, old)
+            return
+        if self._version.has_status:
+            _put_back(tree, old, "status")
+        ignored = (*_GENERAL, "status") if self._version.has_status else _GENERAL
+        generation = old["metadata"].get("generation") or 0
+        same = json_equal(_without(tree, ignored), _without(old, ignored))
+        tree["metadata"]["generation"] = generation if same else generation + 1
+
+    def _keep_all_but_status(self, tree: Tree, old: Tree) -> None:
+        status = tree.get("status")
+        managed = tree["metadata"].get("managedFields")
+        tree.clear()
+        tree.update(old)
+        tree["metadata"] = {name: value for name, value in old["metadata"].items() if name != "managedFields"}
+        if managed is not None:
+            tree["metadata"]["managedFields"] = managed
+        tree.pop("status", None)
+        if status is not None:
+            tree["status"] = status
+
+    def check_create(self, tree: Tree) -> list[FieldError]:
+        return check_custom(tree, self._version, rules=self._rule_check)
+
+    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+        if subresource == "status":
+            return check_custom_status(tree, self._version, old=old, rules=self._rule_check)
+        return check_custom(tree, self._version, old=old, rules=self._rule_check)
+
+    @property
+    def _rule_check(self) -> RuleCheck | None:
+        return self._rules.check if self._rules else None
+
+    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
+        return []
+
+    def released(self, tree: Tree) -> None:
+        return None
+
+    def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
+        return finalizer_warnings(tree["metadata"], old=old["metadata"] if old else None)
+
+    def field_values(self, tree: Tree) -> Mapping[str, str]:
+        return {name: _text(_at(tree, name.split("."))) for name in self.selectable}
+
+    def reset_fields(self, subresource: str) -> Reset:
+        return reset_of_custom_kind(subresource, has_status=self._version.has_status)
+
+    def grace_period(self, tree: Tree, asked: int | None) -> int:
+        return 0
+
+    def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        if self._converter is not None:
+            raise LookupError(api_version)  # a webhook would have to be asked
+        return {**tree, "apiVersion": api_version}, self._field_types[api_version]
+
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        found = self._field_types[api_version]  # first: for a version that is no more nobody is asked
+        if tree.keys() <= {"apiVersion", "kind"}:
+            return {**tree, "apiVersion": api_version}, found  # as the real server: nothing is left to be converted
+        (converted,) = await self._converted([tree], api_version)
+        return converted, found
+
+    async def to_storage(self, trees: list[Tree]) -> list[Tree]:
+        return await self._converted(trees, self._storage_version)
+
+    async def from_storage(self, trees: list[Tree]) -> list[Tree]:
+        found = await self._converted(trees, self._kind.api_version)
+        for tree in found:
+            self._version.pruner.prune(tree)
+            self._version.defaulter.apply(tree)
+        return found
+
+    async def _converted(self, trees: list[Tree], api_version: str) -> list[Tree]:
+        wrong = [index for index, tree in enumerate(trees) if tree.get("apiVersion") != api_version]
+        if not wrong:
+            return trees
+        if self._converter is None:
+            for index in wrong:
+                trees[index]["apiVersion"] = api_version
+            return trees
+        converted = await self._converter.convert([trees[index] for index in wrong], api_version)
+        for index, tree in zip(wrong, converted, strict=True):
+            trees[index] = tree
+        return trees
+
+
+def _without(tree: Tree, names: Sequence[str]) -> Tree:
+    return {name: value for name, value in tree.items() if name not in names}
+
+
+def _put_back(tree: Tree, old: Tree, name: str) -> None:
+    if name in old:
+        tree[name] = old[name]
+    else:
+        tree.pop(name, None)
+
+
+def _at(tree: Any, path: list[str]) -> Any:
+    for step in path:
+        tree = tree.get(step) if isinstance(tree, dict) else None
+    return tree
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def version_of(resource: Resource) -> CustomVersion:
+    """The version of its definition a custom resource is served by."""
+    rules = resource.rules
+    assert isinstance(rules, CustomRules)
+    return rules.version

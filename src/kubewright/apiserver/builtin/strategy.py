@@ -1,0 +1,147 @@
+"""The rules of the built-in kinds, in the form the verbs ask for them.
+
+A thin front of `builtin`, which knows each kind; here is only what ties those functions to the contract of
+`resources.KindRules`: one object per kind and version, what is constant computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, final
+
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.app_armor import fill_profiles
+from kubewright.apiserver.builtin.conversion import convert
+from kubewright.apiserver.builtin.defaults import apply_defaults
+from kubewright.apiserver.builtin.field_selectors import field_values, selectable_fields
+from kubewright.apiserver.builtin.golang.decoder import normalize
+from kubewright.apiserver.builtin.preparation.endpoints import (
+    allows_create_on_update,
+    allows_unconditional_update,
+    grace_period,
+    is_namespaced,
+    prepare_for_create,
+    prepare_for_update,
+)
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
+from kubewright.apiserver.builtin.validation import name_rule, validate_create, validate_update
+from kubewright.apiserver.builtin.warnings.kinds import warnings_for
+from kubewright.apiserver.kinds.object_meta import validate_metadata
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_kind
+from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
+
+__all__ = ("UNTOLD", "BuiltinRules")
+
+UNTOLD: Final = frozenset(("Event", "PodDisruptionBudget"))
+"""Kinds whose rules for updates do not look at metadata."""
+_ONLY_AS_NEW: Final = frozenset(("EndpointSlice", "LimitRange"))
+_AS_NEW: Final = _ONLY_AS_NEW | {
+    *("ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "Endpoints", "Ingress", "Job"),
+    *("NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "RoleBinding", "Secret", "ServiceAccount"),
+}
+"""Kinds whose rules for updates check the whole object as if it were new."""
+
+
+@final
+class BuiltinRules:
+    """What one built-in kind demands. `storage` is the kind in the version it is stored in."""
+
+    strategic = True
+    converts_slowly = False
+
+    def __init__(self, kind: GroupVersionKind, storage: GroupVersionKind, services: ServiceAllocator) -> None:
+        self._kind = kind
+        self._storage = storage
+        self._services = services if kind.kind == "Service" and not kind.group else None
+        self._namespaced = is_namespaced(kind)
+        self._bytes = {"ConfigMap": "binaryData", "Secret": "data"}.get(kind.kind, "")
+        self.unconditional_update = allows_unconditional_update(kind)
+        self.create_on_update = allows_create_on_update(kind)
+        self.selectable = frozenset(selectable_fields(kind))
+
+    @property
+    def field_type(self) -> FieldType:
+        return type_of_kind(self._kind) or UNTYPED
+
+    def normalize(self, tree: Tree) -> list[str]:
+        unknown = normalize(self._kind, tree)
+        if self._bytes and isinstance(data := tree.get(self._bytes), dict):
+            for name, value in data.items():
+                if value is None:
+                    data[name] = ""  # bytes there are none of
+        return unknown
+
+    def default(self, tree: Tree) -> None:
+        apply_defaults(self._kind, tree)
+
+    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+        prepare_for_create(self._kind, tree, user=user)
+        return fill_profiles(tree) if self._kind.kind == "Pod" else ()
+
+    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+        prepare_for_update(self._kind, tree, old, subresource=subresource)
+
+    def check_create(self, tree: Tree) -> list[FieldError]:
+        errors = validate_metadata(tree["metadata"], namespaced=self._namespaced, name_errors=name_rule(self._kind))
+        return errors + validate_create(self._kind, tree)
+
+    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+        errors = self._metadata_errors(tree["metadata"], old["metadata"])
+        return errors + validate_update(self._kind, tree, old, subresource=subresource)
+
+    def _metadata_errors(self, metadata: Tree, old: Tree) -> list[FieldError]:
+        """What the kind's own rules say of metadata on an update: those of updates, of new objects, both or nothing."""
+        kind = self._kind.kind
+        if kind in UNTOLD:
+            return []
+        rule = name_rule(self._kind)
+        errors = validate_metadata(metadata, namespaced=self._namespaced, name_errors=rule, old=old)
+        if not errors or kind not in _AS_NEW:
+            return errors
+        anew = validate_metadata(metadata, namespaced=self._namespaced, name_errors=rule)
+        if kind in _ONLY_AS_NEW:
+            return anew or errors
+        return [*errors, *anew]
+
+    def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
+        if self._services is None:
+            return []
+        return self._services.assign(tree, old, dry_run=dry_run)
+
+    def released(self, tree: Tree) -> None:
+        if self._services is not None:
+            self._services.release(tree)
+
+    def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
+        return warnings_for(self._kind, tree, old)
+
+    def field_values(self, tree: Tree) -> Mapping[str, str]:
+        return field_values(self._kind, tree)
+
+    def reset_fields(self, subresource: str) -> Reset:
+        return reset_of_kind(self._kind, subresource)
+
+    def grace_period(self, tree: Tree, asked: int | None) -> int:
+        return grace_period(self._kind, tree, asked=asked)
+
+    def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        kind = GroupVersionKind.of(api_version, self._kind.kind)
+        found = type_of_kind(kind)
+        if found is None:
+            raise LookupError(api_version)
+        return self._converted(tree, kind), found
+
+    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        return self.convert(tree, api_version)
+
+    async def to_storage(self, trees: list[Tree]) -> list[Tree]:
+        return [self._converted(tree, self._storage) for tree in trees]
+
+    async def from_storage(self, trees: list[Tree]) -> list[Tree]:
+        return [self._converted(tree, self._kind) for tree in trees]
+
+    def _converted(self, tree: Tree, to: GroupVersionKind) -> Tree:
+        converted: dict[str, Any] = convert(tree, to)
+        return converted

@@ -1,0 +1,1 @@
+"""Validation of services, endpoints, ingresses, network policies and service addresses."""

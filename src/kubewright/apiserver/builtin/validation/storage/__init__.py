@@ -1,0 +1,1 @@
+"""Validation of volumes, storage classes, storage drivers and devices. Not of the volumes in a pod's spec."""

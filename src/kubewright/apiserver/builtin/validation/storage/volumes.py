@@ -1,0 +1,264 @@
+"""Persistent volumes and storage classes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Final
+
+from kubewright.apiserver.builtin.golang.internals import difference, internal
+from kubewright.apiserver.builtin.golang.quantities import amount
+from kubewright.apiserver.builtin.validation.fields import (
+    IMMUTABLE,
+    JSON,
+    Errors,
+    duplicate,
+    each,
+    forbidden,
+    invalid,
+    label_name_errors,
+    long_name_errors,
+    one_of,
+    required,
+    short_name_errors,
+    shown_map,
+    too_long,
+)
+from kubewright.apiserver.builtin.validation.formats import dns_label, dns_subdomain, qualified_name_errors
+from kubewright.apiserver.builtin.validation.pods.affinity import node_selector_errors
+from kubewright.apiserver.builtin.validation.pods.paths import climbing_errors
+from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.volume_claims import access_modes_errors
+from kubewright.apiserver.builtin.validation.pods.volume_sources import (
+    SHARED_SOURCES,
+    driver_name_errors,
+    required_names,
+)
+
+__all__ = (
+    "storage_class_errors",
+    "storage_class_update_errors",
+    "volume_errors",
+    "volume_status_errors",
+    "volume_update_errors",
+)
+
+_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_ORDER: Final = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+]
+
+
+def volume_errors(volume: JSON) -> Errors:
+    """A persistent volume."""
+    spec = volume.get("spec") or {}
+    errors: Errors = []
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        errors.append(required("spec.accessModes"))
+    errors += access_modes_errors("spec.accessModes", modes) + _capacity_errors(spec.get("capacity"))
+    policy = spec.get("persistentVolumeReclaimPolicy", "")
+    if policy and policy not in _POLICIES:
+        errors.append(one_of("spec.persistentVolumeReclaimPolicy", policy, _POLICIES))
+    affinity = spec.get("nodeAffinity")
+    if affinity is not None:
+        place = "spec.nodeAffinity.required"
+        if affinity.get("required") is None:
+            errors.append(required(place, "must specify required node constraints"))
+        else:
+            errors += node_selector_errors(place, affinity["required"])
+    errors += _source_errors(spec)
+    host = (spec.get("hostPath") or {}).get("path")
+    if policy == "Recycle" and host is not None and not host.strip("/."):
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(forbidden("spec.persistentVolumeReclaimPolicy", detail))
+    return errors + _class_errors(spec)
+
+
+def _capacity_errors(capacity: JSON) -> Errors:
+    errors: Errors = []
+    if not capacity:
+        errors.append(required("spec.capacity"))
+    if set(capacity or ()) != {"storage"}:
+        errors.append(one_of("spec.capacity", shown_map(capacity), ("storage",)))
+    for name, value in (capacity or {}).items():
+        place, whole = f"spec.capacity[{name}]", amount(value).value
+        if whole < 0:
+            errors.append(invalid(place, whole, "must be a valid resource quantity"))
+        if amount(value) <= 0:
+            errors.append(invalid(place, value, "must be greater than zero"))
+    return errors
+
+
+def _source_errors(spec: JSON) -> Errors:
+    errors: Errors = []
+    present = [name for name in _ORDER if spec.get(name) is not None]
+    for position, name in enumerate(present):
+        if position and name != "flexVolume":
+            shown = {"cephfs": "cephFS"}.get(name, name)
+            errors.append(forbidden(f"spec.{shown}", "may not specify more than 1 volume type"))
+            continue
+        place = f"spec.{'persistentDisk' if name == 'gcePersistentDisk' else name}"
+        errors += _source(place, name, spec)
+    return errors if present else [*errors, required("spec", "must specify a volume type")]
+
+
+def _source(path: str, name: str, spec: JSON) -> Errors:
+    source = spec[name]
+    if name == "local":
+        errors = required_names(path, source, "path") + climbing_errors(f"{path}.path", source.get("path", ""))
+        if spec.get("nodeAffinity") is None:
+            errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+        return errors
+    if name == "csi":
+        return _csi(path, source)
+    errors = SHARED_SOURCES[name](path, source)
+    secret = source.get("secretRef") or {}
+    if name in ("cinder", "storageos") and secret and not secret.get("namespace"):
+        errors.append(required(f"{path}.secretRef.namespace"))
+    if name == "azureFile" and source.get("secretNamespace") == "":
+        errors.append(required(f"{path}.secretNamespace"))
+    if name == "glusterfs" and source.get("endpointsNamespace") is not None:
+        namespace, place = source["endpointsNamespace"], f"{path}.endpointsNamespace"
+        detail = "if the endpointnamespace is set, it must be a valid namespace name"
+        errors += each(place, namespace, dns_label(namespace)) if namespace else [invalid(place, namespace, detail)]
+    return errors
+
+
+def _csi(path: str, source: JSON) -> Errors:
+    errors = driver_name_errors(f"{path}.driver", source.get("driver", ""))
+    errors += required_names(path, source, "volumeHandle")
+    for name in (
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ):
+        secret = source.get(name)
+        if secret is None:
+            continue
+        place, word, namespace = f"{path}.{name}", secret.get("name", ""), secret.get("namespace", "")
+        errors += long_name_errors(f"{place}.name", word) if word else [required(f"{place}.name")]
+        at = f"{place}.namespace"
+        errors += short_name_errors(at, namespace) if namespace else [required(at)]
+    return errors
+
+
+def _class_errors(spec: JSON) -> Errors:
+    errors: Errors = []
+    if spec.get("storageClassName"):
+        errors += each("spec.storageClassName", spec["storageClassName"], dns_subdomain(spec["storageClassName"]))
+    mode = spec.get("volumeMode")
+    if mode is not None and mode not in ("Block", "Filesystem"):
+        errors.append(one_of("spec.volumeMode", mode, ("Block", "Filesystem")))
+    attributes, place = spec.get("volumeAttributesClassName"), "spec.volumeAttributesClassName"
+    if attributes is not None:
+        empty = [required(place, "an empty string is disallowed")]
+        errors += each(place, attributes, dns_subdomain(attributes)) if attributes else empty
+        if spec.get("csi") is None:
+            errors.append(required("spec.csi", "has to be specified when using volumeAttributesClassName"))
+    return errors
+
+
+def volume_update_errors(volume: JSON, old: JSON) -> Errors:
+    """A changed volume is still the same storage."""
+    errors = volume_errors(volume)
+    spec, before = volume.get("spec") or {}, old.get("spec") or {}
+    new, kept = ({name: deepcopy(side[name]) for name in _ORDER if name in side} for side in (spec, before))
+    secret = "controllerExpandSecretRef"  # noqa: S105  # the name of a field
+    if new.get("csi") is not None and kept.get("csi") is not None and secret not in kept["csi"]:
+        new["csi"].pop(secret, None)
+    if not same(new, kept):
+        changes = difference(kept, new, "core.PersistentVolumeSource")
+        detail = f"spec.persistentvolumesource is immutable after creation\n{changes}"
+        errors.append(forbidden("spec.persistentvolumesource", detail))
+    if spec.get("volumeMode") != before.get("volumeMode"):
+        errors.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
+    if before.get("nodeAffinity") is not None and not same(spec.get("nodeAffinity"), before["nodeAffinity"]):
+        detail = f"{IMMUTABLE}, except for updating from beta label to GA"
+        errors.append(invalid("nodeAffinity", internal(spec.get("nodeAffinity"), "*core.VolumeNodeAffinity"), detail))
+    if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
+        detail = "update from non-nil value to nil is forbidden"
+        errors.append(forbidden("spec.volumeAttributesClassName", detail))
+    return errors
+
+
+def volume_status_errors(volume: JSON, old: JSON) -> Errors:
+    """What the volume controller reports."""
+    return [] if (volume.get("metadata") or {}).get("resourceVersion") else [required("resourceVersion")]
+
+
+def storage_class_errors(kind: JSON) -> Errors:
+    """How volumes of this class are made."""
+    name, parameters = kind.get("provisioner", ""), kind.get("parameters") or {}
+    errors = [] if name else [required("provisioner")]
+    errors += each("provisioner", name.lower(), qualified_name_errors(name.lower())) if name else []
+    if len(parameters) > 512:
+        errors.append(too_long("parameters", 512))
+    else:
+        errors += [invalid("parameters", key, "field can not be empty.") for key in parameters if not key]
+        if sum(len(key) + len(value) for key, value in parameters.items()) > 256 * 1024:
+            errors.append(too_long("parameters", 256 * 1024))
+    policy = kind.get("reclaimPolicy", "")
+    if policy and policy not in ("Delete", "Retain"):
+        errors.append(one_of("reclaimPolicy", policy, ("Delete", "Retain")))
+    mode, known = kind.get("volumeBindingMode"), ("Immediate", "WaitForFirstConsumer")
+    if mode is None:
+        errors.append(required("volumeBindingMode"))
+    elif mode not in known:
+        errors.append(one_of("volumeBindingMode", mode, known))
+    return errors + _topologies(kind.get("allowedTopologies") or ())
+
+
+def _topologies(terms: JSON) -> Errors:
+    errors: Errors = []
+    seen: list[dict[str, set[str]]] = []
+    for number, term in enumerate(terms):
+        place = f"allowedTopologies[{number}].matchLabelExpressions"
+        found: dict[str, set[str]] = {}
+        for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
+            at, values, key = f"{place}[{position}]", expression.get("values") or [], expression.get("key", "")
+            if not values:
+                errors.append(required(f"{at}.values"))
+            for index, value in enumerate(values):
+                if value in values[:index]:
+                    errors.append(duplicate(f"{at}.values[{index}]", value))
+            errors += label_name_errors(f"{at}.key", key)
+            if key in found:
+                errors.append(duplicate(f"{at}.key", key))
+            found[key] = set(values)
+        if found in seen:
+            errors.append(duplicate(place, ""))
+        seen.append(found)
+    return errors
+
+
+def storage_class_update_errors(kind: JSON, old: JSON) -> Errors:
+    """A changed class makes volumes the same way."""
+    errors: Errors = []
+    for name, empty in (("parameters", {}), ("provisioner", ""), ("reclaimPolicy", "")):
+        if (kind.get(name) or empty) != (old.get(name) or empty):
+            errors.append(forbidden(name, f"updates to {name} are forbidden."))
+    if kind.get("volumeBindingMode") != old.get("volumeBindingMode"):
+        errors.append(invalid("volumeBindingMode", kind.get("volumeBindingMode"), IMMUTABLE))
+    return errors

@@ -1,0 +1,271 @@
+"""The audit log: one JSON line for each request that was answered, in kube-apiserver's form (`audit.k8s.io/v1`).
+
+`AuditLog` is a recorder of the front. What stands in a line is worked out by plain functions; lines are gathered and
+written by a thread, so that a slow disk holds nobody up. A request that streams has two lines, one when the answer
+begins and one when it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, final
+
+import msgspec
+
+from kubewright.api.times import format_micro_time
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.wire.decoding import read_body
+from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
+from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.responses import Answer, Reply, Stream, encode_json
+from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.errors import ClusterError
+
+__all__ = ("AuditLog", "Level")
+
+Level = Literal["None", "Metadata", "Request", "RequestResponse"]
+
+_LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
+_LONG: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
+_LONGEST_AGENT: Final = 1024
+_CUT: Final = "...TRUNCATED"
+_PAUSE: Final = 0.05
+_LOG: Final = logging.getLogger(__name__)
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta | None = None
+
+
+_read_named: Final = msgspec.json.Decoder(_Named).decode
+
+
+@final
+class AuditLog:
+    """Writes the log. Made within the event loop that serves the requests; `close` writes what is left."""
+
+    def __init__(self, path: Path, *, level: Level = "Metadata") -> None:
+        self._level = _LEVELS.index(level)
+        self._name = level
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = path.open("ab", buffering=0)
+        except OSError as error:
+            raise ClusterError(f"The audit log {path} cannot be written ({error}); choose another path.") from error
+        self._lines: list[bytes] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
+        """One request, and how it went."""
+        if not self._level:
+            return
+        now = time.time()
+        event = self._event(request, target, user, reply)
+        event["requestReceivedTimestamp"] = _moment(now - seconds)
+        if request.asker is None:
+            # Nobody was recognized: the real server hears of the answer only as it begins.
+            self._write(event, "ResponseStarted", now, request.annotations)
+            return
+        if target.verb in ("watch", "proxy") or target.subresource in _LONG:
+            self._write(event, "ResponseStarted", now, request.annotations)
+            if isinstance(reply, Stream):
+                self._write_when_over(reply, event, request.annotations)
+                return
+        self._write(event, "ResponseComplete", now, request.annotations)
+
+    def _write_when_over(self, stream: Stream, event: dict[str, Any], notes: Mapping[str, str]) -> None:
+        def over() -> None:
+            stream.on_over = None
+            self._write(event, "ResponseComplete", time.time(), notes)
+
+        stream.on_over = over
+
+    def _event(self, request: Request, target: Target, user: User | None, reply: Reply) -> dict[str, Any]:
+        asker: User | None = request.asker
+        event: dict[str, Any] = {
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": self._name,
+            "auditID": request.audit_id,
+            "stage": "",
+            "requestURI": request.uri or request.path,
+            "verb": target.verb,
+            "user": {} if asker is None else _user(asker),
+        }
+        if user is not None and user is not asker:
+            event["impersonatedUser"] = _user(user)
+        event["sourceIPs"] = _addresses(request)
+        agent = request.header("user-agent")
+        if agent:
+            event["userAgent"] = agent if len(agent) <= _LONGEST_AGENT else agent[:_LONGEST_AGENT] + _CUT
+        status = _status(reply)
+        if target.is_resource:
+            event["objectRef"] = _object(request, target, status)
+        event["responseStatus"] = status
+        self._add_bodies(event, request, target, reply)
+        return event
+
+    def _add_bodies(self, event: dict[str, Any], request: Request, target: Target, reply: Reply) -> None:
+        if self._level >= 2 and request.body and target.verb in ("create", "update", "patch", "delete"):
+            tree = _tree(request)
+            if tree is not None:
+                event["requestObject"] = tree
+        if self._level >= 3 and isinstance(reply, Answer) and reply.content_type == JSON and reply.body:
+            event["responseObject"] = msgspec.Raw(reply.body.rstrip())
+
+    def _write(self, event: dict[str, Any], stage: str, now: float, notes: Mapping[str, str]) -> None:
+        event["stage"] = stage
+        event["stageTimestamp"] = _moment(now)
+        if notes:
+            event["annotations"] = dict(sorted(notes.items()))
+        self._lines.append(encode_json(event) + b"\n")
+        if self._writer is None and not self._file.closed:
+            self._writer = asyncio.get_running_loop().create_task(self._drain(), name="audit log")
+
+    async def _drain(self) -> None:
+        """Write until nothing is left; a moment's wait gathers what comes close together."""
+        try:
+            while self._lines:
+                await asyncio.sleep(_PAUSE)
+                await asyncio.to_thread(self._file.write, self._take())
+        except OSError as exc:
+            # As kube-apiserver does by default: a log that cannot be written stops nobody's request.
+            _LOG.error("lines of the audit log are lost", extra={"path": self._file.name, "why": str(exc)})
+        finally:
+            self._writer = None
+
+    def _take(self) -> bytes:
+        lines, self._lines = self._lines, []
+        return b"".join(lines)
+
+    async def close(self) -> None:
+        """Write what is left, and no more."""
+        while self._writer is not None:
+            await asyncio.shield(self._writer)
+        if not self._file.closed:
+            self._file.write(self._take())
+            self._file.close()
+
+
+def _moment(seconds: float) -> str:
+    return format_micro_time(datetime.fromtimestamp(seconds, UTC))
+
+
+def _user(user: User) -> dict[str, Any]:
+    tree: dict[str, Any] = {"username": user.name}
+    if user.uid:
+        tree["uid"] = user.uid
+    if user.groups:
+        tree["groups"] = user.groups
+    if user.extra:
+        tree["extra"] = {key: user.extra[key] for key in sorted(user.extra)}
+    return tree
+
+
+def _addresses(request: Request) -> list[str]:
+    """Where a request came from: what proxies say, then the other end of the connection."""
+    found = [address for address in map(_address, request.header("x-forwarded-for").split(",")) if address]
+    real = _address(request.header("x-real-ip"))
+    if real and real not in found:
+        found.append(real)
+    peer = request.peer.address
+    if peer and (not found or found[-1] != peer):
+        found.append(peer)
+    return found
+
+
+def _address(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        return ""
+
+
+def _status(reply: Reply) -> dict[str, Any]:
+    if not isinstance(reply, Answer):
+        return {"metadata": {}, "code": reply.code if isinstance(reply, Stream) else 101}
+    said = _said(reply)
+    status: dict[str, Any] = {"metadata": {}}
+    for name in ("status", "message", "reason", "details"):
+        if name in said:
+            status[name] = said[name]
+    status["code"] = said.get("code") or reply.code
+    return status
+
+
+def _said(answer: Answer) -> Mapping[str, Any]:
+    """The Status an answer consists of, if it does."""
+    if answer.content_type == JSON and answer.body.startswith(b'{"kind":"Status"'):
+        said: Mapping[str, Any] = msgspec.json.decode(answer.body)
+        return said
+    if answer.content_type == YAML and answer.code >= 400:
+        return _tree_of(YAML, answer.body) or {}
+    return {}
+
+
+def _object(request: Request, target: Target, status: Mapping[str, Any]) -> dict[str, Any]:
+    found = {
+        "resource": target.resource,
+        "namespace": target.namespace,
+        "name": target.name,
+        "uid": "",
+        "apiGroup": target.group,
+        "apiVersion": target.version,
+        "resourceVersion": "",
+        "subresource": target.subresource,
+    }
+    if target.verb in ("create", "update") and request.body and _was_read(request, status):
+        meta = _named(request)
+        if meta is not None:
+            found["namespace"] = found["namespace"] or meta.namespace or ""
+            found["name"] = found["name"] or meta.name or ""
+            found["uid"] = meta.uid or ""
+            found["resourceVersion"] = meta.resource_version or ""
+    return {name: value for name, value in found.items() if value}
+
+
+def _was_read(request: Request, status: Mapping[str, Any]) -> bool:
+    """Whether the request got so far that its body was read."""
+    if request.annotations.get("authorization.k8s.io/decision") != "allow":
+        return False
+    # There is no such resource, or none with this verb or for these media types.
+    return not (status["code"] in (404, 405, 406, 415) and not status.get("details"))
+
+
+def _named(request: Request) -> _Meta | None:
+    """What a body says of its object."""
+    media = media_type(request.header("content-type")) or JSON
+    try:
+        if media == JSON:
+            return _read_named(request.body).metadata
+        return msgspec.convert(_tree(request) or {}, _Named).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _tree(request: Request) -> dict[str, Any] | None:
+    media = media_type(request.header("content-type")) or JSON
+    return _tree_of(JSON if "json" in media else YAML if "yaml" in media else media, request.body)
+
+
+def _tree_of(media: str, body: bytes) -> dict[str, Any] | None:
+    try:
+        tree, _ = read_body(Request("", "", {}, {"content-type": media}, body, Peer()))
+    except Refused:
+        return None
+    return tree if isinstance(tree, dict) else None

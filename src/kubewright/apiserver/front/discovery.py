@@ -1,0 +1,233 @@
+"""Discovery: which groups, versions and resources there are, in the old form and the aggregated one.
+
+`/api` and `/apis` answer in the form the `Accept` header asks for; the rest is old form only. Everything is made from
+the catalog and kept until the catalog changes, with an ETag so that clients need not read it again.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, final
+
+from kubewright.api.kinds import version_key
+from kubewright.apiserver.catalog import Catalog, builtin_groups
+from kubewright.apiserver.kinds.resources import Resource
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.negotiation import PROTOBUF, form_of
+from kubewright.apiserver.wire.protobuf import encode
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.responses import Answer, encode_line
+
+__all__ = ("Discovery",)
+
+_GROUP: Final = "apidiscovery.k8s.io"
+_FIRST: Final = "apiregistration.k8s.io"
+"""The group that has no APIService and precedes all others."""
+_BUILT_IN: Final = 18000
+_CUSTOM: Final = (1000, 100)
+"""Priorities of versions whose APIService is not there yet."""
+
+
+@final
+class Discovery:
+    """Answers of `/api` and `/apis`."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._made: dict[str, bytes] = {}
+        self._generation = 0
+        self.address = "127.0.0.1"
+        self.elsewhere: Callable[[], list[dict[str, Any]]] = list
+        """The groups other servers serve."""
+        self.priorities: Callable[[], Mapping[tuple[str, str], tuple[int, int]]] = dict
+        """Those of groups and versions, as their APIServices have them."""
+
+    def forget(self) -> None:
+        """What other servers serve has changed."""
+        self._made = {}
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a discovery path, or 404."""
+        if self._generation != self._catalog.generation:
+            self._made, self._generation = {}, self._catalog.generation
+        path = "/" + request.path.strip("/")
+        if path in ("/api", "/apis"):
+            version = _aggregated_version(request.header("accept"))
+            if version:
+                return self._aggregated(request, path, version)
+        body = self._made.get(path)
+        if body is None:
+            tree = self._old_form(path)
+            if tree is None:
+                return Answer(
+                    404, b"404 page not found\n", "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
+                )
+            body = self._made[path] = encode_line(tree)
+        accept = request.header("accept")
+        if PROTOBUF in accept and form_of(accept, parts=False).media == PROTOBUF:
+            tree = decode_json(body)
+            return Answer(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
+        return Answer(200, body)
+
+    # the aggregated form
+
+    def _aggregated(self, request: Request, path: str, version: str) -> Answer:
+        key = f"{path}|{version}"
+        body = self._made.get(key)
+        if body is None:
+            items = [group for group in self._groups() if bool(group["metadata"].get("name")) == (path == "/apis")]
+            tree = {
+                "kind": "APIGroupDiscoveryList",
+                "apiVersion": f"{_GROUP}/{version}",
+                "metadata": {},
+                "items": items,
+            }
+            body = self._made[key] = encode_line(tree)
+        content_type = f"application/json;g={_GROUP};v={version};as=APIGroupDiscoveryList"
+        tag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
+        headers = {"ETag": tag, "Vary": "Accept"}
+        if request.header("if-none-match") == tag:
+            return Answer(304, b"", "", headers)
+        return Answer(200, body, content_type, headers)
+
+    def _groups(self, *, old: bool = False) -> list[dict[str, Any]]:
+        """Every group with its versions, what matters most first. The old form orders groups of the same priority by
+        the names of their APIServices, which begin with the version."""
+        priorities = self.priorities()
+        found: dict[str, dict[str, tuple[int, int, dict[str, Any]]]] = {}
+        for name, version, fallback in (*self._own_versions(), *self._versions_elsewhere()):
+            priority = priorities.get((name, version["version"]), fallback)
+            found.setdefault(name, {})[version["version"]] = (*priority, version)
+        ordered = []
+        for name, versions in found.items():
+            highest = max(priority for priority, _, _ in versions.values())
+            tie = min(f"{one}.{name}" for one, item in versions.items() if item[0] == highest) if old else name
+            inner = sorted(versions.items(), key=lambda item: (-item[1][1], version_key(item[0])))
+            group = {"metadata": {"name": name} if name else {}, "versions": [item[2] for _, item in inner]}
+            ordered.append((name != _FIRST, -highest, tie, group))
+        return [group for *_, group in sorted(ordered, key=lambda item: item[:3])]
+
+    def _own_versions(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+        """What this server serves: group, version, and its priority unless an APIService has another."""
+        for place, group in enumerate(builtin_groups()):
+            for order, version in enumerate(group["versions"]):
+                yield group["metadata"].get("name", ""), version, (_BUILT_IN - place, -order)
+        custom: dict[tuple[str, str], list[Resource]] = {}
+        for resource in self._catalog.custom():
+            custom.setdefault((resource.kind.group, resource.kind.version), []).append(resource)
+        for (name, number), resources in custom.items():
+            listed = [_described(resource) for resource in sorted(resources, key=lambda one: one.plural)]
+            yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM
+
+    def _versions_elsewhere(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+        for group in self.elsewhere():
+            for version in group["versions"]:
+                yield group["metadata"]["name"], version, _CUSTOM
+
+    # the old form
+
+    def _old_form(self, path: str) -> dict[str, Any] | None:
+        match path.strip("/").split("/"):
+            case ["api"]:
+                address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}
+                return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
+            case ["apis"]:
+                groups = [_group(group) for group in self._groups(old=True) if group["metadata"].get("name")]
+                return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case ["apis", name]:
+                for group in self._groups():
+                    if group["metadata"].get("name") == name:
+                        return {"kind": "APIGroup", "apiVersion": "v1", **_group(group)}
+            case ["api", version]:
+                return self._resources("", version)
+            case ["apis", name, version]:
+                return self._resources(name, version)
+        return None
+
+    def _resources(self, group: str, version: str) -> dict[str, Any] | None:
+        found = [item for item in self._catalog if (item.kind.group, item.kind.version) == (group, version)]
+        if not found:
+            return None
+        items = [entry for resource in sorted(found, key=lambda r: r.plural) for entry in _old_entries(resource)]
+        api_version = f"{group}/{version}" if group else version
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": items}
+
+
+def _aggregated_version(accept: str) -> str:
+    for clause in accept.split(","):
+        parameters = {part.strip() for part in clause.split(";")}
+        if "as=APIGroupDiscoveryList" in parameters and f"g={_GROUP}" in parameters:
+            for version in ("v2", "v2beta1"):
+                if f"v={version}" in parameters and "application/json" in parameters:
+                    return version
+    return ""
+
+
+def _group(described: Mapping[str, Any]) -> dict[str, Any]:
+    name = described["metadata"]["name"]
+    versions = [
+        {"groupVersion": f"{name}/{version['version']}", "version": version["version"]}
+        for version in described["versions"]
+    ]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _described(resource: Resource) -> dict[str, Any]:
+    """A custom resource in the aggregated form."""
+    kind = resource.kind
+    found: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        found["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        found["categories"] = list(resource.categories)
+    if resource.subresources:
+        found["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": {"group": sub.kind.group, "version": sub.kind.version, "kind": sub.kind.kind},
+                "verbs": list(sub.verbs),
+            }
+            for sub in resource.subresources.values()
+        ]
+    return found
+
+
+def _old_entries(resource: Resource) -> Iterable[dict[str, Any]]:
+    entry: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if not {"create", "get"}.isdisjoint(resource.verbs) and "list" in resource.verbs:
+        text = f"{resource.storage_version}/{resource.kind.kind}".encode()
+        entry["storageVersionHash"] = _hash(text)
+    yield entry
+    for sub in resource.subresources.values():
+        found: dict[str, Any] = {
+            "name": f"{resource.plural}/{sub.name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": sub.kind.kind,
+            "verbs": list(sub.verbs),
+        }
+        if (sub.kind.group, sub.kind.version) != (resource.kind.group, resource.kind.version):
+            found["group"], found["version"] = sub.kind.group, sub.kind.version
+        yield found
+
+
+def _hash(text: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(text).digest()[:8]).decode()

@@ -1,0 +1,104 @@
+"""The paths that are no resources: version, health, metrics and the list of paths itself."""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import Final, final
+
+from kubewright._base.metrics import CONTENT_TYPE, Metrics
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.front.health import Check, Health
+from kubewright.apiserver.kinds.calls import User
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.responses import Answer
+
+__all__ = ("Pages",)
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_VERSION: Final = {
+    "major": "1",
+    "minor": "35",
+    "emulationMajor": "1",
+    "emulationMinor": "35",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "34",
+    "gitVersion": "v1.35.4+kubewright",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": f"python{platform.python_version()}",
+    "compiler": platform.python_implementation().lower(),
+    "platform": "linux/amd64",
+}
+
+_ALWAYS: Final = (
+    *("/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/metrics", "/metrics/slis"),
+    *("/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"),
+)
+
+
+@final
+class Pages:
+    """Version, health, metrics, index."""
+
+    def __init__(self, catalog: Catalog, metrics: Metrics, health: Health) -> None:
+        self._catalog = catalog
+        self._health = health
+        self._metrics = metrics
+        self._slis = slis = Metrics()
+        self._passes = slis.gauge("kubernetes_healthcheck", "Whether a check passes.", labels=("name", "type"))
+        self._asked = slis.counter(
+            "kubernetes_healthchecks_total", "How checks ended.", labels=("name", "status", "type")
+        )
+
+    def version(self, request: Request, user: User) -> Answer:
+        """`/version`."""
+        return Answer(200, json.dumps(_VERSION, indent=2).encode())
+
+    def health(self, request: Request, user: User) -> Answer:
+        """`/healthz`, `/livez`, `/readyz`: all checks, or one by its name."""
+        kind, _, name = request.path.strip("/").partition("/")
+        if name:
+            check = self._health.of(kind).get(name)
+            if check is None:
+                return Answer(404, b"404 page not found\n", _TEXT)
+            return Answer(200, b"ok", _TEXT) if check() else Answer(500, b"internal server error\n", _TEXT)
+        excluded = request.query.get("exclude", "").split(",")
+        lines, healthy = [], True
+        for label, check in self._health.of(kind).items():
+            if label in excluded:
+                lines.append(f"[+]{label} excluded: ok")
+                continue
+            good = self._outcome(kind, label, check)
+            healthy = healthy and good
+            lines.append(f"[+]{label} ok" if good else f"[-]{label} failed: reason withheld")
+        if healthy and "verbose" not in request.query:
+            return Answer(200, b"ok", _TEXT)
+        verdict = "passed" if healthy else "failed"
+        text = "\n".join((*lines, f"{kind} check {verdict}")) + "\n"
+        return Answer(200 if healthy else 500, text.encode(), _TEXT)
+
+    def _outcome(self, kind: str, name: str, check: Check) -> bool:
+        good = check()
+        self._passes.child(name, kind).set(good)
+        self._asked.child(name, "success" if good else "error", kind).inc()
+        return good
+
+    def metrics(self, request: Request, user: User) -> Answer:
+        """`/metrics`, and `/metrics/slis`, which tells of the checks alone, and of those that were asked for."""
+        if request.path.endswith("/slis"):
+            return Answer(200, self._slis.exposition(), CONTENT_TYPE)
+        return Answer(200, self._metrics.exposition(), CONTENT_TYPE)
+
+    def index(self, request: Request, user: User) -> Answer:
+        """`/`: every path there is."""
+        found = {*_ALWAYS}
+        for resource in self._catalog:
+            kind = resource.kind
+            if kind.group:
+                found.update((f"/apis/{kind.group}", f"/apis/{kind.api_version}"))
+        for kind_of_check in ("healthz", "livez", "readyz"):
+            found.add(f"/{kind_of_check}")
+            found.update(f"/{kind_of_check}/{name}" for name in self._health.of(kind_of_check))
+        return Answer(200, json.dumps({"paths": sorted(found)}, indent=2).encode())

@@ -1,0 +1,86 @@
+"""Who asks, and may they: the contract between the front and whoever knows users and roles.
+
+`Access` is asked once for each request. `OpenAccess` is the simplest one: whoever comes is the administrator. The one
+with tokens, certificates and roles is in `auth`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, final
+from urllib.parse import unquote
+
+from msgspec import Struct
+
+from kubewright.api.go_text import quoted
+from kubewright.apiserver.kinds.calls import ADMIN, User
+from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.status_errors import Refused, forbidden, refused
+
+__all__ = ("Access", "Decision", "OpenAccess", "forbidden_to")
+
+_NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
+
+
+class Decision(Struct, frozen=True):
+    """Whether somebody may do something, and why, as far as that is to be said."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Access(Protocol):
+    """Identity and permission."""
+
+    def user_of(self, request: Request) -> User:
+        """Who asks, impersonation included; raises `Refused` (401, or 403 for an impersonation not allowed).
+
+        Notes who was recognized as `request.asker`.
+        """
+        ...
+
+    def decide(self, user: User, target: Target) -> Decision:
+        """Whether this user may do this."""
+        ...
+
+    def check(self, user: User, target: Target) -> None:
+        """Return if this user may do this; raise `Refused` (403) if not."""
+        ...
+
+
+@final
+class OpenAccess:
+    """Everybody is the administrator."""
+
+    def user_of(self, request: Request) -> User:
+        request.asker = ADMIN
+        return ADMIN
+
+    def decide(self, user: User, target: Target) -> Decision:
+        return _YES
+
+    def check(self, user: User, target: Target) -> None:
+        return None
+
+
+_YES: Final = Decision(True)
+
+
+def forbidden_to(user: User, target: Target, reason: str = "") -> Refused:
+    """The refusal of something a user may not do, in kube-apiserver's words."""
+    why = _not_html(_cannot(user, target)) + (f": {reason}" if reason else "")
+    if not target.is_resource:
+        return refused(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
+    said = forbidden(target.group_resource, target.name, why)
+    return Refused(said.status, headers=_NO_SNIFFING)
+
+
+def _cannot(user: User, target: Target) -> str:
+    who = f"User {quoted(user.name)} cannot {target.verb}"
+    if not target.is_resource:
+        return f"{who} path {quoted(unquote(target.path))}"
+    where = f"in the namespace {quoted(target.namespace)}" if target.namespace else "at the cluster scope"
+    return f"{who} resource {quoted(target.full_resource)} in API group {quoted(target.group)} {where}"
+
+
+def _not_html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

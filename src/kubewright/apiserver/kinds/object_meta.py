@@ -1,0 +1,100 @@
+"""The metadata of objects on the way in: rules for new objects and for updates, for every kind.
+
+The sentences are those of apimachinery's ValidateObjectMeta and ValidateObjectMetaUpdate, in their order. What a name
+may look like depends on the kind and is given as a function. Nothing here changes its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from kubewright.api.field_errors import FieldError, bad_value
+from kubewright.api.go_text import quoted
+from kubewright.api.names import dns1035_label_errors, dns1123_label_errors, qualified_name_errors
+from kubewright.schema.check.object_metadata import (
+    masked_prefix,
+    new_metadata_errors,
+    path_segment_errors,
+    shared_metadata_errors,
+    subdomain_errors,
+)
+
+__all__ = (
+    "NameRule",
+    "finalizer_warnings",
+    "label_1035_errors",
+    "label_errors",
+    "path_segment_errors",
+    "subdomain_errors",
+    "validate_metadata",
+)
+
+NameRule: TypeAlias = Callable[[str, bool], list[str]]
+"""What is wrong with a name; the second argument says that it is a prefix and more will follow."""
+
+_IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+_TEXTS: Final = frozenset(("name", "namespace", "uid"))
+_KNOWN_FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
+
+
+def label_errors(name: str, prefix: bool) -> list[str]:
+    """Names that are DNS labels, such as those of namespaces."""
+    return dns1123_label_errors(masked_prefix(name) if prefix else name)
+
+
+def label_1035_errors(name: str, prefix: bool) -> list[str]:
+    """Names that are DNS labels and begin with a letter, such as those of services."""
+    return dns1035_label_errors(masked_prefix(name) if prefix else name)
+
+
+def validate_metadata(
+    metadata: Mapping[str, Any],
+    *,
+    namespaced: bool,
+    path: str = "metadata",
+    old: Mapping[str, Any] | None = None,
+    name_errors: NameRule = subdomain_errors,
+) -> list[FieldError]:
+    """What is wrong with the metadata of a new object, or with that of an update of `old`."""
+    if old is None:
+        return new_metadata_errors(metadata, namespaced=namespaced, name_errors=name_errors, path=path)
+    found: list[FieldError] = []
+    if old.get("deletionTimestamp") is not None:
+        found.extend(_new_finalizers(metadata, old, path))
+    if not metadata.get("resourceVersion"):
+        found.append(bad_value(f"{path}.resourceVersion", "Invalid", "", "must be specified for an update"))
+    generation = metadata.get("generation") or 0
+    if generation < (old.get("generation") or 0):
+        found.append(bad_value(f"{path}.generation", "Invalid", generation, "must not be decremented"))
+    for name in _IMMUTABLE:
+        value, before = metadata.get(name), old.get(name)
+        if name in _TEXTS:
+            value, before = value or "", before or ""
+        if value != before:
+            found.append(bad_value(f"{path}.{name}", "Invalid", value, "field is immutable"))
+    found.extend(shared_metadata_errors(metadata, path=path, finalizers=False))
+    return found
+
+
+def finalizer_warnings(metadata: Mapping[str, Any], *, old: Mapping[str, Any] | None = None) -> list[str]:
+    """What the server remarks about the new finalizers of a custom resource."""
+    added = set(metadata.get("finalizers") or ()) - set((old or {}).get("finalizers") or ())
+    warnings: list[str] = []
+    for name in sorted(added):
+        subject = f"metadata.finalizers: {quoted(name)}"
+        warnings.extend(f"{subject}: {text}" for text in qualified_name_errors(name))
+        if "/" not in name and name not in _KNOWN_FINALIZERS:
+            form = "finalizer name including a path (/)" if "." in name else "finalizer name"
+            advice = f"prefer a domain-qualified {form} to avoid accidental conflicts with other finalizer writers"
+            warnings.append(f"{subject}: {advice}")
+    return warnings
+
+
+def _new_finalizers(metadata: Mapping[str, Any], old: Mapping[str, Any], path: str) -> list[FieldError]:
+    added = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not added:
+        return []
+    names = ", ".join(quoted(name) for name in added)
+    text = "no new finalizers can be added if the object is being deleted, found new finalizers"
+    return [FieldError(f"{path}.finalizers", "Forbidden", f"{text} []string{{{names}}}")]

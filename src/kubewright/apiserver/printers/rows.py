@@ -1,0 +1,113 @@
+"""The row of an object: the printer of its kind, found by name.
+
+Called for every object of an answer in the form of a table. Kinds without a printer show their name and when they were
+created, as kube-apiserver does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.conversion import convert
+from kubewright.apiserver.builtin.trees import Tree
+from kubewright.apiserver.kinds.resources import Resource
+from kubewright.apiserver.printers import networks, others, pods, policies, volumes, workloads
+from kubewright.apiserver.printers.custom import custom_cells
+from kubewright.apiserver.printers.texts import name_of, number
+
+__all__ = ("cells", "row_conditions", "row_order", "scale_cells")
+
+Printer = Callable[[Tree, datetime], list[Any]]
+
+_AUTOSCALER: Final = GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler")
+
+
+def _autoscaler(tree: Tree, now: datetime) -> list[Any]:
+    return workloads.autoscaler_cells(convert(tree, _AUTOSCALER), now)
+
+
+_PRINTERS: Final[Mapping[str, Printer]] = {
+    "APIService": others.api_service_cells,
+    "CSIDriver": volumes.csi_driver_cells,
+    "CSINode": volumes.csi_node_cells,
+    "CertificateSigningRequest": policies.signing_request_cells,
+    "ClusterRoleBinding": policies.binding_cells,
+    "ComponentStatus": others.component_status_cells,
+    "ConfigMap": others.config_map_cells,
+    "ControllerRevision": workloads.revision_cells,
+    "CronJob": workloads.cron_job_cells,
+    "DaemonSet": workloads.daemon_set_cells,
+    "Deployment": workloads.deployment_cells,
+    "DeviceClass": others.named_cells,
+    "EndpointSlice": networks.endpoint_slice_cells,
+    "Endpoints": networks.endpoints_cells,
+    "Event": others.event_cells,
+    "FlowSchema": policies.flow_schema_cells,
+    "HorizontalPodAutoscaler": _autoscaler,
+    "IPAddress": networks.address_cells,
+    "Ingress": networks.ingress_cells,
+    "IngressClass": networks.ingress_class_cells,
+    "Job": workloads.job_cells,
+    "Lease": others.lease_cells,
+    "MutatingWebhookConfiguration": policies.webhooks_cells,
+    "Namespace": others.namespace_cells,
+    "NetworkPolicy": networks.network_policy_cells,
+    "Node": others.node_cells,
+    "PersistentVolume": volumes.volume_cells,
+    "PersistentVolumeClaim": volumes.claim_cells,
+    "Pod": pods.pod_cells,
+    "PodDisruptionBudget": workloads.budget_cells,
+    "PodTemplate": pods.pod_template_cells,
+    "PriorityClass": policies.priority_class_cells,
+    "PriorityLevelConfiguration": policies.priority_level_cells,
+    "ReplicaSet": workloads.replica_set_cells,
+    "ReplicationController": workloads.controller_cells,
+    "ResourceClaim": volumes.device_claim_cells,
+    "ResourceClaimTemplate": others.named_cells,
+    "ResourceQuota": policies.quota_cells,
+    "ResourceSlice": volumes.device_slice_cells,
+    "RoleBinding": policies.binding_cells,
+    "RuntimeClass": others.runtime_class_cells,
+    "Secret": others.secret_cells,
+    "Service": networks.service_cells,
+    "ServiceAccount": others.named_cells,
+    "ServiceCIDR": networks.service_cidr_cells,
+    "StatefulSet": workloads.stateful_set_cells,
+    "StorageClass": volumes.storage_class_cells,
+    "ValidatingAdmissionPolicy": policies.policy_cells,
+    "ValidatingAdmissionPolicyBinding": policies.policy_binding_cells,
+    "ValidatingWebhookConfiguration": policies.webhooks_cells,
+    "VolumeAttachment": volumes.attachment_cells,
+    "VolumeAttributesClass": volumes.attributes_class_cells,
+}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def cells(resource: Resource, tree: Tree, *, now: Callable[[], datetime] = _now) -> list[Any]:
+    """What stands in the columns `column_definitions` names, for one object. The tree is read only."""
+    if resource.custom:
+        return custom_cells(resource.columns, tree, now())
+    return _PRINTERS.get(resource.kind.kind, others.plain_cells)(tree, now())
+
+
+def scale_cells(tree: Tree, *, now: Callable[[], datetime] = _now) -> list[Any]:
+    """What stands in the columns `scale_columns` names, for the Scale of any object."""
+    return workloads.scale_cells(tree, now())
+
+
+def row_conditions(resource: Resource, tree: Tree) -> list[Tree]:
+    """What a row says besides its cells: a pod that is over. Nothing for all else."""
+    return pods.pod_conditions(tree) if not resource.custom and resource.kind.kind == "Pod" else []
+
+
+def row_order(resource: Resource, trees: Sequence[Tree]) -> Sequence[Tree]:
+    """The objects of a list in the order of their rows: as they come, but flow schemas by what is tried first."""
+    if resource.custom or resource.kind.kind != "FlowSchema":
+        return trees
+    return sorted(trees, key=lambda tree: (number(tree, "spec", "matchingPrecedence"), name_of(tree)))

@@ -1,0 +1,202 @@
+"""The proxies of the API server: `services/proxy`, `pods/proxy`, `nodes/proxy`, and the ways into a container.
+
+A name may carry a scheme and a port: `https:web:8443`. The request goes on as it came, without what identifies the
+user. `exec`, `attach` and `portforward` are passed to the kubelet; when it changes the protocol, the two connections
+are joined (`tunnels`), and what is spoken over them is between the client and the kubelet. A service may change it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from msgspec.structs import replace
+
+from kubewright.apiserver.kinds.access import Access
+from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.outbound.http_client import Destination, Outbound, OutboundError
+from kubewright.apiserver.outbound.kubelet_address import kubelet_of
+from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.proxy.pod_logs import chosen_container
+from kubewright.apiserver.proxy.reverse_proxy import kept_headers, passed_on, protocol_headers
+from kubewright.apiserver.proxy.upgrade import tunnel
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import flag
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.responses import Reply
+from kubewright.apiserver.wire.status_errors import (
+    bad_request,
+    forbidden,
+    method_not_allowed,
+    not_found,
+    unavailable,
+)
+
+__all__ = ("Proxies",)
+
+_IDENTITY: Final = frozenset({"authorization", "host"})
+_SCHEMES: Final = ("", "http", "https")
+_STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
+
+
+@final
+class Proxies:
+    """Passes requests on to services, pods and nodes."""
+
+    def __init__(
+        self,
+        store: Store,
+        outbound: Outbound,
+        addresses: ServiceAddresses,
+        *,
+        admission: Admission,
+        access: Access,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._outbound = outbound
+        self._addresses = addresses
+        self._admission = admission
+
+    async def service(self, call: Call) -> Reply:
+        """`services/proxy`."""
+        scheme, name, port = _parts(call, "service")
+        entry = self._store.table("/services").get(f"{call.namespace}/{name}")
+        if entry is None:
+            raise not_found(call.resource.group_resource, name)
+        ports = (decode_json(entry.value).get("spec") or {}).get("ports") or []
+        wanted = port or (str(ports[0].get("port")) if ports else "")
+        try:
+            host, number = self._addresses.resolve(call.namespace, name, wanted)
+        except OutboundError as error:
+            raise unavailable(str(error)) from None
+        return await self._pass(call, _destination(scheme, host, number))
+
+    async def pod(self, call: Call) -> Reply:
+        """`pods/proxy`."""
+        scheme, name, port = _parts(call, "pod")
+        pod = self._pod(call, name)
+        address = (pod.get("status") or {}).get("podIP")
+        if not address:
+            raise bad_request("address not allowed")
+        ports = [item for one in pod["spec"].get("containers") or () for item in one.get("ports") or ()]
+        number = int(port) if port.isdecimal() else next(
+            (int(item["containerPort"]) for item in ports if not port or item.get("name") == port), 80
+        )  # fmt: skip
+        return await self._pass(call, _destination(scheme, str(address), number))
+
+    async def node(self, call: Call) -> Reply:
+        """`nodes/proxy`: the kubelet itself."""
+        _, name, _ = _parts(call, "node")
+        return await self._pass(call, kubelet_of(self._store, name, asked_for=call.resource.group_resource))
+
+    async def way_in(self, call: Call) -> Reply:
+        """`pods/exec`, `pods/attach` and `pods/portforward`."""
+        name, sub = call.target.name, call.target.subresource
+        if call.target.verb not in call.resource.subresources[sub].verbs:
+            raise method_not_allowed()
+        self._authorize(call)
+        pod = self._pod(call, name)
+        container = ""
+        if sub != "portforward":
+            container = "/" + chosen_container(pod, call.request.query.get("container", ""))
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node:
+            raise bad_request(f"pod {name} does not have a host assigned")
+        await self._admit(call)
+        if "upgrade" not in call.request.header("connection").lower():
+            raise bad_request("Upgrade request required")
+        kubelet = kubelet_of(self._store, str(node), asked_for=call.resource.group_resource)
+        path = f"/{_WAYS_IN[sub]}/{call.namespace}/{quote(name)}{container}"
+        wanted = urlencode(_kubelet_query(call.request))
+        return await self._pass(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
+
+    def _authorize(self, call: Call) -> None:
+        """A WebSocket is asked for with GET; whoever may not create the subresource may not enter that way either."""
+        if call.target.verb != "create":
+            decision = self._access.decide(call.user, replace(call.target, verb="create"))
+            if not decision.allowed:
+                raise forbidden(call.resource.group_resource, call.target.name, decision.reason)
+
+    def _pod(self, call: Call, name: str) -> dict[str, Any]:
+        entry = self._store.table("/pods").get(f"{call.namespace}/{name}")
+        if entry is None:
+            raise not_found(call.resource.group_resource, name)
+        tree: dict[str, Any] = decode_json(entry.value)
+        return tree
+
+    async def _admit(self, call: Call) -> None:
+        kind = call.resource.subresources[call.target.subresource].kind.kind
+        options: dict[str, Any] = {"kind": kind, "apiVersion": "v1"}
+        query = call.request.query
+        options.update({name: flag(query[name]) for name in _STREAMS if name in query})
+        if query.get("container"):
+            options["container"] = query["container"]
+        command = _values(call.request, "command")
+        if command:
+            options["command"] = command
+        operation = Operation(
+            verb="CONNECT",
+            resource=call.resource,
+            namespace=call.namespace,
+            name=call.target.name,
+            object=options,
+            old=None,
+            user=call.user,
+            subresource=call.target.subresource,
+            warnings=call.warnings,
+            annotations=call.request.annotations,
+        )
+        await self._admission.mutate(operation)
+        await self._admission.validate(operation)
+
+    async def _pass(self, call: Call, to: Destination, *, target: str = "") -> Reply:
+        request = call.request
+        if not target:
+            query = request.uri.partition("?")[2]
+            target = f"/{quote(call.target.rest)}" + (f"?{query}" if query else "")
+        headers = kept_headers(request.headers.items(), without=_IDENTITY)
+        headers += protocol_headers(request)
+        headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
+        headers.append(("X-Forwarded-Uri", request.path))
+        try:
+            incoming = await self._outbound.ask(to, request.method, target, headers=headers, body=request.body)
+        except OutboundError as error:
+            raise unavailable(f"error trying to reach service: {error}") from None
+        if incoming.code == 101:
+            return tunnel(incoming)
+        return await passed_on(incoming)
+
+
+def _values(request: Request, name: str) -> list[str]:
+    """Every value of a parameter that may be given several times."""
+    words = parse_qsl(request.uri.partition("?")[2], keep_blank_values=True)
+    return [value for key, value in words if key == name]
+
+
+def _kubelet_query(request: Request) -> list[tuple[str, str]]:
+    """The options as a kubelet reads them, whose names are others."""
+    found = [(told, "1") for name, told in _STREAMS.items() if flag(request.query.get(name, "false"))]
+    found += [("command", value) for value in _values(request, "command")]
+    ports = _values(request, "ports")
+    return [*found, ("port", ",".join(ports))] if ports else found
+
+
+def _parts(call: Call, kind: str) -> tuple[str, str, str]:
+    """Scheme, name and port of a name such as `https:web:8443`."""
+    parts = call.target.name.split(":")
+    if len(parts) == 1:
+        return "", parts[0], ""
+    if len(parts) == 2:
+        return "", parts[0], parts[1]
+    if len(parts) == 3 and parts[0] in _SCHEMES:
+        return parts[0], parts[1], parts[2]
+    raise bad_request(f'invalid {kind} request "{call.target.name}"')
+
+
+def _destination(scheme: str, host: str, port: int) -> Destination:
+    shown = f"[{host}]" if ":" in host else host
+    return Destination(f"{shown}:{port}", host, secure=scheme == "https", verify=False)

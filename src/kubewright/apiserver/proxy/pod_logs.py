@@ -1,0 +1,158 @@
+"""`pods/log`: what a container has printed, fetched from the kubelet of its node.
+
+Checks what kube-apiserver checks, in its words, then passes on what the kubelet answers; with `follow` for as long as
+the container prints and the client listens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, final
+from urllib.parse import urlencode
+
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupResource, GroupVersionKind
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.outbound.http_client import Incoming, Outbound, OutboundError
+from kubewright.apiserver.outbound.kubelet_address import kubelet_of
+from kubewright.apiserver.outbound.webhook_client import served_error
+from kubewright.apiserver.proxy.reverse_proxy import PassedOn
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.responses import Answer, Reply
+from kubewright.apiserver.wire.status_errors import (
+    Refused,
+    bad_request,
+    internal_error,
+    invalid,
+    method_not_allowed,
+    not_found,
+    refused,
+)
+
+__all__ = ("PodLogs", "chosen_container")
+
+_OPTIONS: Final = GroupVersionKind("", "v1", "PodLogOptions")
+_LOG: Final = GroupResource("", "pods/log")
+_NUMBERS: Final = ("sinceSeconds", "tailLines", "limitBytes")
+_FLAGS: Final = ("follow", "previous", "timestamps")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:\d\d)")
+_LARGEST_ERROR: Final = 50_000
+_NEGATIVE: Final = "must be greater than or equal to 0"
+_POSITIVE: Final = "must be greater than 0"
+_REASONS: Final = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed", 409: "Conflict",
+                   429: "TooManyRequests", 503: "ServiceUnavailable", 504: "Timeout"}  # fmt: skip
+
+
+@final
+class PodLogs:
+    """Answers `pods/log`."""
+
+    def __init__(self, store: Store, outbound: Outbound) -> None:
+        self._store = store
+        self._outbound = outbound
+
+    async def answer(self, call: Call) -> Reply:
+        """The log, whole or as it grows."""
+        if call.target.verb != "get":
+            raise method_not_allowed()
+        query = call.request.query
+        said = _options(query)
+        errors = _errors(said)
+        if errors:
+            raise invalid(_OPTIONS, call.target.name, errors)
+        entry = self._store.table("/pods").get(call.key)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.target.name)
+        pod = decode_json(entry.value)
+        container = chosen_container(pod, query.get("container", ""))
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node:
+            return Answer(204, b"", "")
+        return await self._fetched(call, str(node), container, said)
+
+    async def _fetched(self, call: Call, node: str, container: str, said: Mapping[str, Any]) -> Reply:
+        kubelet = kubelet_of(self._store, node, asked_for=call.resource.group_resource)
+        path = f"/containerLogs/{call.namespace}/{call.target.name}/{container}"
+        wanted = {name: "true" if value is True else value for name, value in said.items() if value is not False}
+        target = f"{path}?{urlencode(sorted(wanted.items()))}" if wanted else path
+        try:
+            incoming = await self._outbound.ask(kubelet, "GET", target)
+        except OutboundError as error:
+            raise refused(500, "", f'Get "{kubelet.url}{target}": {error}') from None
+        if not 200 <= incoming.code <= 206:
+            raise await _refusal(incoming, call.target.name)
+        return PassedOn(incoming, content_type="text/plain")
+
+
+def chosen_container(pod: Mapping[str, Any], asked: str) -> str:
+    """The container that is meant: the one asked for, or the only one there is."""
+    spec, name = pod.get("spec") or {}, pod["metadata"]["name"]
+    containers = [str(item["name"]) for item in spec.get("containers") or ()]
+    every = [
+        str(item["name"])
+        for kind in ("initContainers", "containers", "ephemeralContainers")
+        for item in spec.get(kind) or ()
+    ]
+    if asked:
+        if asked not in every:
+            raise bad_request(f"container {asked} is not valid for pod {name}")
+        return asked
+    if len(containers) == 1:
+        return containers[0]
+    if not containers:
+        raise bad_request(f"a container name must be specified for pod {name}")
+    raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{' '.join(every)}]")
+
+
+def _options(query: Mapping[str, str]) -> dict[str, Any]:
+    """What is to be told to the kubelet: flags as booleans, numbers as integers, the rest as text."""
+    said: dict[str, Any] = {}
+    for name in _FLAGS:
+        # A flag that is there and not denied counts, as everywhere in this API.
+        if name in query:
+            said[name] = query[name].lower() not in ("false", "0")
+    for name in _NUMBERS:
+        text = query.get(name)
+        if text is not None:
+            try:
+                said[name] = int(text)
+            except ValueError:
+                raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    for name in ("sinceTime", "stream"):
+        if query.get(name):
+            said[name] = query[name]
+    since = query.get("sinceTime")
+    if since and _TIME.fullmatch(since) is None:
+        why = f'parsing time "{since}" as "2006-01-02T15:04:05Z07:00": cannot parse "{since}" as "2006"'
+        raise bad_request(why)
+    return said
+
+
+def _errors(said: Mapping[str, Any]) -> list[FieldError]:
+    found = []
+    if said.get("tailLines", 0) < 0:
+        found.append(FieldError("tailLines", "Invalid", _NEGATIVE, said["tailLines"]))
+    if said.get("limitBytes", 1) < 1:
+        found.append(FieldError("limitBytes", "Invalid", _POSITIVE, said["limitBytes"]))
+    if "sinceSeconds" in said and "sinceTime" in said:
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        found.append(FieldError("[]", "Forbidden", detail))
+    elif said.get("sinceSeconds", 1) < 1:
+        found.append(FieldError("sinceSeconds", "Invalid", _POSITIVE, said["sinceSeconds"]))
+    if "stream" in said:
+        found.append(FieldError("stream", "Forbidden", "may not be specified"))
+    return found
+
+
+async def _refusal(incoming: Incoming, name: str) -> Refused:
+    body = await incoming.body(_LARGEST_ERROR)
+    text = body.decode(errors="replace")
+    if incoming.code == 500:
+        return internal_error(text)
+    if incoming.code == 400:
+        return bad_request(text)
+    said = f"{served_error(incoming.code, 'text/plain', body)} ( {_LOG} {name})"
+    details = {"name": name, "kind": str(_LOG)}
+    return refused(incoming.code, _REASONS.get(incoming.code, "InternalError"), said, details=details)

@@ -1,0 +1,92 @@
+"""A connection of a client joined with one of this server, once both have left HTTP behind.
+
+`kubectl exec` and its like, and WebSockets of proxied services. What is said is passed on as it is, in both directions;
+neither side is read faster than the other takes it, and when one side is gone, so is the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final, cast, final
+
+from kubewright.apiserver.outbound.http_client import Incoming, Line, OutboundError
+from kubewright.apiserver.wire.responses import Takeover
+
+__all__ = ("tunnel",)
+
+_MOST_WAITING: Final = 1024 * 1024
+
+
+def tunnel(incoming: Incoming) -> Takeover:
+    """The reply that hands the client's connection over to a server that has answered 101."""
+    lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in incoming.headers)]
+    head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
+    return Takeover(head, _Tunnel(incoming.take_over()))
+
+
+@final
+class _Tunnel(asyncio.Protocol):
+    """The client's side; the other is a line of the server."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._up: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._waiting = 0
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="tunnel")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        if self._task is not None:
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._up.put_nowait(data)
+        self._waiting += len(data)
+        if self._waiting > _MOST_WAITING and self._transport is not None:
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        self._up.put_nowait(None)
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    async def _run(self) -> None:
+        up, down = asyncio.ensure_future(self._upwards()), asyncio.ensure_future(self._downwards())
+        try:
+            await asyncio.wait({up, down}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for side in (up, down):
+                side.cancel()
+            await asyncio.gather(up, down, return_exceptions=True)
+            self._line.close()
+            if self._transport is not None:
+                self._transport.close()
+
+    async def _upwards(self) -> None:
+        with contextlib.suppress(OSError):
+            while (data := await self._up.get()) is not None:
+                self._waiting -= len(data)
+                if self._waiting <= _MOST_WAITING and self._transport is not None:
+                    self._transport.resume_reading()
+                await self._line.send(data)
+
+    async def _downwards(self) -> None:
+        with contextlib.suppress(OutboundError):
+            while data := await self._line.read():
+                await self._writable.wait()
+                if self._transport is None:
+                    return
+                self._transport.write(data)

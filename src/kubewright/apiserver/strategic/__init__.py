@@ -1,7 +1,0 @@
-"""Strategic merge patches: the form of patch kubectl sends for built-in kinds."""
-
-from __future__ import annotations
-
-from kubewright.apiserver.strategic.patch import apply_strategic_patch
-
-__all__ = ("apply_strategic_patch",)

@@ -1,0 +1,270 @@
+"""The verbs that delete: one object or a collection.
+
+An object goes at once, or is marked and stays: for the time its kind needs to stop (pods), until its finalizers are
+gone, or until the garbage collector has dealt with its dependents. Who removes it then is `writing`, when the last
+finalizer is taken away, or a second delete without grace.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any, Final, final
+
+from kubewright._base.clock import Clock
+from kubewright.api.kinds import GroupResource, GroupVersionKind
+from kubewright.api.times import format_time
+from kubewright.apiserver.apiextensions.definitions.conditions import CLEANUP_FINALIZER, set_condition, terminating
+from kubewright.apiserver.builtin.golang.decoder import normalize_type
+from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.kinds.system_metadata import finalizers_of
+from kubewright.apiserver.storage.store import Entry, Store
+from kubewright.apiserver.verbs.selectors import Selection
+from kubewright.apiserver.verbs.transform import of_bytes, of_items
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json, not_an_object, read_body, wrong_name_of_type
+from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
+from kubewright.apiserver.wire.responses import Answer, of_tree
+from kubewright.apiserver.wire.status_errors import Refused, bad_request, conflict, not_found
+
+__all__ = ("Deleting",)
+
+_ORPHAN: Final = "orphan"
+_SHOWN_TEXT: Final = re.compile(r" \(.*\)$", re.DOTALL)
+_FOREGROUND: Final = "foregroundDeletion"
+_POD: Final = GroupVersionKind("", "v1", "Pod")
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
+_CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_RETURNED: Final = frozenset(
+    (
+        *(("", plural) for plural in ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods")),
+        *(("", plural) for plural in ("podtemplates", "resourcequotas", "serviceaccounts", "services")),
+        *(("storage.k8s.io", plural) for plural in ("csidrivers", "csinodes", "storageclasses")),
+        *(("storage.k8s.io", plural) for plural in ("volumeattachments", "volumeattributesclasses")),
+        *(("resource.k8s.io", plural) for plural in ("deviceclasses", "resourceclaims")),
+        *(("resource.k8s.io", plural) for plural in ("resourceclaimtemplates", "resourceslices")),
+    )
+)
+"""Resources whose deletion is answered with the object instead of a Status."""
+_JOB: Final = GroupVersionKind("batch", "v1", "Job")
+_ORPHANING: Final = frozenset((_JOB, GroupVersionKind("", "v1", "ReplicationController")))
+"""Kinds whose dependents stay unless somebody says otherwise, as they did before there was a choice."""
+_JOB_WARNING: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
+    " propagationPolicy=Orphan to suppress this warning"
+)
+
+
+@final
+class Deleting:
+    """Delete and deletecollection on a store."""
+
+    def __init__(self, store: Store, writing: Writing, admission: Admission, clock: Clock) -> None:
+        self._store = store
+        self._writing = writing
+        self._admission = admission
+        self._clock = clock
+
+    async def delete(self, call: Call) -> Answer:
+        """One object."""
+        options = self._options(call)
+        value, gone = await self.delete_key(call, call.key, options)
+        if not gone or (call.resource.kind.group, call.resource.plural) in _RETURNED:
+            return of_bytes(call, value)
+        return of_tree(_success(call, decode_json(value)), call.form, headers=call.headers())
+
+    async def collection(self, call: Call) -> Answer:
+        """Everything a list with the same parameters would show."""
+        options = self._options(call)
+        wanted = list_options({**call.request.query, "resourceVersion": ""}, watch=False)
+        selection = Selection(call.resource, call.namespace, wanted.labels, wanted.fields)
+        table = self._store.table(call.resource.table)
+        found = [entry for entry in table.entries(call.namespace or None) if selection.matches(entry)]
+        if wanted.limit > 0:
+            found = found[: wanted.limit]
+        version = str(self._store.version)
+        shown = await call.resource.all_bytes(found)
+        for entry in found:
+            try:
+                await self.delete_key(call, entry.key, options)
+            except Refused as exc:
+                if exc.reason != "NotFound":
+                    raise
+        return of_items(call, shown, {"resourceVersion": version})
+
+    def _options(self, call: Call) -> DeleteOptions:
+        options = delete_options(call.request.query, _body(call))
+        if call.resource.kind == _JOB and not options.propagation:
+            call.warn(_JOB_WARNING)
+        return options
+
+    async def delete_key(self, call: Call, key: str, options: DeleteOptions) -> tuple[bytes, bool]:
+        """Delete or mark one object: its last state, and whether it is gone."""
+        table = self._store.table(call.resource.table)
+        name = key.rpartition("/")[2]
+        while True:
+            entry = table.get(key)
+            if entry is None:
+                raise not_found(call.resource.group_resource, name)
+            old = await call.resource.tree_of(entry)
+            _check_preconditions(call.resource, name, old, options)
+            operation = self._operation(call, name, old, options)
+            await self._admission.mutate(operation)
+            await self._admission.validate(operation)
+            if table.get(key) is entry:
+                return await self._delete_now(call.resource, entry, old, options)
+
+    async def _delete_now(
+        self, resource: Resource, entry: Entry, tree: Tree, options: DeleteOptions
+    ) -> tuple[bytes, bool]:
+        meta = tree["metadata"]
+        before = resource.encode(tree)
+        _set_collector_finalizers(resource, meta, options)
+        _hold(resource, tree)
+        grace = resource.rules.grace_period(tree, options.grace)
+        marked = bool(meta.get("deletionTimestamp"))
+        waits = int(meta.get("deletionGracePeriodSeconds") or 0)
+        if marked:
+            # A second delete can only shorten the wait.
+            grace = min(grace, waits)
+        free = grace == 0 and not finalizers_of(tree) and not _is_held(resource, tree)
+        if free and resource.kind != _POD:
+            return self._writing.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+        if resource.kind == _CRD and not marked:
+            self._mark_definition(tree)
+        elif not marked or grace < waits:
+            self._mark(resource, meta, grace)
+        if not free and resource.encode(tree) == before:
+            return before, False
+        value = await self._writing.put_back(resource, entry, tree, dry_run=options.dry_run)
+        if not free:
+            return value, False
+        # A pod is marked even when there is nothing to wait for: whoever watches sees it marked, then gone.
+        return self._writing.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+
+    def _mark(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
+        if not meta.get("deletionTimestamp") and meta.get("generation"):
+            meta["generation"] += 1  # controllers must notice that the wish has changed
+        meta["deletionTimestamp"] = format_time(self._clock.now() + timedelta(seconds=grace))
+        if resource.kind != _NAMESPACE:  # whose end is never a matter of time
+            meta["deletionGracePeriodSeconds"] = grace
+
+    def _mark_definition(self, crd: Tree) -> None:
+        """A definition says in its status that it is to be deleted, and is otherwise marked as nothing else is."""
+        now = format_time(self._clock.now())
+        crd["metadata"]["deletionTimestamp"] = now
+        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        status = crd.setdefault("status", {})
+        conditions = status["conditions"] = [dict(one) for one in status.get("conditions") or ()]
+        set_condition(conditions, terminating("InstanceDeletionPending", text, status="True"), now=now)
+
+    def _operation(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Operation:
+        said: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        if options.grace is not None:
+            said["gracePeriodSeconds"] = options.grace
+        if options.propagation:
+            said["propagationPolicy"] = options.propagation
+        if options.dry_run:
+            said["dryRun"] = ["All"]
+        uid = old["metadata"]["uid"] if call.resource.kind == _NAMESPACE else options.uid
+        conditions = {"uid": uid, "resourceVersion": options.version}
+        if any(value is not None for value in conditions.values()):
+            said["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
+        return Operation(
+            verb="DELETE",
+            resource=call.resource,
+            namespace=str(old["metadata"].get("namespace", "")),
+            name="" if call.target.verb == "deletecollection" else name,
+            object=None,
+            old=old,
+            user=call.user,
+            subresource=call.target.subresource,
+            dry_run=options.dry_run,
+            options=said,
+            warnings=call.warnings,
+            annotations=call.request.annotations,
+        )
+
+
+def _body(call: Call) -> dict[str, Any] | None:
+    if not call.request.body:
+        return None
+    try:
+        tree, _ = read_body(call.request)
+    except Refused as exc:
+        raise bad_request(_SHOWN_TEXT.sub("", str(exc))) if exc.code == 400 else exc from None
+    if tree is None:
+        return None
+    if not isinstance(tree, dict):
+        raise bad_request(not_an_object(tree))
+    if wrong := wrong_name_of_type(tree):
+        raise bad_request(wrong)
+    kind, version = tree.get("kind") or "DeleteOptions", tree.get("apiVersion") or "meta.k8s.io/v1"
+    if kind != "DeleteOptions":
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise bad_request(why)
+    normalize_type("meta/v1.DeleteOptions", tree)
+    return tree
+
+
+def _check_preconditions(resource: Resource, name: str, tree: Tree, options: DeleteOptions) -> None:
+    meta = tree["metadata"]
+    about = GroupResource(resource.kind.group, resource.kind.kind)
+    if options.uid is not None and options.uid != meta["uid"]:
+        raise conflict(
+            about,
+            name,
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']})."
+            " The object might have been deleted and then recreated",
+        )
+    if options.version is not None and options.version != meta["resourceVersion"]:
+        raise conflict(
+            about,
+            name,
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in"
+            f" record ({meta['resourceVersion']}). The object might have been modified",
+        )
+
+
+def _set_collector_finalizers(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
+    """What is to happen to dependents is written down as a finalizer, for the garbage collector."""
+    present = list(meta.get("finalizers") or ())
+    policy = options.propagation
+    if not policy and resource.kind in _ORPHANING and _FOREGROUND not in present:
+        policy = "Orphan"
+    orphan = policy == "Orphan" or (not policy and _ORPHAN in present)
+    foreground = policy == "Foreground" or (not policy and _FOREGROUND in present)
+    wanted = [name for name in present if name not in (_ORPHAN, _FOREGROUND)]
+    if orphan:
+        wanted.append(_ORPHAN)
+    if foreground:
+        wanted.append(_FOREGROUND)
+    if sorted(wanted) != sorted(present):
+        if wanted:
+            meta["finalizers"] = wanted
+        else:
+            meta.pop("finalizers", None)
+
+
+def _is_held(resource: Resource, tree: Tree) -> bool:
+    """A namespace has finalizers of its own, besides those of its metadata."""
+    return resource.kind == _NAMESPACE and bool((tree.get("spec") or {}).get("finalizers"))
+
+
+def _hold(resource: Resource, tree: Tree) -> None:
+    """A namespace and a definition are emptied before they go."""
+    if resource.kind == _NAMESPACE and _is_held(resource, tree):
+        tree.setdefault("status", {})["phase"] = "Terminating"
+    if resource.kind == _CRD and not tree["metadata"].get("deletionTimestamp"):
+        finalizers = tree["metadata"].setdefault("finalizers", [])
+        if CLEANUP_FINALIZER not in finalizers:
+            finalizers.append(CLEANUP_FINALIZER)
+
+
+def _success(call: Call, tree: Tree) -> dict[str, Any]:
+    details = {"name": call.target.name, "kind": call.resource.plural, "uid": tree["metadata"]["uid"]}
+    if call.resource.kind.group:
+        details["group"] = call.resource.kind.group
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

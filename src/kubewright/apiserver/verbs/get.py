@@ -1,0 +1,166 @@
+"""The verbs that read: get and list.
+
+A list is one consistent state: the first page names the version it saw, and each further page shows that version,
+however much has changed since, until it is compacted away.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import posixpath
+import string
+from collections.abc import Iterable, Sequence
+from typing import Any, final
+
+import msgspec
+
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.store import Entry, Forgotten, Store, Table
+from kubewright.apiserver.verbs.selectors import Selection
+from kubewright.apiserver.verbs.transform import of_bytes, of_items
+from kubewright.apiserver.wire.go_json import syntax_error
+from kubewright.apiserver.wire.options import ListOptions, asked_version, flag, list_options
+from kubewright.apiserver.wire.responses import Answer, encode_json
+from kubewright.apiserver.wire.status_errors import Refused, bad_request, expired, not_found, too_large_version
+
+__all__ = ("Reading",)
+
+_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list"
+    " without the continue parameter, or use the continue token in this response to retrieve the remainder of the"
+    " results. Continuing with the provided token results in an inconsistent list - objects that were created,"
+    " modified, or deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+_PAGES = "meta.k8s.io/v1"
+_BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
+
+
+class _Token(msgspec.Struct):
+    """Where the next page begins."""
+
+    v: str
+    rv: int
+    start: str
+
+
+@final
+class Reading:
+    """Get and list on a store."""
+
+    def __init__(self, store: Store, compaction: Compaction) -> None:
+        self._store = store
+        self._compaction = compaction
+
+    async def get(self, call: Call) -> Answer:
+        """One object."""
+        if "export" in call.request.query and flag(call.request.query["export"]):
+            raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+        self._check_not_future(asked_version(call.request.query.get("resourceVersion", "")))
+        entry = self._store.table(call.resource.table).get(call.key)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.target.name)
+        return of_bytes(call, await call.resource.bytes_of(entry))
+
+    async def list(self, call: Call) -> Answer:
+        """The objects of a namespace or of all, or one page of them."""
+        options = list_options(call.request.query, watch=False)
+        resource = call.resource
+        selection = Selection(resource, call.namespace, options.labels, options.fields)
+        table = self._store.table(resource.table)
+        version, after, pinned = self._where(options)
+        past = pinned and version != self._store.version
+        entries: Iterable[Entry] = table.entries(selection.namespace or None, after=after)
+        if past:
+            entries = self._past_entries(table, selection, version, after)
+        # A list from "whatever is there" is not paged: the real server answers it whole from its cache. Nor is one of
+        # ComponentStatuses, the only ones that cannot be watched, as nobody stores them.
+        stored = "watch" in resource.verbs
+        limit = 0 if not stored or (options.version == 0 and not options.token) else options.limit
+        page, more = _page(entries, selection, limit)
+        meta: dict[str, Any] = {"resourceVersion": str(version)} if stored else {}
+        if more:
+            last = page[-1].key
+            meta["continue"] = _token(version, last)
+            if selection.everything:
+                behind = table.count(selection.namespace or None, after=last)
+                meta["remainingItemCount"] = len(entries) - len(page) if isinstance(entries, list) else behind
+        return of_items(call, await resource.all_bytes(page), meta)
+
+    def _check_not_future(self, version: int | None) -> None:
+        if version is not None and version > self._store.version:
+            raise too_large_version(version, self._store.version)
+
+    def _where(self, options: ListOptions) -> tuple[int, str, bool]:
+        """The version to show, the key to start behind, and whether that version is in the past."""
+        present = self._store.version
+        if options.token:
+            token = _read_token(options.token)
+            if options.version not in (None, 0):
+                raise bad_request("specifying resource version is not allowed when using continue")
+            # An inconsistent continuation, as offered with a 410, goes on from the present.
+            return (present, token.start, False) if token.rv == -1 else (token.rv, token.start, True)
+        self._check_not_future(options.version)
+        exact = options.match == "Exact" or (options.limit > 0 and not options.match)
+        if options.version and exact:
+            return options.version, "", True
+        return present, "", False
+
+    def _past_entries(self, table: Table, selection: Selection, version: int, after: str) -> Sequence[Entry]:
+        try:
+            if version < self._compaction.oldest:
+                raise Forgotten(version, self._compaction.oldest)
+            return table.entries_at(version, selection.namespace or None, after=after)
+        except Forgotten:
+            if not after:
+                raise expired("The resourceVersion for the provided list is too old.") from None
+            raise _expired_page(after) from None
+
+
+def _page(entries: Iterable[Entry], selection: Selection, limit: int) -> tuple[list[Entry], bool]:
+    if not limit:
+        return [entry for entry in entries if selection.everything or selection.matches(entry)], False
+    page: list[Entry] = []
+    for entry in entries:
+        if len(page) == limit:
+            return page, True  # whether what follows is selected is not looked at: the next page may be empty
+        if selection.matches(entry):
+            page.append(entry)
+    return page, False
+
+
+def _token(version: int, last: str) -> str:
+    text = encode_json({"v": _PAGES, "rv": version, "start": last})
+    return base64.urlsafe_b64encode(text).decode().rstrip("=")
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        if not _BASE64.issuperset(text):
+            raise ValueError(text)
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = msgspec.json.decode(data, type=_Token)
+    except msgspec.DecodeError:
+        raise _bad_token(syntax_error(data)) from None
+    except (binascii.Error, ValueError):
+        at = next((index for index, character in enumerate(text) if character not in _BASE64), len(text))
+        raise _bad_token(f"illegal base64 data at input byte {at}") from None
+    if token.v != _PAGES:
+        raise _bad_token(f"server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        raise _bad_token(f"incorrect encoded start resourceVersion (version {token.v})")
+    if not token.start or posixpath.normpath(f"/{token.start}") != f"/{token.start}":
+        raise _bad_token(token.start)
+    return token
+
+
+def _bad_token(why: str) -> Refused:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _expired_page(after: str) -> Refused:
+    refusal = expired(_TOO_OLD)
+    refusal.status = {**refusal.status, "metadata": {"continue": _token(-1, after)}}
+    return refusal

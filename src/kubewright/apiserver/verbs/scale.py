@@ -1,0 +1,165 @@
+"""The scale subresource: an `autoscaling/v1` Scale as a small window onto an object.
+
+Built-in kinds and custom resources alike: what the Scale says is read from the object, and a write changes only the
+replicas it asks for, through the same steps as any other write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from kubewright.api.field_errors import FieldError
+from kubewright.api.kinds import GroupResource
+from kubewright.apiserver.builtin.scale import scale_of, with_scale
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.apply_body import read_intent
+from kubewright.apiserver.verbs.patch import APPLY_TYPES, patch_type, patched, unfit
+from kubewright.apiserver.verbs.transform import of_scale
+from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, read_sent
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import WriteOptions, write_options
+from kubewright.apiserver.wire.responses import Reply, encode_json
+from kubewright.apiserver.wire.status_errors import (
+    Refused,
+    bad_request,
+    conflict,
+    invalid,
+    method_not_allowed,
+    not_found,
+)
+
+__all__ = ("Scaling", "shown_scale", "with_replicas")
+
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@final
+class Scaling:
+    """Get, update and patch of `/scale`."""
+
+    def __init__(self, store: Store, writing: Writing) -> None:
+        self._store = store
+        self._writing = writing
+
+    async def answer(self, call: Call) -> Reply:
+        """Any verb on a scale."""
+        if call.target.verb == "get":
+            return of_scale(call, shown_scale(call.resource, await self._live(call)))
+        if call.target.verb == "update":
+            tree = read_sent(call.request, SCALE)
+            return await self._write(call, lambda _live: tree, "UpdateOptions")
+        if call.target.verb == "patch":
+            kind = patch_type(call)
+            if kind in APPLY_TYPES:
+                return await self._write(call, lambda live: {**live, **_parts(call)}, "PatchOptions")
+            return await self._write(call, lambda live: _patched(call, kind, live), "PatchOptions")
+        raise method_not_allowed()
+
+    async def _live(self, call: Call) -> Tree:
+        entry = self._store.table(call.resource.table).get(call.key)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.target.name)
+        return await call.resource.tree_of(entry)
+
+    async def _write(self, call: Call, change: Any, kind: str) -> Reply:
+        is_apply = kind == "PatchOptions" and patch_type(call) in APPLY_TYPES
+        options = write_options(kind, call.request.query, is_apply=is_apply)
+        wanted: Tree = {}
+
+        def edited(live: Tree) -> Tree:
+            nonlocal wanted
+            shown = shown_scale(call.resource, live)
+            wanted = change(decode_json(encode_json(shown)))
+            _check(call, wanted, shown)
+            replicas = (wanted.get("spec") or {}).get("replicas", 0)
+            return with_replicas(call.resource, decode_json(encode_json(live)), replicas)
+
+        await self._writing.edit(call, options, edited)
+        live = await self._live(call)
+        if options.dry_run:
+            live = with_replicas(call.resource, live, (wanted.get("spec") or {}).get("replicas", 0))
+        return of_scale(call, shown_scale(call.resource, live))
+
+
+def _patched(call: Call, kind: str, live: Tree) -> Tree:
+    result = patched(call.resource, kind, call.request.body, live)
+    try:
+        return as_kind(result, SCALE)
+    except Refused as refusal:
+        raise unfit(call.resource, kind, call.request.body, result, refusal) from None
+
+
+def _parts(call: Call) -> dict[str, Any]:
+    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_intent(call, WriteOptions())
+    return {"spec": tree.get("spec") or {}}
+
+
+def _check(call: Call, wanted: Tree, shown: Tree) -> None:
+    name = (wanted.get("metadata") or {}).get("name")
+    if name and name != call.target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
+    version = (wanted.get("metadata") or {}).get("resourceVersion")
+    if version and version != shown["metadata"]["resourceVersion"]:
+        raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
+    uid = (wanted.get("metadata") or {}).get("uid")
+    if uid and uid != shown["metadata"]["uid"]:
+        raise _another(call, uid, shown["metadata"]["uid"])
+    replicas = (wanted.get("spec") or {}).get("replicas", 0)
+    if replicas < 0 and not call.resource.custom:
+        error = FieldError("spec.replicas", "Invalid", "must be greater than or equal to 0", replicas)
+        raise invalid(SCALE, call.target.name, [error])
+
+
+def _another(call: Call, wanted: str, present: str) -> Refused:
+    resource, name = call.resource.group_resource, call.target.name
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
+    if call.target.verb == "patch":
+        return conflict(GroupResource(resource.group, f"{resource.resource}/scale"), name, why)
+    key = f"/{resource.resource}/{call.key}"
+    why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    return conflict(resource, name, why)
+
+
+def shown_scale(resource: Resource, tree: Tree) -> Tree:
+    """The Scale of an object."""
+    scale = resource.scale
+    if scale is None:
+        return scale_of(resource.kind, tree)
+    meta = tree["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _at(tree, scale.status_replicas_path) or 0}
+    selector = _at(tree, scale.label_selector_path) if scale.label_selector_path else None
+    if selector:
+        status["selector"] = selector
+    spec = {}
+    replicas = _at(tree, scale.spec_replicas_path)
+    if replicas:
+        spec["replicas"] = replicas
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in kept if name in meta},
+        "spec": spec,
+        "status": status,
+    }
+
+
+def _at(tree: Any, path: str) -> Any:
+    for step in path.strip(".").split("."):
+        tree = tree.get(step) if isinstance(tree, dict) else None
+    return tree
+
+
+def with_replicas(resource: Resource, tree: Tree, replicas: int) -> Tree:
+    """The object, changed in place to have that many replicas."""
+    if resource.scale is None:
+        return with_scale(tree, {"spec": {"replicas": replicas}})
+    *outer, last = resource.scale.spec_replicas_path.strip(".").split(".")
+    node = tree
+    for step in outer:
+        node = node.setdefault(step, {})
+    node[last] = replicas
+    return tree

@@ -1,0 +1,110 @@
+"""What the real server says about a patch it cannot merge, letter by letter.
+
+Its sentences quote parts of the patch as Go prints them, and most of them are answered with 500 and no reason: they
+are plain errors of a library, not refusals somebody designed. Clients see them all the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubewright.api.patches import Json
+from kubewright.apiserver.wire.status_errors import Refused, bad_request, refused
+
+__all__ = (
+    "LIST",
+    "MAP",
+    "bad_order_list",
+    "bad_primitive_list",
+    "bad_retain_keys",
+    "failed",
+    "go_type",
+    "go_value",
+    "lists_of_lists",
+    "no_merge_key",
+    "unknown_directive",
+    "wrong_type",
+)
+
+MAP: Final = "map[string]interface {}"
+LIST: Final = "[]interface {}"
+
+
+def failed(message: str) -> Refused:
+    """500 without a reason, as a plain error is answered."""
+    return refused(500, "", message)
+
+
+def bad_primitive_list() -> Refused:
+    """400: `$deleteFromPrimitiveList` without a field."""
+    return bad_request("invalid patch format of primitive list")
+
+
+def bad_order_list() -> Refused:
+    """400: `$setElementOrder` without a field."""
+    return bad_request("invalid patch format of setElementOrder list")
+
+
+def bad_retain_keys() -> Refused:
+    """400: `$retainKeys` is no list, or the patch sets what is not in it."""
+    return bad_request("invalid patch format of retainKeys")
+
+
+def lists_of_lists() -> Refused:
+    """422: a list whose elements are lists has no merge, which the answer does not say."""
+    return refused(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+
+
+def no_merge_key(element: Json, key: str) -> Refused:
+    """An element cannot be matched."""
+    return failed(f"map: {go_value(element)} does not contain declared merge key: {key}")
+
+
+def wrong_type(expected: str, actual: Json) -> Refused:
+    """A directive or an element is not what it has to be."""
+    return failed(f"expected a {expected}, but received a {go_type(actual) or '%!s(<nil>)'}")
+
+
+def unknown_directive(directive: Json, holder: Json) -> Refused:
+    """`$patch` says something unheard of."""
+    if isinstance(directive, str):
+        shown = directive
+    elif directive is None:
+        shown = "%!s(<nil>)"
+    else:
+        shown = f"%!s({go_type(directive)}={go_value(directive)})"
+    return failed(f"unknown patch type: {shown} in map: {go_value(holder)}")
+
+
+def go_type(value: Json) -> str:
+    """The type a JSON value has in Go; empty for null."""
+    if value is None:
+        return ""
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    return type(value).__name__
+
+
+_TYPES: Final[tuple[tuple[type[Any], str], ...]] = (
+    (bool, "bool"),  # before int, which it is to Python
+    (str, "string"),
+    (int, "int64"),
+    (float, "float64"),
+    (dict, MAP),
+    (list, LIST),
+)
+
+
+def go_value(value: Json) -> str:
+    """A JSON value as Go's %v prints it."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{go_value(value[name])}' for name in sorted(value))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_value, value))}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        # Python switches to an exponent at 1e16, Go at 1e21.
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e21 else repr(value)
+    return "<nil>" if value is None else str(value)

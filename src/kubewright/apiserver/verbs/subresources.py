@@ -1,0 +1,300 @@
+"""Subresources that are more than a part of an object: binding, eviction, and the end of a namespace.
+
+Each is a `Special` of the front. They change their object through the same steps as any other write.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import msgspec
+
+from kubewright._base.clock import Clock
+from kubewright.api.field_errors import FieldError, summary
+from kubewright.api.kinds import GroupResource
+from kubewright.api.selectors import Selector
+from kubewright.api.times import format_time
+from kubewright.apiserver.builtin.validation.configuration import finalizer_errors
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.kinds.system_metadata import meta_of
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.delete import Deleting
+from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_sent
+from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
+from kubewright.apiserver.wire.responses import Answer, Reply, of_tree
+from kubewright.apiserver.wire.status_errors import (
+    bad_request,
+    conflict,
+    invalid,
+    method_not_allowed,
+    not_found,
+    refused,
+)
+
+__all__ = ("Subresources",)
+
+_CREATED: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+_BINDING: Final = GroupResource("", "pods/binding")
+_EVICTED: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+_SCHEDULED: Final = "PodScheduled"
+
+
+@final
+class Subresources:
+    """The special subresources of pods and namespaces."""
+
+    def __init__(self, store: Store, catalog: Catalog, writing: Writing, deleting: Deleting, clock: Clock) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._writing = writing
+        self._deleting = deleting
+        self._clock = clock
+
+    # pods/binding and bindings
+
+    async def bind(self, call: Call) -> Reply:
+        """Put a pod onto a node, once."""
+        if call.target.verb != "create":
+            raise method_not_allowed()
+        options = write_options("CreateOptions", call.request.query)
+        binding = read_sent(call.request, BINDING)
+        said = str(meta_of(binding).get("name", ""))
+        name = call.target.name or said
+
+        def check(admitted: Tree) -> None:
+            if said != name:
+                raise bad_request("name in URL does not match name in Binding object")
+            errors = _binding_errors(admitted.get("target") or {})
+            if errors:
+                raise refused(500, "", summary(errors))
+
+        binding = await self._writing.admit_new(call, binding, options, check=check)
+        target = binding["target"]
+        pod_call = self._pod_call(call, name)
+        entry = self._store.table("/pods").get(pod_call.key)
+        if entry is None:
+            raise not_found(pod_call.resource.group_resource, name)
+        uid = (binding.get("metadata") or {}).get("uid")
+        pod = self._bound(pod_call, decode_json(entry.value), str(target["name"]), uid, binding)
+        # Nobody is noted as the manager of what a binding sets.
+        await self._writing.put_back(pod_call.resource, entry, pod, dry_run=options.dry_run)
+        return of_tree(_CREATED, call.form, code=201)
+
+    def _bound(self, call: Call, pod: Tree, node: str, uid: str | None, binding: Tree) -> Tree:
+        name = call.target.name
+        meta, spec, status = pod["metadata"], pod["spec"], pod.setdefault("status", {})
+        if uid and uid != meta["uid"]:
+            raise conflict(call.resource.group_resource, name, "Precondition failed: UID in precondition: "
+                           f"{uid}, UID in object meta: {meta['uid']}")  # fmt: skip
+        if meta.get("deletionTimestamp"):
+            raise conflict(_BINDING, name, f"pod {name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise conflict(_BINDING, name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+        if spec.get("schedulingGates"):
+            raise conflict(_BINDING, name, f"pod {name} has non-empty .spec.schedulingGates")
+        spec["nodeName"] = node
+        status.pop("nominatedNodeName", None)  # it has a node now
+        for part in ("annotations", "labels"):
+            given = (binding.get("metadata") or {}).get(part) or {}
+            if given:
+                meta.setdefault(part, {}).update(given)
+        conditions = [item for item in status.get("conditions") or () if item.get("type") != _SCHEDULED]
+        now = format_time(self._clock.now())
+        conditions.append({"type": _SCHEDULED, "status": "True", "lastProbeTime": None, "lastTransitionTime": now})
+        status["conditions"] = conditions
+        return pod
+
+    def _pod_call(self, call: Call, name: str) -> Call:
+        """The same request, as one about the pod itself."""
+        pods = self._catalog.find("", "v1", "pods")
+        assert pods is not None
+        target = msgspec.structs.replace(call.target, resource="pods", name=name, subresource="binding")
+        return Call(call.request, target, pods, call.user, call.form)
+
+    # pods/eviction
+
+    async def evict(self, call: Call) -> Reply:
+        """Delete a pod, if its disruption budgets allow."""
+        if call.target.verb != "create":
+            raise method_not_allowed()
+        written = write_options("CreateOptions", call.request.query)
+        eviction = read_sent(call.request, EVICTION)
+        name = meta_of(eviction).get("name")
+
+        def check(admitted: Tree) -> None:
+            if name != call.target.name:
+                raise bad_request("name in URL does not match name in Eviction object")
+
+        eviction = await self._writing.admit_new(call, eviction, written, check=check)
+        options = delete_options({}, eviction.get("deleteOptions"))
+        if written.dry_run:
+            options = msgspec.structs.replace(options, dry_run=True)
+        pod_call = self._pod_call(call, call.target.name)
+        entry = self._store.table("/pods").get(pod_call.key)
+        if entry is None:
+            raise not_found(pod_call.resource.group_resource, call.target.name)
+        pod = decode_json(entry.value)
+        if _counts(pod):
+            await self._spend_budget(call, pod, dry_run=options.dry_run)
+        if not options.dry_run:
+            await self._note_eviction(pod_call, options)
+        await self._deleting.delete_key(pod_call, pod_call.key, options)
+        return of_tree(_CREATED, call.form, code=201)
+
+    async def _note_eviction(self, call: Call, options: DeleteOptions) -> None:
+        """Say in a pod's status why it goes."""
+        entry = self._store.table("/pods").get(call.key)
+        if entry is None:
+            return
+        pod = decode_json(entry.value)
+        if options.uid not in (None, pod["metadata"]["uid"]):
+            return  # the deletion will refuse it
+        conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+        if not any(one.get("type") == _EVICTED["type"] for one in conditions):
+            now = format_time(self._clock.now())
+            conditions.append({**_EVICTED, "lastProbeTime": None, "lastTransitionTime": now})
+            if options.version is None:
+                await self._writing.put_back(call.resource, entry, pod)
+
+    async def _spend_budget(self, call: Call, pod: Tree, *, dry_run: bool) -> None:
+        labels = pod["metadata"].get("labels") or {}
+        budgets = self._store.table("policy/poddisruptionbudgets")
+        matching = []
+        for entry in budgets.entries(call.namespace):
+            budget = decode_json(entry.value)
+            selector = (budget.get("spec") or {}).get("selector")
+            if selector is not None and Selector.from_structured(selector).matches(labels):
+                matching.append((entry, budget))
+        if len(matching) > 1:
+            message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            raise refused(500, "", message)
+        for entry, budget in matching:
+            status = budget.setdefault("status", {})
+            if _is_free(pod, budget["spec"], status):
+                continue
+            if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
+                raise _too_early(
+                    "The disruption budget " + budget["metadata"]["name"] + " is still being processed by the server."
+                )
+            if int(status.get("disruptionsAllowed") or 0) <= 0:
+                raise _blocked(budget)
+            self._disrupt(status, pod["metadata"]["name"])
+            resource = self._catalog.find("policy", "v1", "poddisruptionbudgets")
+            assert resource is not None
+            self._writing.record_own(resource, decode_json(entry.value), budget, "status")
+            await self._writing.put_back(resource, entry, budget, dry_run=dry_run)
+
+    def _disrupt(self, status: Tree, pod: str) -> None:
+        """Take one disruption from a budget."""
+        now = format_time(self._clock.now())
+        left = status["disruptionsAllowed"] = int(status["disruptionsAllowed"]) - 1
+        status.setdefault("disruptedPods", {})[pod] = now
+        condition = {
+            "type": "DisruptionAllowed",
+            "status": "True" if left else "False",
+            "observedGeneration": status.get("observedGeneration", 0),
+            "lastTransitionTime": now,
+            "reason": "SufficientPods" if left else "InsufficientPods",
+            "message": "",
+        }
+        conditions = status.setdefault("conditions", [])
+        known = next((one for one in conditions if one["type"] == condition["type"]), None)
+        if known is None:
+            conditions.append(condition)
+        elif known["status"] != condition["status"] or known["reason"] != condition["reason"]:
+            known.update(condition)
+
+    # namespaces/finalize
+
+    async def finalize(self, call: Call) -> Reply:
+        """Take finalizers from a namespace; without any left it goes."""
+        if call.target.verb != "update":
+            raise method_not_allowed()
+        options: WriteOptions = write_options("UpdateOptions", call.request.query)
+        tree = self._writing.read(call, options)
+        entry = self._store.table("/namespaces").get(call.target.name)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.target.name)
+        old = decode_json(entry.value)
+        version = tree["metadata"].get("resourceVersion")
+        if version and version != old["metadata"]["resourceVersion"]:
+            raise conflict(
+                call.resource.group_resource,
+                call.target.name,
+                "the object has been modified; please apply your changes to the latest version and try again",
+            )
+        changed = decode_json(entry.value)
+        finalizers = (tree.get("spec") or {}).get("finalizers") or []
+        changed["spec"] = {"finalizers": finalizers} if finalizers else {}
+        errors = [
+            error
+            for place, name in enumerate(finalizers)
+            for error in finalizer_errors(f"spec.finalizers[{place}]", str(name))
+        ]
+        if errors:
+            raise invalid(call.resource.kind, call.target.name, errors)
+        await self._writing.record(call, old, changed, options)
+        meta = changed["metadata"]
+        if not finalizers and meta.get("deletionTimestamp") and not meta.get("finalizers"):
+            value = self._writing.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)
+        elif changed == old:
+            value = entry.value
+        else:
+            value = await self._writing.put_back(call.resource, entry, changed, dry_run=options.dry_run)
+        return Answer(200, value + b"\n")
+
+
+def _binding_errors(target: dict[str, Any]) -> list[FieldError]:
+    kind = target.get("kind")
+    if kind not in (None, "", "Node"):
+        return [FieldError("target.kind", "NotSupported", 'supported values: "Node", "<empty>"', kind)]
+    return [] if target.get("name") else [FieldError("target.name", "Required", "")]
+
+
+def _counts(pod: Tree) -> bool:
+    """Whether an eviction of this pod disrupts anything: not when it has ended or is pending or going anyway."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp")
+
+
+def _is_free(pod: Tree, spec: Tree, status: Tree) -> bool:
+    """Whether a pod is not guarded by a budget: it is not ready, and that is enough, or enough others are."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        return False
+    healthy, wanted = (int(status.get(name) or 0) for name in ("currentHealthy", "desiredHealthy"))
+    return spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= wanted > 0
+
+
+def _too_early(message: str) -> Exception:
+    return refused(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details={"causes": [{"reason": "DisruptionBudget", "message": message}], "retryAfterSeconds": 10},
+        headers={"Retry-After": "10"},
+    )
+
+
+def _blocked(budget: Tree) -> Exception:
+    status = budget.get("status") or {}
+    name = budget["metadata"]["name"]
+    cause = (
+        f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has"
+        f" {status.get('currentHealthy', 0)} currently"
+    )
+    return refused(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        details={"causes": [{"reason": "DisruptionBudget", "message": cause}]},
+    )

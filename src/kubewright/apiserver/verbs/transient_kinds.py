@@ -1,0 +1,39 @@
+"""Bodies of kinds that are sent and never kept: Binding, Eviction and Scale.
+
+They are read as strictly as what is kept: of the type they say to be, with the types of Go in every field. Whoever acts
+on one may rely on that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.builtin.golang.decoder import normalize
+from kubewright.apiserver.kinds.resources import Tree
+from kubewright.apiserver.verbs.decode_errors import wrong_kind
+from kubewright.apiserver.wire.decoding import read_object
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.status_errors import bad_request
+
+__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "read_sent")
+
+BINDING: Final = GroupVersionKind("", "v1", "Binding")
+EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
+SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
+
+
+def read_sent(request: Request, kind: GroupVersionKind) -> Tree:
+    """The body as an object of a kind."""
+    tree, _ = read_object(request, kind=kind)
+    return as_kind(tree, kind)
+
+
+def as_kind(tree: Tree, kind: GroupVersionKind) -> Tree:
+    """A tree as an object of a kind, which it may name; brought into shape in place."""
+    version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.kind
+    if (version, name) != (kind.api_version, kind.kind):
+        raise bad_request(wrong_kind(kind, version, name))
+    tree["apiVersion"], tree["kind"] = version, name
+    normalize(kind, tree)
+    return tree

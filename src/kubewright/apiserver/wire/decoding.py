@@ -1,0 +1,227 @@
+"""The body of a request as a JSON tree, whatever it came as: JSON, YAML or protobuf.
+
+Also which names a body says twice, since a server that validates strictly must refuse those, and a JSON reader that is
+fast does not notice. Nesting and size are bounded before anything walks the tree.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kubewright._base.yaml import load
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.wire.go_json import go_name, readable, summary, syntax_error
+from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, media_type
+from kubewright.apiserver.wire.protobuf import decode, decode_body
+from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.status_errors import Refused, bad_request, unsupported_media_type
+from kubewright.errors import DecodeError
+
+__all__ = (
+    "Json",
+    "decode_json",
+    "go_yaml_error",
+    "not_an_object",
+    "paths_in_order",
+    "read_body",
+    "read_object",
+    "repeated_names",
+    "whole_numbers",
+    "wrong_name_of_type",
+)
+
+Json = Any
+
+_decode: Final = msgspec.json.Decoder().decode
+# Every string is passed over whole, whether it is a name or not: looking for names inside of them takes for ever.
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?', re.DOTALL)
+_FRACTION: Final = re.compile(rb"[-:,\[\s][0-9]+(?:\.[0-9]|[eE])")
+_UNREADABLE: Final = "couldn't get version/kind; json parse error"
+_UNREADABLE_YAML: Final = "yaml: "
+_DEEPEST: Final = 250
+"""Levels of nesting: far more than any kind has, and few enough for whoever walks a tree by recursion."""
+_PLACE: Final = re.compile(r"line ([0-9]+), column [0-9]+: (.*)", re.DOTALL)
+
+
+def decode_json(data: bytes) -> Json:
+    """A JSON text, or a refusal that says where it stops being one."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, ValueError):  # the latter for bad Unicode, and for an integer without end
+        return _decode_leniently(data)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _decode_leniently(data: bytes) -> Json:
+    """A text that is JSON but for what is no Unicode in it, which Go lets pass."""
+    try:
+        return _decode(readable(data))
+    except (msgspec.DecodeError, ValueError):
+        raise bad_request(f"{_UNREADABLE}: {syntax_error(data)} ({summary(data)})") from None
+
+
+def _too_deep() -> Refused:
+    return bad_request(f"the body is nested more than {_DEEPEST} levels deep, and this server reads no more")
+
+
+def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tuple[Json, list[str]]:
+    """The tree, and what is to be said about names that stand in it twice.
+
+    `kind` is what a body that does not say it is.
+    """
+    said = request.header("content-type")
+    media = media_type(said) if said else JSON
+    if media == JSON:
+        tree = decode_json(request.body)
+        repeated = [f'duplicate field "{path}"' for path in repeated_names(request.body, tree)]
+        return whole_numbers(request.body, tree), repeated
+    if media == YAML:
+        return _from_yaml(request.body)
+    if media == PROTOBUF:
+        if kind is not None:
+            return decode_body(request.body, kind=kind), []
+        try:
+            return decode(request.body), []
+        except DecodeError as exc:
+            raise bad_request(str(exc)) from None
+    raise unsupported_media_type((JSON, YAML, PROTOBUF))
+
+
+def whole_numbers(data: bytes, tree: Json) -> Json:
+    """The tree with `1.0` as `1`: Go writes a float that is whole as an integer, so that is what everybody sees."""
+    return _whole(tree) if _FRACTION.search(data) else tree
+
+
+def _whole(tree: Json) -> Json:
+    if type(tree) is dict:
+        return {name: _whole(value) for name, value in tree.items()}
+    if type(tree) is list:
+        return [_whole(item) for item in tree]
+    return int(tree) if type(tree) is float and tree.is_integer() and abs(tree) < 1e15 else tree
+
+
+def read_object(request: Request, *, kind: GroupVersionKind | None = None) -> tuple[dict[str, Json], list[str]]:
+    """As `read_body`, for a body that must be an object, of that kind if one is named."""
+    name = kind.kind if kind is not None else ""
+    try:
+        tree, repeated = read_body(request, kind=kind)
+    except Refused as exc:
+        if exc.code == 400 and str(exc).startswith((_UNREADABLE, _UNREADABLE_YAML)):
+            raise _unrecognized(name, str(exc)) from None
+        raise
+    if tree is None:
+        return {}, repeated
+    if not isinstance(tree, dict):
+        why = f"{not_an_object(tree)} ({summary(request.body)})"
+        raise _unrecognized(name, why)
+    if wrong := wrong_name_of_type(tree):
+        raise _unrecognized(name, f"{wrong} ({summary(request.body)})")
+    return tree, repeated
+
+
+def wrong_name_of_type(tree: dict[str, Json]) -> str:
+    """What is wrong with the names an object has for its own type; nothing if they can be read."""
+    for field, value in tree.items():
+        if field in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
+            found = f"json: cannot unmarshal {go_name(value)} into Go struct field .{field} of type string"
+            return f"{_UNREADABLE}: {found}"
+    version = tree.get("apiVersion") or ""
+    return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
+
+
+def not_an_object(tree: Json) -> str:
+    """What is said of a body that is JSON, but no object."""
+    return (
+        f"{_UNREADABLE}: json: cannot unmarshal {go_name(tree)} into Go value of"
+        ' type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string'
+        ' "json:\\"kind,omitempty\\"" }'
+    )
+
+
+def _unrecognized(kind: str, why: str) -> Refused:
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}")
+
+
+def _from_yaml(body: bytes) -> tuple[Json, list[str]]:
+    repeated: list[str] = []
+    try:
+        return load(body, repeated=repeated, first=True), repeated
+    except (ValueError, RecursionError) as exc:
+        raise bad_request(f"{go_yaml_error(exc)} ({summary(body)})") from None
+
+
+def go_yaml_error(error: Exception) -> str:
+    """What is wrong with a YAML text, as the real server says it: without the column, and lines counted from 0."""
+    found = _PLACE.fullmatch(str(error))
+    if found is None:
+        return f"yaml: {error}"
+    line = int(found[1]) - ("did not find expected" in found[2])
+    return f"yaml: line {line}: {found[2]}" if line else f"yaml: {found[2]}"
+
+
+def repeated_names(body: bytes, tree: Json) -> list[str]:
+    """Paths of names given more than once in one object of a JSON text.
+
+    Names in the text are counted against names in the tree, which costs little; only when they differ is the text
+    read again, slowly.
+    """
+    if sum(map(bool, _STRING.findall(body))) == _count(tree, 1):
+        return []
+    found: list[str] = []
+    pairs = json.loads(readable(body), object_pairs_hook=_Pairs)
+    _repeated(pairs, "", found)
+    return found
+
+
+def paths_in_order(body: bytes) -> list[str]:
+    """Paths of all names in a JSON text as they stand there; one that is said twice comes twice."""
+    return list(_paths(json.loads(readable(body), object_pairs_hook=_Pairs), ""))
+
+
+def _paths(node: Any, path: str) -> Iterator[str]:
+    if isinstance(node, _Pairs):
+        for name, value in node:
+            at = f"{path}.{name}" if path else name
+            yield at
+            yield from _paths(value, at)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _paths(value, f"{path}[{index}]")
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with everything it said."""
+
+
+def _count(tree: Json, depth: int) -> int:
+    if depth > _DEEPEST:
+        raise _too_deep()
+    if type(tree) is dict:
+        total = len(tree)
+        for value in tree.values():
+            if type(value) is dict or type(value) is list:
+                total += _count(value, depth + 1)
+        return total
+    if type(tree) is list:
+        return sum(_count(item, depth + 1) for item in tree if type(item) is dict or type(item) is list)
+    return 0
+
+
+def _repeated(node: Any, path: str, found: list[str]) -> None:
+    if isinstance(node, _Pairs):
+        seen: set[str] = set()
+        for name, value in node:
+            at = f"{path}.{name}" if path else name
+            if name in seen and at not in found:
+                found.append(at)
+            seen.add(name)
+            _repeated(value, at, found)
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for index, value in enumerate(node):
+            _repeated(value, f"{path}[{index}]", found)

@@ -1,0 +1,120 @@
+"""Which form an answer takes and a body has: JSON, YAML or protobuf, whole, as a table or as metadata only.
+
+The `Accept` header is read as kube-apiserver reads it: the first clause that can be served wins, in order of q; but
+whole objects are written as protobuf for those alone who take nothing else.
+Pure and cached, as clients send the same few headers over and over.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from kubewright.apiserver.wire.status_errors import not_acceptable, refused
+
+__all__ = ("APPLY_JSON", "APPLY_YAML", "JSON", "PROTOBUF", "YAML", "Form", "form_of", "is_for_eyes", "media_type")
+
+JSON: Final = "application/json"
+YAML: Final = "application/yaml"
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
+APPLY_YAML: Final = "application/apply-patch+yaml"
+APPLY_JSON: Final = "application/apply-patch+json"
+
+_OFFERED: Final = (JSON, YAML, PROTOBUF)
+
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+_READ_BY_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+"""How those programs name themselves whose users look at the answer."""
+
+As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+
+class Form(Struct, frozen=True):
+    """How to write an answer."""
+
+    media: str = JSON
+    as_kind: As = ""
+    content_type: str = JSON
+    version: str = "v1"
+    """Of `meta.k8s.io`, for what is not the object itself."""
+    stream: str = ""
+    """`watch` when the media type asks for framed events."""
+
+
+def media_type(header: str) -> str:
+    """The media type alone, in lower case, without parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+def is_for_eyes(accept: str, agent: str, pretty: str) -> bool:
+    """Whether JSON is indented: if asked for in the query or the media type, or for programs people look at.
+
+    `pretty` is the parameter of the query; where it is given, the program does not matter.
+    """
+    asked = pretty in _TRUE if pretty else agent.startswith(_READ_BY_PEOPLE)
+    return asked or ("pretty" in accept and any(one.get("pretty") == "1" for _, one in _clauses(accept)))
+
+
+@lru_cache(maxsize=1024)
+def form_of(accept: str, *, parts: bool = True, rows: bool = True, custom: bool = False) -> Form:
+    """The best form the client accepts, or a refusal that lists what there is.
+
+    Not everything has `parts`, metadata or a row of a table, and what is only answered, not kept, has no `rows`.
+    `custom` objects have no protobuf form, only their metadata do.
+    """
+    if not accept:
+        return Form()
+    found: Form | None = None
+    transformed = custom
+    for media, parameters in _clauses(accept):
+        form = _served((media, parameters), custom=custom)
+        if form is not None and ((form.as_kind and not parts) or (form.as_kind == "Table" and not rows)):
+            form = None
+        transformed = transformed or (form is None and media in _OFFERED and "as" in parameters)
+        if form is None or (found is not None and (form.as_kind or form.media == PROTOBUF)):
+            continue
+        found = form
+        # Stored objects are JSON already: who takes that as well gets it.
+        if form.as_kind or form.media != PROTOBUF:
+            return form
+    if found is not None:
+        return found
+    if transformed:
+        message = f"only the following media types are accepted: {', '.join(_OFFERED)}"
+        raise refused(406, "NotAcceptable", message)
+    raise not_acceptable(_OFFERED)
+
+
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    found: list[tuple[float, int, str, dict[str, str]]] = []
+    for index, text in enumerate(accept.split(",")):
+        media, *rest = (part.strip() for part in text.split(";"))
+        parameters = {name.strip(): value.strip() for name, _, value in (part.partition("=") for part in rest)}
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        if media:
+            found.append((-quality, index, media.lower(), parameters))
+    return [(media, parameters) for _, _, media, parameters in sorted(found, key=lambda item: item[:2])]
+
+
+def _served(clause: tuple[str, dict[str, str]], *, custom: bool) -> Form | None:
+    media, parameters = clause
+    if media == "*/*":
+        media = JSON
+    as_kind = parameters.get("as", "")
+    if media not in _OFFERED or (media == PROTOBUF and custom and not as_kind):
+        return None
+    if not as_kind:
+        stream = parameters.get("stream", "")
+        return Form(media=media, content_type=f"{media};stream={stream}" if stream else media, stream=stream)
+    if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in ("v1", "v1beta1"):
+        return None
+    if as_kind not in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
+        return None
+    if media == PROTOBUF and as_kind == "Table":
+        return None
+    return Form(media=media, as_kind=as_kind, content_type=media, version=parameters["v"])  # type: ignore[arg-type] # checked above

@@ -1,0 +1,141 @@
+"""Whole protobuf bodies: four bytes that say so, then an envelope with apiVersion, kind and the object.
+
+    tree = decode(body)
+    body = encode(tree, "apps/v1", "Deployment")
+
+`decode` gives the tree a Go client would have sent as JSON. `encode` writes what kube-apiserver would answer; lists and
+Status are kinds like others. A watch is a stream of frames, one per event (`encode_watch_event`). Custom resources have
+no protobuf form, as on the real server: ask `has_protobuf` first. Who accepts which form is decided by the caller.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.patches import Json
+from kubewright.apiserver.wire.protobuf.decoder import read_message
+from kubewright.apiserver.wire.protobuf.encoder import write_message
+from kubewright.apiserver.wire.protobuf.messages import message_of_kind, small_message
+from kubewright.apiserver.wire.status_errors import bad_request
+from kubewright.errors import DecodeError
+
+__all__ = (
+    "MEDIA_TYPE",
+    "PREFIX",
+    "STREAM_MEDIA_TYPE",
+    "decode",
+    "decode_body",
+    "decode_watch_event",
+    "encode",
+    "encode_watch_event",
+    "has_protobuf",
+)
+
+MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
+STREAM_MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf;stream=watch"
+PREFIX: Final = b"k8s\0"
+
+_TYPE_META: Final = small_message(
+    "TypeMeta", [1, "apiVersion", "string", "one", "", "APIVersion"], [2, "kind", "string", "one", ""]
+)
+_UNKNOWN: Final = small_message(
+    "Unknown",
+    [1, "typeMeta", "octets", "one", "po"],
+    [2, "raw", "octets", "one", "po"],
+    [3, "contentEncoding", "string", "one", ""],
+    [4, "contentType", "string", "one", ""],
+)
+_WATCH_EVENT: Final = small_message(
+    "WatchEvent", [1, "type", "string", "one", ""], [2, "object", "octets", "one", "po"]
+)
+_RAW_EXTENSION: Final = small_message("RawExtension", [1, "raw", "octets", "one", "po"])
+_FRAME_HEAD: Final = 4
+_SHOWN: Final = 30
+_SCHEME: Final = "pkg/runtime/scheme.go:111"
+"""Where kube-apiserver makes its registry of types; it says so."""
+
+
+def has_protobuf(api_version: str, kind: str) -> bool:
+    """Whether the kind, or the list of it, has a protobuf form."""
+    return message_of_kind(api_version, kind) is not None
+
+
+def decode(body: bytes, *, default: GroupVersionKind | None = None) -> dict[str, Any]:
+    """The object in a body, as the JSON tree Go makes of it.
+
+    `default` stands in for a kind or an apiVersion the envelope does not name, as the endpoint's kind does on the
+    real server. Raises DecodeError in that server's words.
+    """
+    return _content(*_open(body, default))
+
+
+def decode_body(body: bytes, *, kind: GroupVersionKind) -> dict[str, Any]:
+    """As `decode`, for the body of a request to an endpoint of this kind; raises Refused as the real server answers."""
+    try:
+        api_version, name, raw = _open(body, kind)
+    except DecodeError as exc:
+        shown = body[:_SHOWN].hex() + (" ..." if len(body) > _SHOWN else "") or "<empty>"
+        message = f"the object provided is unrecognized (must be of type {kind.kind}): {exc} ({shown})"
+        raise bad_request(message) from exc
+    try:
+        return _content(api_version, name, raw)
+    except DecodeError as exc:
+        version = api_version.rpartition("/")[2]
+        raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {exc}') from exc
+
+
+def _open(body: bytes, default: GroupVersionKind | None) -> tuple[str, str, bytes]:
+    """What the envelope says and holds: apiVersion, kind, message."""
+    if not body:
+        raise DecodeError("empty data")
+    if not body.startswith(PREFIX):
+        raise DecodeError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
+    if len(body) == len(PREFIX):
+        raise DecodeError("empty body")
+    envelope = read_message(_UNKNOWN, body[len(PREFIX) :])
+    named = read_message(_TYPE_META, envelope.get("typeMeta", b""))
+    api_version, kind = named["apiVersion"], named["kind"]
+    shown = f'runtime.TypeMeta{{APIVersion:"{api_version}", Kind:"{kind}"}}'
+    if default is not None:
+        api_version, kind = api_version or default.api_version, kind or default.kind
+    if not kind:
+        raise DecodeError(f"Object 'Kind' is missing in '{shown}'")
+    if not api_version:
+        raise DecodeError(f"Object 'apiVersion' is missing in '{shown}'")
+    return api_version, kind, envelope.get("raw", b"")
+
+
+def _content(api_version: str, kind: str, raw: bytes) -> dict[str, Any]:
+    message = message_of_kind(api_version, kind)
+    if message is None:
+        raise DecodeError(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{_SCHEME}"')
+    tree: dict[str, Any] = {"kind": kind, "apiVersion": api_version}
+    tree.update(read_message(message, raw))
+    return tree
+
+
+def encode(tree: Json, api_version: str, kind: str) -> bytes:
+    """The body for an object of a built-in kind, a list of them, a Status or another kind of the machinery."""
+    message = message_of_kind(api_version, kind)
+    if message is None:
+        raise DecodeError(f"{api_version} {kind} has no protobuf form; answer with JSON")
+    named = write_message(_TYPE_META, {"apiVersion": api_version, "kind": kind})
+    return PREFIX + write_message(_UNKNOWN, {"typeMeta": named, "raw": write_message(message, tree)})
+
+
+def encode_watch_event(kind: str, tree: Json) -> bytes:
+    """One frame of a watch: its length, then the event (`ADDED`, ...) with the object in an envelope of its own."""
+    content = encode(tree, tree["apiVersion"], tree["kind"])
+    holder = write_message(_RAW_EXTENSION, {"raw": content})
+    event = write_message(_WATCH_EVENT, {"type": kind, "object": holder})
+    return len(event).to_bytes(_FRAME_HEAD, "big") + event
+
+
+def decode_watch_event(frame: bytes) -> tuple[str, dict[str, Any]]:
+    """Kind of event and object of one whole frame."""
+    if len(frame) < _FRAME_HEAD or int.from_bytes(frame[:_FRAME_HEAD], "big") != len(frame) - _FRAME_HEAD:
+        raise DecodeError("the frame of a watch event is not as long as it says")
+    event = read_message(_WATCH_EVENT, frame[_FRAME_HEAD:])
+    holder = read_message(_RAW_EXTENSION, event.get("object", b""))
+    return event["type"], decode(holder.get("raw", b""))

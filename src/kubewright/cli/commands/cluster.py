@@ -1,0 +1,259 @@
+"""`kubewright cluster`: run a local control plane and find it again.
+
+A thin skin over `kubewright.cluster.planes.keeper`, `state` and `binaries`. Standard output carries only what a
+script wants (`eval "$(kubewright cluster up --real --detach)"`), everything for people goes to standard
+error.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubewright.cli.reports import print_json, reported
+from kubewright.cli.tables import print_table
+from kubewright.cli.targets import at_port
+from kubewright.cluster.planes.state import Record, State, state_folder
+from kubewright.errors import ClusterError
+
+if TYPE_CHECKING:
+    from kubewright.cluster.binaries.finder import Binaries
+
+__all__ = ("cluster",)
+
+_name = click.option("--name", default="default", show_default=True, help="The cluster's name.")
+_version = click.option("--version", metavar="VERSION", help="Kubernetes version, as 1.35 or 1.35.4.")
+_form = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it."
+)  # fmt: skip
+
+
+@click.group()
+def cluster() -> None:
+    """Run a local Kubernetes control plane."""
+
+
+@cluster.command(short_help="Start a control plane.")
+@click.option("--embedded/--real", default=True, help="Kubewright's own control plane (default), or Kubernetes' own.")
+@_version
+@_name
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the cluster's data in this folder; without it, all is gone when the cluster stops.",
+)
+@at_port
+@click.option("--nodes", default=1, show_default=True, metavar="N", help="How many nodes to simulate.")
+@click.option("--pods/--no-pods", default=True, help="Let pods run on simulated nodes, or leave them pending.")
+@click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), help="One JSON line per request.")
+@click.option("--detach/--foreground", help="Leave it running in the background, or stay until Ctrl-C (default).")
+@_form
+def up(
+    *,
+    embedded: bool,
+    version: str | None,
+    name: str,
+    data: Path | None,
+    port: int,
+    nodes: int,
+    pods: bool,
+    audit_log: Path | None,
+    detach: bool,
+    output: str,
+) -> None:
+    """Start a control plane and print the line that points kubectl at it."""
+    from kubewright._base.loop import run
+    from kubewright.cluster.planes import keeper
+
+    if embedded and version is not None:
+        raise click.UsageError("--version chooses a real control plane; add --real.")
+    begun = time.monotonic()
+    state = State(state_folder())
+    keeper.check_free(state, name)  # before a build that may take minutes
+    plan = keeper.Plan(
+        name=name,
+        state=str(state.folder),
+        real=not embedded,
+        version=None if embedded else _find(version).version,
+        data=_absolute(data),
+        port=port,
+        nodes=nodes,
+        pods=pods,
+        audit_log=_absolute(audit_log),
+    )
+    announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C", form=output)
+    if detach:
+        announce(keeper.detach(plan))
+    else:
+        run(keeper.keep(plan, ready=announce))
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.expanduser().absolute())
+
+
+@cluster.command(short_help="Stop a control plane.")
+@_name
+@reported
+def down(*, name: str) -> dict[str, object]:
+    """Stop a control plane that runs in the background or in another terminal."""
+    from kubewright.cluster.planes import keeper
+
+    record = State(state_folder()).running(name)
+    if record is None:
+        click.echo(f"No cluster named {name} is running.", err=True)
+        return {"name": name, "stopped": False}
+    keeper.stop(record)
+    click.echo(f"The cluster {name} has stopped.", err=True)
+    return {"name": name, "stopped": True}
+
+
+@cluster.command()
+@click.option("--name", help="Only this cluster; exit code 1 if it is not running.")
+@_form
+def status(*, name: str | None, output: str) -> None:
+    """Show the control planes that are running."""
+    state = State(state_folder())
+    records = state.all_running() if name is None else [_running(state, name)]
+    if output == "json":
+        print_json(records)
+    elif not records:
+        click.echo("No cluster is running.", err=True)
+    else:
+        print_table(("NAME", "KUBERNETES", "ADDRESS", "KUBECONFIG", "PROCESSES"), [_row(record) for record in records])
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    processes = ", ".join(f"{component} {pid}" for component, pid in record.processes.items())
+    return record.name, record.version, record.url, record.kubeconfig, processes
+
+
+@cluster.command()
+@_name
+@click.option("--path", is_flag=True, help="Print where the file is rather than what is in it.")
+@click.option("--merge", is_flag=True, help="Add it to your own kubeconfig and make it the current context.")
+def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
+    """Print the admin kubeconfig of a running control plane."""
+    record = _running(State(state_folder()), name)
+    if path:
+        click.echo(record.kubeconfig)
+        return
+    if merge:
+        target, context = _merge(record)
+        click.echo(f"{target} has the context {context} now, and uses it.", err=True)
+        return
+    try:
+        click.echo(Path(record.kubeconfig).read_text(encoding="utf-8"), nl=False)
+    except OSError as error:
+        raise ClusterError(
+            f"The kubeconfig of the cluster {name} cannot be read ({error}); restart the cluster."
+        ) from error
+
+
+@cluster.command(short_help="Throw away what a stopped cluster kept.")
+@_name
+@click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="The data folder the cluster was started with.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def reset(*, name: str, data: Path, yes: bool) -> None:
+    """Throw away what a stopped cluster kept in its data folder: the next start is a fresh one."""
+    import shutil
+
+    if State(state_folder()).running(name) is not None:
+        raise ClusterError(f"The cluster {name} is running; stop it first with `{_down(name)}`.")
+    found = [path for path in (data / "store", data / "etcd", data / "pki") if path.exists()]
+    if not found:
+        click.echo(f"{data} holds nothing of a cluster.", err=True)
+        return
+    if not yes:
+        click.confirm(f"Delete {', '.join(str(path) for path in found)}?", abort=True, err=True)
+    for path in found:
+        shutil.rmtree(path)
+    click.echo(f"{data} is empty again.", err=True)
+
+
+@cluster.command(short_help="Get the programs of a real control plane ready.")
+@_version
+@click.option("--or-say-why", is_flag=True, help="Where they cannot be had, say why in one line and succeed.")
+@_form
+def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
+    """Get etcd, kube-apiserver, kube-controller-manager and kubectl ready, and print where they are."""
+    try:
+        found = _find(version)
+    except ClusterError as error:
+        if not or_say_why:
+            raise
+        click.echo(" ".join(str(error).split()), err=True)
+        return
+    paths = {
+        "etcd": found.etcd,
+        "kube-apiserver": found.kube_apiserver,
+        "kube-controller-manager": found.kube_controller_manager,
+        "kubectl": found.kubectl,
+    }
+    if output == "json":
+        print_json({"version": found.version, **{name: str(path) for name, path in paths.items()}})
+        return
+    for path in paths.values():
+        click.echo(path)
+
+
+def _merge(record: Record) -> tuple[Path, str]:
+    """Put the cluster into the kubeconfig that kubectl uses, under a name that says where it comes from."""
+    from kubewright._base.yaml import load
+    from kubewright.client.config.kubeconfig import merge_into
+
+    listed = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    target = Path(listed[0] if listed else "~/.kube/config").expanduser()
+    name = f"kubewright-{record.name}"
+    tree = load(Path(record.kubeconfig).read_text(encoding="utf-8"))
+    for entry in (*tree["clusters"], *tree["users"], *tree["contexts"]):
+        entry["name"] = name
+    tree["contexts"][0]["context"].update(cluster=name, user=name)
+    merge_into(target, {**tree, "current-context": name})
+    return target, name
+
+
+def _find(version: str | None) -> Binaries:
+    """In the main thread and before any event loop, so that Ctrl-C ends a build at once."""
+    from kubewright.cli.progress import display
+    from kubewright.cluster.binaries.finder import find
+
+    with display() as progress:
+        return find(version, progress=progress)
+
+
+def _announcer(begun: float, *, stop: str, form: str) -> Callable[[Record], None]:
+    def announce(record: Record) -> None:
+        took = time.monotonic() - begun
+        click.echo(
+            f"Kubernetes {record.version} is ready at {record.url} after {took:.1f} s. {stop} stops it.", err=True
+        )
+        if form == "json":
+            print_json(record)
+        else:
+            click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
+
+    return announce
+
+
+def _running(state: State, name: str) -> Record:
+    record = state.running(name)
+    if record is None:
+        option = "" if name == "default" else f" --name {name}"
+        raise ClusterError(f"No cluster named {name} is running; start one with `kubewright cluster up{option}`.")
+    return record
+
+
+def _down(name: str) -> str:
+    return "kubewright cluster down" + ("" if name == "default" else f" --name {name}")

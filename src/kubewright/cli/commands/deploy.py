@@ -1,0 +1,223 @@
+"""`kubewright deploy` and `undeploy`: everything `config/default` is made of, in and out of a cluster.
+
+kustomize, by way of kubectl, says what that is; the rest is server-side apply from here: namespaces and CRDs first,
+webhook configurations last, and back in reverse. Roles in other namespaces than the operator's, those in
+`config/rbac/elsewhere`, come and go with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kubewright.cli.progress import display
+from kubewright.cli.reports import reported
+from kubewright.cli.targets import for_cluster, found_config
+from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
+
+if TYPE_CHECKING:
+    from kubewright.api.dynamic import DynamicObject
+    from kubewright.client.client import Client
+    from kubewright.client.config.config import Config
+
+__all__ = ("deploy", "undeploy")
+
+Tree = dict[str, Any]
+_MANAGER: Final = "kubewright-deploy"
+_FIRST: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "Role", "ClusterRole")
+_LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_LIST: Final = "kustomization.yaml"
+_folder = click.option(
+    "--overlay", type=click.Path(path_type=Path), default="config/default", show_default=True, help="What to deploy."
+)
+_elsewhere = click.option(
+    "--elsewhere", type=click.Path(path_type=Path), default="config/rbac/elsewhere", show_default=True,
+    help="Roles in other namespaces, if there are any.",
+)  # fmt: skip
+
+
+@click.command()
+@for_cluster
+@_folder
+@_elsewhere
+@click.option("--image", default="", help="The operator's image; else as config/manager says.")
+@click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="How long it may take to start.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the operator is available.")
+@click.option("--dry-run", is_flag=True, help="Let the server check everything and keep nothing.")
+@click.option("--print", "show", is_flag=True, help="Print it as YAML, to be applied by somebody else; ask no cluster.")
+@reported
+def deploy(
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    overlay: Path,
+    elsewhere: Path,
+    image: str,
+    timeout: float,
+    no_wait: bool,
+    dry_run: bool,
+    show: bool,
+) -> dict[str, Any] | None:
+    """Deploy the operator; returns when it is available."""
+    from kubewright._base import yaml
+
+    trees = _built(overlay, elsewhere)
+    if image:
+        _set_image(trees, image)
+    if show:
+        click.echo(yaml.dump_all(trees), nl=False)
+        return None
+    config = found_config(kubeconfig, context)
+    asyncio.run(_deploy(config, trees, timeout=0 if no_wait or dry_run else timeout, dry_run=dry_run))
+    words = "would be accepted" if dry_run else "applied"
+    click.echo(f"{len(trees)} objects {words} on {config.server}.", err=True)
+    return {"server": config.server, "dryRun": dry_run, "applied": [_named(tree) for tree in trees]}
+
+
+@click.command()
+@for_cluster
+@_folder
+@_elsewhere
+@click.option("--keep-crds", is_flag=True, help="Leave the CRDs, and with them all objects of the operator's kinds.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@reported
+def undeploy(
+    *, kubeconfig: str | None, context: str | None, overlay: Path, elsewhere: Path, keep_crds: bool, yes: bool
+) -> dict[str, Any]:
+    """Remove the operator and everything that was deployed with it."""
+    trees = _built(overlay, elsewhere)
+    trees = [tree for tree in trees if not (keep_crds and tree["kind"] == "CustomResourceDefinition")]
+    config = found_config(kubeconfig, context)
+    if not yes and sys.stdin.isatty():
+        click.confirm(f"Delete {len(trees)} objects on {config.server}?", abort=True, err=True)
+    gone = asyncio.run(_undeploy(config, trees))
+    click.echo(f"{len(gone)} objects deleted on {config.server}.", err=True)
+    return {"server": config.server, "deleted": [_named(tree) for tree in gone]}
+
+
+def _named(tree: Tree) -> dict[str, str]:
+    """An object as a program would look it up."""
+    place = {"namespace": tree["metadata"]["namespace"]} if "namespace" in tree["metadata"] else {}
+    return {"apiVersion": tree["apiVersion"], "kind": tree["kind"], **place, "name": tree["metadata"]["name"]}
+
+
+def _built(overlay: Path, elsewhere: Path) -> list[Tree]:
+    """The objects of an overlay, and those in other namespaces, in the order in which they are to be applied."""
+    if not (overlay / _LIST).is_file():
+        raise ConfigError(f"{overlay} has no {_LIST}; go to the project's folder, or name it with --overlay")
+    trees = _kustomized(overlay)
+    if (elsewhere / _LIST).is_file():
+        trees += _kustomized(elsewhere)
+    return sorted(trees, key=_rank)
+
+
+def _kustomized(folder: Path) -> list[Tree]:
+    from kubewright._base import yaml
+
+    command = [_kubectl(), "kustomize", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - kubectl, on our own folder
+    if done.returncode:
+        raise ConfigError(f"{folder} cannot be built: {done.stderr.strip()}")
+    return list(yaml.load_all(done.stdout))
+
+
+def _kubectl() -> str:
+    from kubewright.cluster.binaries.finder import at_hand
+
+    if found := shutil.which("kubectl"):
+        return found
+    try:
+        return str(at_hand().kubectl)
+    except ClusterError:
+        raise ConfigError("kubectl is needed to build the overlay and is not on the PATH; install it") from None
+
+
+def _rank(tree: Tree) -> int:
+    kind = tree["kind"]
+    if kind in _FIRST:
+        return _FIRST.index(kind)
+    return len(_FIRST) + 1 + _LAST.index(kind) if kind in _LAST else len(_FIRST)
+
+
+def _set_image(trees: list[Tree], image: str) -> None:
+    for tree in trees:
+        if tree["kind"] == "Deployment":
+            for container in tree["spec"]["template"]["spec"]["containers"]:
+                if container["name"] == "manager":
+                    container["image"] = image
+                    return
+    raise ConfigError("no Deployment has a container named manager, so there is no place for --image")
+
+
+def _object(tree: Tree) -> DynamicObject:
+    from kubewright.api.codec import from_tree
+    from kubewright.api.dynamic import Dynamic
+
+    return from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree)
+
+
+async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run: bool) -> None:
+    from kubewright.cli.rollout import rolled_out
+    from kubewright.client.connect import connect
+    from kubewright.cluster.install import install_crds
+
+    async with connect(config, field_manager=_MANAGER) as client:
+        await _check_namespaces(client, trees, dry_run=dry_run)
+        with display() as progress:
+            for done, tree in enumerate(trees):
+                progress("applying", done, len(trees))
+                if tree["kind"] == "CustomResourceDefinition" and not dry_run:
+                    await install_crds(client, tree)  # returns when it is served
+                else:
+                    await client.apply(_object(tree), force=True, dry_run=dry_run)
+            for tree in trees if timeout else ():
+                if tree["kind"] == "Deployment":
+                    metadata = tree["metadata"]
+                    progress(f"waiting for {metadata['name']}")
+                    await rolled_out(client, metadata["namespace"], metadata["name"], timeout=timeout)
+
+
+async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool) -> None:
+    """Before anything is applied: the namespaces that this does not make itself must be there."""
+    from kubewright.k8s.core.v1 import Namespace
+
+    made = {tree["metadata"]["name"] for tree in trees if tree["kind"] == "Namespace" and not dry_run}
+    for tree in trees:
+        name = tree["metadata"].get("namespace", "")
+        if not name or name in made:
+            continue
+        try:
+            missing = await client.find(Namespace, name) is None
+        except Forbidden:
+            return  # then what is applied shows it
+        if missing:
+            why = ", and a dry run does not make it" if dry_run else ""
+            raise ClusterError(
+                f"the namespace {name} of {tree['kind']} {tree['metadata']['name']} does not exist{why}; "
+                f"nothing was applied: create it with `kubectl create namespace {name}`, then try again"
+            )
+        made.add(name)
+
+
+async def _undeploy(config: Config, trees: list[Tree]) -> list[Tree]:
+    """Those that were there."""
+    from kubewright.client.connect import connect
+
+    gone = []
+    async with connect(config) as client:
+        with display() as progress:
+            for done, tree in enumerate(reversed(trees)):
+                progress("deleting", done, len(trees))
+                wanted = _object(tree)
+                try:
+                    await client.delete(type(wanted), wanted.key, propagation="Background")
+                except NotFound:
+                    continue
+                gone.append(tree)
+    return gone

@@ -1,0 +1,293 @@
+"""`kubewright dev`: the operator on an embedded cluster, started again within a second of every change of its code.
+
+The cluster and its objects stay; the operator's modules are imported anew, changed CRDs are applied, and its
+controllers look at every object again. Watches of built-in kinds stay warm; those of the operator's own kinds begin
+anew with their classes. Code that cannot be imported is told, and the next change tried. Each run of a
+reconciler is one line: which object, why, how long, and how it ended.
+
+The code is that of the project in this folder, or a package, or a single file with whatever it imports from beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import click
+import msgspec
+
+from kubewright._base.extras import optional
+from kubewright.cli.commands.run import assembled, local_options
+from kubewright.cli.reports import counted
+from kubewright.cli.runs import Telling
+from kubewright.cli.targets import at_port, for_operator
+from kubewright.errors import ConfigError, KubewrightError
+
+if TYPE_CHECKING:
+    from kubewright.cache.cache import Cache
+    from kubewright.client.client import Client
+    from kubewright.client.config.config import Config
+    from kubewright.manager.manager import Manager
+    from kubewright.manager.operator import Operator
+
+__all__ = ("dev",)
+
+_LOOK_EVERY = 0.3
+"""Seconds between two looks at the files, where the system does not tell."""
+
+
+@click.command()
+@for_operator
+@click.option("--samples", is_flag=True, help="Apply the objects in config/samples.")
+@at_port
+@click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks.")
+def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) -> None:
+    """Run the operator on an embedded cluster, and again after each change of its code.
+
+    FILE is a Python file with controllers, or a package; without it the project in this folder is meant.
+    """
+    from kubewright._base.logs import configure
+    from kubewright._base.loop import run as run_loop
+    from kubewright.manager.options import ManagerOptions
+
+    optional("watchfiles", extra="cli", purpose="Watching for changes")
+    code = _found_code(operator)
+    # Two edits within a second may leave a file of the same size and time: compiled code could not be told stale.
+    sys.dont_write_bytecode = True
+    session = _Session(code, webhooks=not no_webhooks)
+    options = ManagerOptions.load()
+    # For people, whatever the output goes through; unless somebody wants it otherwise.
+    form = "text" if options.log_format == "auto" else options.log_format
+    configure(level=options.log_level, format=form, only=session.telling)
+    run_loop(session.run(samples=samples, port=port))
+
+
+@final
+class _Code(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the operator's code is."""
+
+    operator: str
+    """What is loaded."""
+    package: str
+    folder: Path
+    """What belongs to the operator besides its code is below this folder."""
+    watched: Path
+    alone: bool = False
+    """It is a single file, and `watched` is the folder that it is in."""
+
+    def owns(self, module: str) -> bool:
+        """Whether a module is the operator's: its package, or a single file and what lies beside it."""
+        if f"{module}.".startswith(f"{self.package}."):
+            return True
+        file = getattr(sys.modules.get(module), "__file__", None)
+        return self.alone and file is not None and Path(file).parent == self.watched
+
+    def concerned_by(self, paths: Iterable[str]) -> bool:
+        """Whether a change of these files is one of the operator."""
+        own = {getattr(sys.modules[name], "__file__", None) for name in list(sys.modules) if self.owns(name)}
+        return not self.alone or not own.isdisjoint(paths)
+
+
+def _found_code(given: str | None) -> _Code:
+    """The code of the operator that is meant."""
+    from kubewright.manager.operator import project_settings
+
+    place = Path(given or ".").resolve()
+    operator, package, roots = str(place), place.stem, [place.parent]
+    if (place / "pyproject.toml").is_file() or given is None:
+        package, roots = project_settings(place).operator, [place / "src", place]
+    elif place.suffix != ".py" and not place.is_dir():
+        operator = package = given
+        roots = [Path.cwd() / "src", Path.cwd()]
+    if not package:
+        raise ConfigError(
+            f"there is no project in {place}; go to its folder, name the file of an operator, or start a project with "
+            "`kubewright init`"
+        )
+    for root in roots:
+        found = root / package.replace(".", "/")
+        if place.suffix != ".py" and found.is_dir():
+            return _Code(operator=operator, package=package, folder=roots[-1], watched=found)
+        if found.with_suffix(".py").is_file():
+            return _Code(operator=operator, package=package, folder=roots[-1], watched=root, alone=True)
+    raise ConfigError(f"there is no {place.name if place.suffix else f'package {package}'} in {roots[-1]}")
+
+
+async def changed_files(folder: Path, *, stop: asyncio.Event, recursive: bool) -> AsyncIterator[set[str]]:
+    """The Python files in a folder that have changed, again and again.
+
+    The system tells of them, if it can. It has a limited number of watches to give (inotify's instances), and editors,
+    containers and API servers take many; then the files are looked at several times a second instead.
+    """
+    from watchfiles import PythonFilter, awatch
+
+    watching = awatch(folder, watch_filter=PythonFilter(), stop_event=stop, debounce=100, step=20, recursive=recursive)
+    try:
+        async for batch in watching:
+            yield {path for _, path in batch}
+    except RuntimeError as error:
+        click.secho(
+            f"the system does not tell of changed files, so they are looked for: {error}", fg="yellow", err=True
+        )
+        async for paths in _looked_for(folder, stop, recursive=recursive):
+            yield paths
+
+
+async def _looked_for(folder: Path, stop: asyncio.Event, *, recursive: bool) -> AsyncIterator[set[str]]:
+    """The same by looking. That of watchfiles takes two changes within a second for one, and so misses the second."""
+    before = _stamps(folder, recursive=recursive)
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_EVERY):
+                await stop.wait()
+                return
+        after = _stamps(folder, recursive=recursive)
+        if changed := {path for path in before.keys() | after if before.get(path) != after.get(path)}:
+            yield changed
+        before = after
+
+
+def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]:
+    """What tells one state of each file from another."""
+    stamps = {}
+    for path in folder.rglob("*.py") if recursive else folder.glob("*.py"):
+        with suppress(OSError):  # gone since it was found
+            found = path.stat()
+            stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
+    return stamps
+
+
+@final
+class _Session:
+    """A cluster, and one generation of the operator after the other."""
+
+    def __init__(self, code: _Code, *, webhooks: bool) -> None:
+        self.telling = Telling()
+        self._code = code
+        self._webhooks = webhooks
+        self._installed: dict[str, Any] = {}
+        self._cache: Cache | None = None
+        self._stop = asyncio.Event()
+
+    async def run(self, *, samples: bool, port: int) -> None:
+        from kubewright.client.config.config import Config
+        from kubewright.cluster.planes.embedded import EmbeddedCluster
+        from kubewright.manager.signals import stop_on_signal
+
+        async with EmbeddedCluster(port=port) as cluster:
+            config = Config.load(kubeconfig=cluster.kubeconfig)
+            click.echo(f"An embedded cluster is ready at {config.server}. Ctrl-C stops it.", err=True)
+            click.echo(f"export KUBECONFIG={shlex.quote(str(cluster.kubeconfig))}")
+            with stop_on_signal(self._stop.set):
+                await self._generations(config, cluster.client, samples=samples)
+
+    async def _generations(self, config: Config, client: Client, *, samples: bool) -> None:
+        code = self._code
+        # Beside a single file may be anything, such as somebody's home.
+        batches = changed_files(code.watched, stop=self._stop, recursive=not code.alone)
+        changes = (batch async for batch in batches if self._broken or code.concerned_by(batch))
+        change = asyncio.ensure_future(anext(changes, None))
+        while not self._stop.is_set():
+            manager = await self._start(config, client)
+            if samples and manager is not None:
+                samples = not await self._apply_samples(client)
+            found = await change
+            begun = time.monotonic()
+            if manager is not None:
+                await manager.__aexit__(None, None, None)
+            if found is None:
+                return
+            self._let_go()
+            change = asyncio.ensure_future(anext(changes, None))
+            names = ", ".join(sorted({Path(path).name for path in found}))
+            click.secho(f"{names} changed; starting again", fg="cyan", err=True)
+            self._begun = begun
+
+    _begun: float | None = None
+    _broken = False
+    """The last start failed; what would mend it may be in a file that was not even imported."""
+
+    async def _start(self, config: Config, client: Client) -> Manager | None:
+        """The next generation at work; None if it could not be started."""
+        from kubewright.cluster.install import install_crds
+        from kubewright.generate.project import operator_crds
+        from kubewright.manager.operator import load_operator
+
+        for name in [name for name in sys.modules if self._code.owns(name)]:
+            del sys.modules[name]
+        try:
+            operator = load_operator(self._code.operator)
+            crds = operator_crds(operator)
+            for name, crd in crds.items():
+                # Conversion is pointed here by the webhooks' own registration.
+                wanted = {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
+                if self._installed.get(name) != wanted:
+                    await install_crds(client, wanted)
+                    self._installed[name] = wanted
+            warm = len(self._cache.informers()) if self._cache is not None else 0
+            manager = self._manager(operator, config, client)
+            await manager.__aenter__()
+        except KubewrightError as error:
+            click.secho(f"{error}", fg="red", err=True)
+            self._broken = True
+            return None
+        self._broken = False
+        kept = f", watches kept warm: {warm}" if warm else ""
+        took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
+        counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
+        words = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+        words = words or "no controller and no webhook yet; write one below @controller"
+        click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
+        return manager
+
+    def _manager(self, operator: Operator, config: Config, client: Client) -> Manager:
+        from msgspec.structs import replace
+
+        from kubewright.cache.cache import Cache
+        from kubewright.cache.scope import Scope
+
+        self.telling.follow(operator.controllers)
+        options = replace(local_options(operator, webhooks=self._webhooks), webhook_port=_free_port())
+        if self._cache is None:
+            self._cache = Cache(client, default_scope=Scope(namespaces=operator.namespaces))
+        kept = self._cache
+        return assembled(operator, options, config, client, address="127.0.0.1", cache=lambda _: kept)
+
+    def _let_go(self) -> None:
+        """End what the last generation has made of the cache: its own classes, and indexes by its functions."""
+        cache = self._cache
+        for informer in cache.informers() if cache is not None else ():
+            if informer.kind.__module__.startswith("kubewright.k8s.") and not informer.store.index_names:
+                continue
+            while cache is not None and informer in cache.informers():
+                cache.release(informer)
+
+    async def _apply_samples(self, client: Client) -> bool:
+        from kubewright._base import yaml
+        from kubewright.api.codec import from_tree
+        from kubewright.api.dynamic import Dynamic
+
+        files = [
+            file for file in sorted((self._code.folder / "config/samples").glob("*.yaml")) if "kustom" not in file.name
+        ]
+        try:
+            for file in files:
+                for tree in yaml.load_all(file.read_text(encoding="utf-8")):
+                    await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
+        except (KubewrightError, OSError, ValueError) as error:
+            click.secho(f"the samples cannot be applied: {error}", fg="red", err=True)
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,204 @@
+"""`kubewright doctor`: what is wrong with the project, the way to the cluster, the CRDs and the permissions.
+
+Every finding is one line with what to do about it. It looks and changes nothing; exit code 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, final
+
+import click
+import msgspec
+
+from kubewright.cli.reports import counted, form_option, print_json
+from kubewright.cli.tables import print_table
+from kubewright.cli.targets import for_cluster, found_config
+from kubewright.errors import KubewrightError, NotFound
+
+if TYPE_CHECKING:
+    from kubewright.client.client import Client
+    from kubewright.client.config.config import Config
+    from kubewright.generate.rbac.grants import Grant
+    from kubewright.manager.operator import Operator
+
+__all__ = ("doctor",)
+
+_COLOURS: Final = {"good": "green", "hint": "yellow", "wrong": "red"}
+
+
+@final
+class _Finding(msgspec.Struct, frozen=True):
+    about: str
+    verdict: Literal["good", "hint", "wrong"]
+    text: str
+
+
+@click.command()
+@for_cluster
+@click.option("--no-cluster", is_flag=True, help="Look at the project alone.")
+@form_option
+def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, form: str) -> int:
+    """Say what is wrong with the project, the cluster, the CRDs and the permissions."""
+    folder = Path()
+    findings = list(_of_project(folder))
+    # A folder without a project is not asked what is wrong with its operator.
+    operator = _loaded(folder, findings) if (folder / "pyproject.toml").exists() else None
+    if operator is not None:
+        findings += _of_manifests(folder, operator)
+        findings += _of_declarations(operator)
+    if not no_cluster:
+        findings += _of_cluster(kubeconfig, context, operator)
+    if form == "json":
+        print_json(findings)
+    else:
+        print_table(
+            ("VERDICT", "ABOUT", "FINDING"),
+            [(found.verdict, found.about, found.text) for found in findings],
+            colours=[_COLOURS[found.verdict] for found in findings],
+        )
+    return 1 if any(found.verdict == "wrong" for found in findings) else 0
+
+
+def _of_project(folder: Path) -> Iterator[_Finding]:
+    from kubewright.scaffold.changes import plan, rendered
+    from kubewright.scaffold.project import load_project
+
+    try:
+        project = load_project(folder)
+        base = rendered(folder)
+        changes = plan(folder, project) if base else None
+    except KubewrightError as error:
+        yield _Finding("project", "wrong", str(error))
+        return
+    yield _Finding("project", "good", f"{project.project_name}, {counted(len(project.resources), 'kind')}")
+    if changes is None:
+        yield _Finding("templates", "wrong", "what was rendered is not known; restore .kubewright from version control")
+    elif changes.writes:
+        names = ", ".join(changes.writes)
+        yield _Finding("templates", "hint", f"{names} would change; `kubewright update` brings the newer templates")
+    else:
+        yield _Finding("templates", "good", "up to date")
+
+
+def _loaded(folder: Path, findings: list[_Finding]) -> Operator | None:
+    from kubewright.manager.operator import load_operator
+
+    try:
+        operator = load_operator(str(folder.absolute()))
+    except KubewrightError as error:
+        findings.append(_Finding("operator", "wrong", str(error)))
+        return None
+    counts = {"kind": operator.kinds, "controller": operator.controllers, "webhook": operator.webhooks}
+    text = ", ".join(counted(len(found), noun) for noun, found in counts.items())
+    findings.append(_Finding("operator", "good" if any(counts.values()) else "hint", text))
+    return operator
+
+
+def _of_manifests(folder: Path, operator: Operator) -> Iterator[_Finding]:
+    from kubewright.generate.output import differences
+    from kubewright.generate.project import project_files
+
+    config = folder / "config"
+    try:
+        stale = differences(config, project_files(operator, config))
+    except KubewrightError as error:
+        yield _Finding("manifests", "wrong", str(error))
+        return
+    if stale:
+        yield _Finding("manifests", "wrong", f"{len(stale)} files in config are stale; run `kubewright generate`")
+    else:
+        yield _Finding("manifests", "good", "up to date")
+
+
+def _of_declarations(operator: Operator) -> Iterator[_Finding]:
+    """What may be meant so, and mostly is not."""
+    from kubewright.generate.project import large_crds
+    from kubewright.generate.rbac.code_calls import calls_in
+    from kubewright.manager.operator import foreign_kinds
+
+    for note in foreign_kinds(operator):
+        yield _Finding("group", "hint", note)
+    for note in large_crds(operator):
+        yield _Finding("CRD", "hint", note)
+    heard = {kind for declaration in operator.controllers for kind in declaration.kinds}
+    made = {call.kind for call in calls_in(operator.modules) if call.method in ("create", "apply")}
+    for name in sorted(kind.__name__ for kind in made - heard if kind is not None):
+        text = f"the code makes objects of {name}, which no controller has in owns= or watches="
+        yield _Finding("children", "hint", f"{text}: their changes wake nobody")
+
+
+def _of_cluster(kubeconfig: str | None, context: str | None, operator: Operator | None) -> list[_Finding]:
+    try:
+        config = found_config(kubeconfig, context)
+        return asyncio.run(_asked(config, operator))
+    except KubewrightError as error:
+        return [_Finding("cluster", "wrong", str(error))]
+
+
+async def _asked(config: Config, operator: Operator | None) -> list[_Finding]:
+    from kubewright.client.connect import connect
+    from kubewright.generate.rbac.permissions import access_of
+
+    async with connect(config) as client:
+        version = json.loads((await client.request("GET", "/version", timeout=5)).body)["gitVersion"]
+        findings = [_Finding("cluster", "good", f"{config.server}, Kubernetes {version.removeprefix('v')}")]
+        if operator is None:
+            return findings
+        findings += await _of_crds(client, operator)
+        grants = sorted(access_of(operator).everywhere)
+        allowed = await asyncio.gather(*(_may(client, grant) for grant in grants))
+    refused = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
+    if refused:
+        text = f"you may not {'; '.join(refused)}: `kubewright run` would be refused; ask for a role that grants it"
+        findings.append(_Finding("permissions", "wrong", text))
+    else:
+        findings.append(_Finding("permissions", "good", f"{len(grants)} of {len(grants)} that the operator needs"))
+    return findings
+
+
+async def _of_crds(client: Client, operator: Operator) -> list[_Finding]:
+    from kubewright.cluster.install import CRD
+    from kubewright.generate.project import operator_crds
+
+    findings = []
+    for name, wanted in operator_crds(operator).items():
+        try:
+            found = await client.get(CRD, name)
+        except NotFound:
+            findings.append(_Finding("CRD", "wrong", f"{name} is not installed; run `kubewright install`"))
+            continue
+        served = {version["name"]: version.get("schema") for version in found["spec"]["versions"]}
+        ours = {version["name"]: version.get("schema") for version in wanted["spec"]["versions"]}
+        if served == ours:
+            findings.append(_Finding("CRD", "good", f"{name} is installed"))
+        else:
+            findings.append(_Finding("CRD", "wrong", f"{name} is of another version; run `kubewright install`"))
+    return findings
+
+
+async def _may(client: Client, grant: Grant) -> bool:
+    """Whether the caller may do it, in the server's word."""
+    from kubewright.k8s.authorization.v1 import (
+        NonResourceAttributes,
+        ResourceAttributes,
+        SelfSubjectAccessReview,
+        SelfSubjectAccessReviewSpec,
+    )
+
+    if grant.url:
+        spec = SelfSubjectAccessReviewSpec(
+            non_resource_attributes=NonResourceAttributes(path=grant.url, verb=grant.verb)
+        )
+    else:
+        resource, _, part = grant.resource.partition("/")
+        spec = SelfSubjectAccessReviewSpec(
+            resource_attributes=ResourceAttributes(
+                group=grant.group, resource=resource, subresource=part, verb=grant.verb, name=grant.name
+            )
+        )
+    answer = await client.create(SelfSubjectAccessReview(spec=spec))
+    return bool(answer.status and answer.status.allowed)

@@ -1,0 +1,139 @@
+"""`kubewright tree`: an object, what it owns, what that owns, each with its conditions.
+
+Ownership is read from the owner references of everything in the namespace, so it needs no knowledge of any kind.
+Kinds that may not be listed are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kubewright.cli.progress import display
+from kubewright.cli.reports import form_option, print_json
+from kubewright.cli.targets import for_cluster, found_config
+from kubewright.errors import ApiError
+
+if TYPE_CHECKING:
+    from rich.tree import Tree as RichTree
+
+    from kubewright.api.dynamic import DynamicObject
+    from kubewright.client.client import Client
+    from kubewright.client.config.config import Config
+    from kubewright.client.discovery import ApiResource
+
+__all__ = ("tree",)
+
+Node = dict[str, Any]
+_AT_ONCE: Final = 8
+_WIDE: Final = 10_000
+_NOISE: Final = frozenset(("endpoints", "events", "leases"))
+
+
+@click.command()
+@for_cluster
+@click.option("-n", "--namespace", help="The object's namespace; else the context's.")
+@form_option
+@click.argument("kind")
+@click.argument("name")
+def tree(
+    *, kubeconfig: str | None, context: str | None, namespace: str | None, form: str, kind: str, name: str
+) -> None:
+    """Show an object and what it owns."""
+    found = asyncio.run(_read(found_config(kubeconfig, context), kind, name, namespace))
+    if form == "json":
+        print_json(found)
+        return
+    from rich.console import Console
+
+    # A tree is cut at the console's width, whatever that is: so it is wide, and a terminal breaks lines itself.
+    Console(highlight=False, width=_WIDE).print(_drawn(found), soft_wrap=True)
+
+
+async def _read(config: Config, kind: str, name: str, namespace: str | None) -> Node:
+    from kubewright.client.connect import connect
+
+    async with connect(config) as client:
+        resource = await client.discovery.resolve(kind)
+        place = (namespace or client.namespace) if resource.namespaced else None
+        root = await client.get(_class(resource), name, namespace=place)
+        kinds: dict[tuple[str, str], ApiResource] = {}
+        for other in (await client.discovery.catalogue()).resources:
+            # A namespaced object owns only what is in its namespace.
+            if "list" in other.verbs and other.gvr.resource not in _NOISE and (other.namespaced or not place):
+                kinds.setdefault((other.gvr.group, other.gvr.resource), other)
+        gate = asyncio.Semaphore(_AT_ONCE)
+        with display(after=1.0) as progress:
+            reading = [_listed(client, other, place, gate) for other in kinds.values()]
+            lists = []
+            for done, found in enumerate(asyncio.as_completed(reading)):
+                progress("reading", done, len(reading))
+                lists.append(await found)
+    owned: dict[str, list[DynamicObject]] = {}
+    for obj in (obj for found in lists for obj in found):
+        for owner in obj.metadata.owner_references:
+            owned.setdefault(owner.uid, []).append(obj)
+    return _node(root, owned, frozenset())
+
+
+def _class(resource: ApiResource) -> type[DynamicObject]:
+    from kubewright.api.dynamic import Dynamic
+
+    gvk = resource.gvk
+    return Dynamic(gvk.api_version, gvk.kind, plural=resource.gvr.resource, namespaced=resource.namespaced)
+
+
+async def _listed(
+    client: Client, resource: ApiResource, namespace: str | None, gate: asyncio.Semaphore
+) -> list[DynamicObject]:
+    async with gate:
+        try:
+            return list(await client.list(_class(resource), namespace=namespace))
+        except ApiError:
+            return []
+
+
+def _node(obj: DynamicObject, owned: dict[str, list[DynamicObject]], above: frozenset[str]) -> Node:
+    uid = obj.metadata.uid or ""
+    children = sorted(owned.get(uid, ()), key=lambda child: (child.kind, child.metadata.name))
+    conditions = obj.get("status.conditions") or ()
+    return {
+        "apiVersion": obj.api_version,
+        "kind": obj.kind,
+        "namespace": obj.metadata.namespace,
+        "name": obj.metadata.name,
+        "phase": obj.get("status.phase"),
+        "deleting": obj.metadata.deletion_timestamp is not None,
+        "conditions": [
+            {key: item[key] for key in ("type", "status", "reason", "message") if item.get(key)} for item in conditions
+        ],
+        "children": [
+            _node(child, owned, above | {uid}) for child in children if (child.metadata.uid or "") not in above | {uid}
+        ],
+    }
+
+
+def _drawn(node: Node) -> RichTree:
+    from rich.tree import Tree
+
+    drawn = Tree(_label(node), guide_style="dim")
+    for child in node["children"]:
+        drawn.add(_drawn(child))
+    return drawn
+
+
+def _label(node: Node) -> str:
+    from rich.markup import escape
+
+    words = [f"[bold]{escape(node['kind'])}[/bold]/{escape(node['name'])}"]
+    if node["deleting"]:
+        words.append("[red]being deleted[/red]")
+    if node["phase"]:
+        words.append(escape(str(node["phase"])))
+    for item in node["conditions"]:
+        colour = {"True": "green", "False": "yellow"}.get(item.get("status", ""), "dim")
+        reason = f" ({item['reason']})" if item.get("reason") else ""
+        words.append(f"[{colour}]{escape(item['type'])}={escape(item.get('status', '?'))}{escape(reason)}[/{colour}]")
+    return "  ".join(words)

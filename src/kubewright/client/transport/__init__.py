@@ -1,0 +1,1 @@
+"""One request out, one response back: connections, TLS, retries, throttling. Not verbs or kinds."""

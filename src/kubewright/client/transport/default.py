@@ -1,0 +1,24 @@
+"""Which transport a configuration gets when nobody says otherwise: the cheaper one wherever it will do.
+
+`connect` and the manager ask here, so both decide alike; neither HTTP library is loaded unless it is chosen.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from kubewright.client.config.config import Config
+from kubewright.client.transport.transport import Transport
+
+__all__ = ("default_transport",)
+
+
+def default_transport(config: Config) -> Transport:
+    """httptools if it is installed (extra `fast`) and no proxy is in the way, else aiohttp."""
+    if not config.proxy_url and find_spec("httptools") is not None:
+        from kubewright.client.transport.httptools_transport import HttptoolsTransport
+
+        return HttptoolsTransport(config)
+    from kubewright.client.transport.aiohttp_transport import AiohttpTransport
+
+    return AiohttpTransport(config)

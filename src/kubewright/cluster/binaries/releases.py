@@ -1,0 +1,147 @@
+"""Download control-plane binaries from the official Kubernetes and etcd releases.
+
+Every file is compared with the checksum its release publishes before it counts. The checksum, a few bytes,
+is fetched first: without a network that fails within seconds, before anything large is tried. `binaries`
+calls this and decides what comes next; it does not look at caches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import io
+import shutil
+import tarfile
+import urllib.error
+import urllib.parse
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO, Protocol
+
+from kubewright._base.version import __version__
+from kubewright.cluster.binaries.versions import Release
+from kubewright.cluster.processes.progress import Progress
+from kubewright.errors import ClusterError
+
+__all__ = ("Fetch", "download", "fetch")
+
+_KUBERNETES = "https://dl.k8s.io/release"
+_ETCD = "https://github.com/etcd-io/etcd/releases/download"
+_TIMEOUT = 10.0
+_CHUNK = 1 << 18
+
+
+class Fetch(Protocol):
+    """Gets one address; raises OSError when it cannot. Tests put their own in its place."""
+
+    def __call__(self, url: str, into: IO[bytes], report: Callable[[int, int], None], /) -> None:
+        """Write the body of `url` to `into`, reporting bytes so far and in total (0 if unknown)."""
+
+
+def fetch(url: str, into: IO[bytes], report: Callable[[int, int], None], /) -> None:
+    """The real Fetch: the standard library's, so that proxies of the environment are honoured."""
+    request = urllib.request.Request(url, headers={"User-Agent": f"kubewright/{__version__}"})  # noqa: S310 - our own https constants
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310 - as above
+            total = int(answer.headers.get("Content-Length") or 0)
+            done = 0
+            while chunk := answer.read(_CHUNK):
+                into.write(chunk)
+                done += len(chunk)
+                report(done, total)
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection
+        raise FileNotFoundError(f"{url} answers {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException) as error:
+        cause = getattr(error, "reason", error)
+        text = getattr(cause, "strerror", None) or str(cause)
+        raise ConnectionError(f"{urllib.parse.urlsplit(url).netloc}: {text}") from error
+    if total and done != total:
+        raise ConnectionError(f"{url}: the connection was cut at {done} of {total} bytes")
+
+
+def download(
+    names: Iterable[str],
+    *,
+    release: Release,
+    platform: tuple[str, str],
+    into: Path,
+    fetch: Fetch = fetch,
+    progress: Progress,
+) -> None:
+    """Put the named binaries of a release into a folder.
+
+    Raises OSError where the release cannot be reached or does not have one of them (macOS has no released
+    kube-apiserver), and ClusterError where a file is not what its release says it is.
+    """
+    for name in names:
+        if name == "etcd":
+            _download_etcd(release.etcd, platform, into, fetch, progress)
+        else:
+            _download_kubernetes(name, release.kubernetes, platform, into, fetch, progress)
+        (into / name).chmod(0o755)
+
+
+def _download_kubernetes(
+    name: str, version: str, platform: tuple[str, str], into: Path, fetch: Fetch, progress: Progress
+) -> None:
+    url = f"{_KUBERNETES}/v{version}/bin/{platform[0]}/{platform[1]}/{name}"
+    checksum = _text(f"{url}.sha512", fetch).split()
+    if not checksum:
+        raise ClusterError(f"The checksum file {url}.sha512 is empty; nothing was installed.")
+    _file(url, into / name, fetch, progress, algorithm="sha512", checksum=checksum[0])
+
+
+def _download_etcd(version: str, platform: tuple[str, str], into: Path, fetch: Fetch, progress: Progress) -> None:
+    stem = f"etcd-v{version}-{platform[0]}-{platform[1]}"
+    archive = f"{stem}.{'zip' if platform[0] == 'darwin' else 'tar.gz'}"
+    url = f"{_ETCD}/v{version}"
+    lines = (line.split() for line in _text(f"{url}/SHA256SUMS", fetch).splitlines())
+    checksums = {words[1]: words[0] for words in lines if len(words) == 2}
+    if archive not in checksums:
+        raise FileNotFoundError(f"{url}/SHA256SUMS lists no {archive}")
+    packed = into / archive
+    _file(f"{url}/{archive}", packed, fetch, progress, algorithm="sha256", checksum=checksums[archive])
+    _unpack(packed, f"{stem}/etcd", into / "etcd")
+    packed.unlink()
+
+
+def _text(url: str, fetch: Fetch) -> str:
+    buffer = io.BytesIO()
+    fetch(url, buffer, lambda done, total: None)
+    return buffer.getvalue().decode("utf-8", "replace")
+
+
+def _file(url: str, path: Path, fetch: Fetch, progress: Progress, *, algorithm: str, checksum: str) -> None:
+    what = f"downloading {path.name}"
+    progress(what)
+    with path.open("wb") as into:
+        fetch(url, into, lambda done, total: progress(what, done, total))
+    with path.open("rb") as written:
+        actual = hashlib.file_digest(written, algorithm).hexdigest()
+    if actual != checksum.lower():
+        path.unlink()
+        # Not a reason to try the next source: somebody between here and the release changed the file.
+        raise ClusterError(
+            f"The download {url} does not match its {algorithm} checksum and was thrown away; "
+            "try again, or set KUBEBUILDER_ASSETS to a folder of binaries you trust."
+        )
+
+
+def _unpack(archive: Path, member: str, into: Path) -> None:
+    """One file out of an archive, by name: nothing else in it is trusted to choose where it lands."""
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source, into.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            return
+        with tarfile.open(archive) as tarred:
+            packed = tarred.extractfile(member)
+            if packed is None:
+                raise KeyError(member)
+            with packed, into.open("wb") as target:
+                shutil.copyfileobj(packed, target)
+    except (KeyError, tarfile.TarError, zipfile.BadZipFile) as error:
+        raise ClusterError(f"The archive {archive.name} holds no readable {member}: {error}.") from error

@@ -1,0 +1,1 @@
+"""CertificateSigningRequests: approved, signed, cleaned up."""

@@ -1,0 +1,1 @@
+"""Garbage collection and the end of namespaces."""

@@ -1,0 +1,1 @@
+"""Node lifecycle: health, taints, eviction by taint, pods of lost nodes."""

@@ -1,0 +1,1 @@
+"""Endpoints, EndpointSlices and ServiceCIDRs."""

@@ -1,0 +1,1 @@
+"""Volume binding, protection, ephemeral claims and resource claims."""

@@ -1,0 +1,131 @@
+"""Volumes of simulated nodes: made for claims of the class `standard`, deleted with them.
+
+What comes with every local cluster: a default StorageClass, and a provisioner that makes a volume on the node that the
+scheduler chose for the first pod. There is nothing on any disk; what a container writes is in memory, as all its files
+are. Registered by `node_controllers`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final, final
+
+from kubewright.api.metadata import ObjectMeta
+from kubewright.client.client import Client
+from kubewright.cluster.objects.volumes import (
+    BIND_COMPLETED,
+    DEFAULT_CLASS,
+    PROVISIONED_BY,
+    PROVISIONER,
+    SELECTED_NODE,
+    class_of,
+    is_delayed,
+    requested,
+)
+from kubewright.controllers.context import Context
+from kubewright.controllers.declaration import Declaration, controller
+from kubewright.controllers.predicates import any_version
+from kubewright.errors import AlreadyExists
+from kubewright.k8s.core.v1 import (
+    HostPathVolumeSource,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    VolumeNodeAffinity,
+)
+from kubewright.k8s.storage.v1 import StorageClass
+from kubewright.manager.runnables import Runnable
+
+__all__ = ("SIMULATED", "provisioner_controllers")
+
+SIMULATED: Final = "kubewright.io/simulated"
+"""The provisioner that a StorageClass names to have its volumes made here."""
+_CLASS: Final = "standard"
+
+
+def provisioner_controllers(client: Client) -> tuple[Runnable | Declaration[Any], ...]:
+    """The class and its provisioner."""
+    claims = controller(PersistentVolumeClaim, name="simulated-storage", when=any_version)(_provision)
+    volumes = controller(PersistentVolume, name="simulated-storage", when=any_version)(_remove)
+    return _StandardClass(client), claims, volumes
+
+
+@final
+class _StandardClass:
+    """Makes the StorageClass, once: who deletes it, or changes it, wants it so."""
+
+    name = "standard storage class"
+    needs_leader = False
+    may_end = True
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def run(self) -> None:
+        standard = StorageClass(
+            metadata=ObjectMeta(name=_CLASS, annotations={DEFAULT_CLASS: "true"}),
+            provisioner=SIMULATED,
+            reclaim_policy="Delete",
+            volume_binding_mode="WaitForFirstConsumer",
+        )
+        with suppress(AlreadyExists):
+            await self._client.create(standard)
+
+
+async def _provision(claim: PersistentVolumeClaim, ctx: Context) -> None:
+    annotations = claim.metadata.annotations
+    if annotations.get(PROVISIONER) != SIMULATED or claim.spec.volume_name or BIND_COMPLETED in annotations:
+        return
+    storage_class = await ctx.client.find(StorageClass, class_of(claim))
+    node = annotations.get(SELECTED_NODE)
+    if storage_class is None or (is_delayed(storage_class) and node is None):
+        return
+    if claim.spec.selector is not None:
+        sentence = f'failed to provision volume with StorageClass "{storage_class.metadata.name}": '
+        ctx.event("ProvisioningFailed", sentence + "claim.Spec.Selector is not supported", type="Warning")
+        return
+    volume = _volume(claim, storage_class, node)
+    if await ctx.client.find(PersistentVolume, volume.metadata.name) is not None:
+        return
+    ctx.event("Provisioning", f'External provisioner is provisioning volume for claim "{claim.key}"')
+    with suppress(AlreadyExists):
+        await ctx.client.create(volume)
+    ctx.event("ProvisioningSucceeded", f"Successfully provisioned volume {volume.metadata.name}")
+
+
+async def _remove(volume: PersistentVolume, ctx: Context) -> None:
+    ours = volume.metadata.annotations.get(PROVISIONED_BY) == SIMULATED
+    if ours and volume.status.phase == "Released" and volume.spec.persistent_volume_reclaim_policy == "Delete":
+        await ctx.delete(volume)
+
+
+def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: str | None) -> PersistentVolume:
+    name = f"pvc-{claim.metadata.uid}"
+    here = NodeSelectorRequirement(key="kubernetes.io/hostname", operator="In", values=[node or ""])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[here])])
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: SIMULATED}),
+        spec=PersistentVolumeSpec(
+            access_modes=list(claim.spec.access_modes or ()),
+            capacity={"storage": requested(claim)},
+            claim_ref=ObjectReference(
+                api_version="v1",
+                kind="PersistentVolumeClaim",
+                namespace=claim.metadata.namespace,
+                name=claim.metadata.name,
+                uid=claim.metadata.uid,
+                resource_version=claim.metadata.resource_version,
+            ),
+            host_path=HostPathVolumeSource(path=f"/simulated/{name}", type="DirectoryOrCreate"),
+            mount_options=storage_class.mount_options,
+            node_affinity=VolumeNodeAffinity(required=required) if node is not None else None,
+            persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
+            storage_class_name=storage_class.metadata.name,
+            volume_mode=claim.spec.volume_mode,
+            volume_attributes_class_name=claim.spec.volume_attributes_class_name,
+        ),
+    )

@@ -1,0 +1,126 @@
+"""The server's side of a WebSocket (RFC 6455), as far as clients of a kubelet need it.
+
+Whole messages in and out, pings answered, a close answered by a close. No extensions. Used by `entering`; a message
+can be a frame of a channel or, in a tunnel, a piece of another protocol (`MessageWire`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from typing import Final, final
+
+from kubewright.cluster.kubelet.streaming.connections import WireLost
+
+__all__ = ("MessageWire", "WebSocket", "accept_key")
+
+_SALT: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
+_LARGEST: Final = 32 * 1024 * 1024
+_NORMAL: Final = b"\x03\xe8"  # 1000
+_FINAL, _MASKED, _LENGTH = 0x80, 0x80, 0x7F
+
+
+def accept_key(key: str) -> str:
+    """What a server answers to the key of a client."""
+    return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _SALT).digest()).decode()  # noqa: S324 - as the RFC has it
+
+
+@final
+class WebSocket:
+    """One open connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._closing = False
+
+    async def receive(self) -> bytes | None:
+        """The next message; None when there will be none."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            try:
+                final_frame, kind, data = await self._frame()
+            except (OSError, asyncio.IncompleteReadError, WireLost):
+                return None
+            if kind == _PING:
+                await self._send(_PONG, data)
+            elif kind == _CLOSE:
+                await self.close(data[:2] or _NORMAL)
+                return None
+            elif kind in (_CONTINUED, _TEXT, _BINARY):
+                size += len(data)
+                if size > _LARGEST:
+                    return None
+                parts.append(data)
+                if final_frame:
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def send(self, data: bytes, *, text: bool = False) -> None:
+        """Send one message."""
+        await self._send(_TEXT if text else _BINARY, data)
+
+    async def close(self, code: bytes = _NORMAL) -> None:
+        """Say goodbye, once."""
+        if not self._closing:
+            self._closing = True
+            try:
+                await self._send(_CLOSE, code)
+            except WireLost:
+                return
+
+    async def _frame(self) -> tuple[bool, int, bytes]:
+        first, second = await self._reader.readexactly(2)
+        length = second & _LENGTH
+        if length >= 126:
+            length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
+        if length > _LARGEST or not second & _MASKED:  # a client has to mask
+            raise WireLost("not a frame of a client")
+        mask = await self._reader.readexactly(4)
+        return bool(first & _FINAL), first & 0x0F, _masked(await self._reader.readexactly(length), mask)
+
+    async def _send(self, kind: int, data: bytes) -> None:
+        length = len(data)
+        if length < 126:
+            head = bytes((_FINAL | kind, length))
+        elif length < 1 << 16:
+            head = bytes((_FINAL | kind, 126)) + length.to_bytes(2, "big")
+        else:
+            head = bytes((_FINAL | kind, 127)) + length.to_bytes(8, "big")
+        try:
+            self._writer.write(head + data)
+            await self._writer.drain()
+        except OSError as error:
+            raise WireLost(str(error)) from None
+
+
+@final
+class MessageWire:
+    """A protocol in the messages of a WebSocket, cut anywhere."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self._socket = socket
+
+    async def read(self) -> bytes:
+        while True:
+            message = await self._socket.receive()
+            if message is None:
+                return b""
+            if message:
+                return message
+
+    async def write(self, data: bytes) -> None:
+        await self._socket.send(data)
+
+    async def close(self) -> None:
+        await self._socket.close()
+
+
+def _masked(data: bytes, mask: bytes) -> bytes:
+    size = len(data)
+    if not size:
+        return data
+    pattern = int.from_bytes((mask * (size // 4 + 1))[:size], "big")
+    return (int.from_bytes(data, "big") ^ pattern).to_bytes(size, "big")

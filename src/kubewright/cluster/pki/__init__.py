@@ -1,0 +1,1 @@
+"""Keys, certificates and their files for a local control plane."""

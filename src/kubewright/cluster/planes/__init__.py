@@ -1,0 +1,1 @@
+"""Control planes put together: embedded, real, and those kept running for people."""

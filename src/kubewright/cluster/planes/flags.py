@@ -1,0 +1,141 @@
+"""The command lines of etcd, kube-apiserver and kube-controller-manager.
+
+Pure functions from paths and ports to arguments; `real` runs them. A flag the caller gives replaces ours of
+the same name, and an empty value drops it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from kubewright.cluster.pki.files import Pki
+
+__all__ = ("AUDIT_POLICY", "Ports", "apiserver_command", "controller_manager_command", "etcd_command")
+
+# One line per finished request, without bodies: enough to count and to see who did what.
+AUDIT_POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the components listen on 127.0.0.1."""
+
+    etcd: int
+    etcd_peer: int
+    apiserver: int
+    controller_manager: int
+
+
+def etcd_command(binary: Path, *, ports: Ports, data: Path, durable: bool) -> list[str]:
+    """etcd with one member. `durable` waits for the disk at each write; a throw-away cluster need not."""
+    client, peer = f"http://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
+    flags = {
+        "name": "default",
+        "data-dir": str(data),
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"default={peer}",
+        "unsafe-no-fsync": "false" if durable else "true",
+        # The only member has nobody to wait for: elections at their shortest save half a second of start-up.
+        "heartbeat-interval": "20",
+        "election-timeout": "100",
+        "log-level": "warn",
+    }
+    return _command(binary, flags, {})
+
+
+def apiserver_command(
+    binary: Path,
+    *,
+    ports: Ports,
+    pki: Pki,
+    audit: tuple[Path, Path] | None,
+    runtime_config: Mapping[str, str],
+    extra: Mapping[str, str],
+) -> list[str]:
+    """kube-apiserver with RBAC, service accounts and aggregation; `audit` is a policy file and a log."""
+    flags = {
+        "bind-address": "127.0.0.1",
+        "advertise-address": "127.0.0.1",
+        "secure-port": str(ports.apiserver),
+        "etcd-servers": f"http://127.0.0.1:{ports.etcd}",
+        "tls-cert-file": pki.certificate("server"),
+        "tls-private-key-file": pki.key("server"),
+        "client-ca-file": pki.certificate("ca"),
+        "authorization-mode": "RBAC",
+        "allow-privileged": "true",
+        "service-cluster-ip-range": "10.0.0.0/16",
+        "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
+        "service-account-key-file": pki.certificate("service-account"),
+        "service-account-signing-key-file": pki.key("service-account"),
+        **_aggregation(pki),
+        # A loopback address may not be an endpoint: there is nothing to write for the Service `kubernetes`.
+        "endpoint-reconciler-type": "none",
+        "profiling": "false",
+        # Without it a server that is told to stop waits a minute for its watchers to leave by themselves.
+        "shutdown-watch-termination-grace-period": "100ms",
+    }
+    if audit is not None:
+        flags |= {"audit-policy-file": str(audit[0]), "audit-log-path": str(audit[1])}
+    if runtime_config:
+        flags["runtime-config"] = ",".join(f"{name}={value}" for name, value in runtime_config.items())
+    return _command(binary, flags, extra)
+
+
+def _aggregation(pki: Pki) -> dict[str, str]:
+    """How the API server proves to the servers behind an APIService on whose behalf it calls."""
+    return {
+        "requestheader-client-ca-file": pki.certificate("front-proxy-ca"),
+        "requestheader-allowed-names": "front-proxy-client",
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": pki.certificate("front-proxy-client"),
+        "proxy-client-key-file": pki.key("front-proxy-client"),
+    }
+
+
+def controller_manager_command(
+    binary: Path, *, ports: Ports, pki: Pki, kubeconfig: Path, extra: Mapping[str, str]
+) -> list[str]:
+    """kube-controller-manager with all default controllers, each under its own service account."""
+    flags = {
+        "kubeconfig": str(kubeconfig),
+        "authentication-kubeconfig": str(kubeconfig),
+        "authorization-kubeconfig": str(kubeconfig),
+        "bind-address": "127.0.0.1",
+        "secure-port": str(ports.controller_manager),
+        "tls-cert-file": pki.certificate("server"),
+        "tls-private-key-file": pki.key("server"),
+        "client-ca-file": pki.certificate("ca"),
+        "root-ca-file": pki.certificate("ca"),
+        "cluster-signing-cert-file": pki.certificate("ca"),
+        "cluster-signing-key-file": pki.key("ca"),
+        "requestheader-client-ca-file": pki.certificate("front-proxy-ca"),
+        "service-account-private-key-file": pki.key("service-account"),
+        "use-service-account-credentials": "true",
+        "leader-elect": "false",
+        # The default is a system folder, which it would create.
+        "flex-volume-plugin-dir": str(kubeconfig.parent / "flexvolume"),
+        # Nobody shares this API server: the default of 20 requests a second only makes tests wait.
+        "kube-api-qps": "1000",
+        "kube-api-burst": "2000",
+        "profiling": "false",
+    }
+    return _command(binary, flags, extra)
+
+
+def _command(binary: Path, flags: Mapping[str, str], extra: Mapping[str, str]) -> list[str]:
+    asked = {name.removeprefix("--"): value for name, value in extra.items()}
+    return [str(binary), *(f"--{name}={value}" for name, value in {**flags, **asked}.items() if value != "")]

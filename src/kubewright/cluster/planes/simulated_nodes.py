@@ -1,0 +1,73 @@
+"""Everything that makes pods run on simulated nodes, ready for a manager.
+
+    manager = Manager(client, *node_controllers(client, count=3))
+
+The same on an embedded and on a real control plane: neither has nodes of its own. The manager has to use the same
+client's cluster and, if another than the system's clock is given, the same clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubewright._base.clock import Clock
+from kubewright.client.client import Client
+from kubewright.cluster.kubelet.failure_injection import Silence
+from kubewright.cluster.kubelet.kubelet import Kubelet
+from kubewright.cluster.kubelet.logs import Logs
+from kubewright.cluster.kubelet.node_objects import Nodes
+from kubewright.cluster.kubelet.pods.timing import Timing
+from kubewright.cluster.kubelet.provisioner import provisioner_controllers
+from kubewright.cluster.kubelet.sandbox.machines import Machines
+from kubewright.cluster.kubelet.server import KubeletServer
+from kubewright.cluster.scheduler.scheduler import Scheduler
+from kubewright.controllers.declaration import Declaration
+from kubewright.k8s.core.v1 import Taint
+from kubewright.manager.runnables import Runnable
+
+__all__ = ("node_controllers",)
+
+
+def node_controllers(
+    client: Client,
+    *,
+    count: int = 1,
+    names: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    capacity: Mapping[str, str] | None = None,
+    timing: Timing | None = None,
+    kubelet_port: int | None = 0,
+    scheduler: bool = True,
+    storage: bool = True,
+    devices: bool = True,
+    clock: Clock | None = None,
+) -> tuple[Runnable | Declaration[Any], ...]:
+    """Nodes, their kubelet with its endpoint for logs and commands, and a scheduler.
+
+    `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another,
+    `storage=False` the making of volumes: there is no StorageClass then. `devices=False` is for servers that do not
+    know `resource.k8s.io/v1`.
+    """
+    logs, machines, silence = Logs(), Machines(client), Silence()
+    server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)
+    nodes = Nodes(
+        client,
+        count,
+        names=names,
+        labels=labels,
+        taints=taints,
+        capacity=capacity,
+        server=server,
+        silence=silence,
+        clock=clock,
+    )
+    kubelet = Kubelet(nodes, timing=timing, logs=logs, machines=machines, silence=silence, clock=clock)
+    parts: list[Runnable | Declaration[Any]] = [] if server is None else [server]
+    parts += [nodes, kubelet.declaration()]
+    if scheduler:
+        parts.append(Scheduler(devices=devices, clock=clock).declaration())
+    if storage:
+        parts.extend(provisioner_controllers(client))
+    return tuple(parts)

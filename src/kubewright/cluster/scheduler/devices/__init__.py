@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: which devices the claims of a pod get."""

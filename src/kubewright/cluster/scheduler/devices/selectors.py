@@ -1,0 +1,73 @@
+"""Which devices an expression chooses: `device.attributes["gpu.example.com"].cores >= 8`.
+
+The variable `device` has a driver, attributes and capacities, the latter two by domain and name; a name without a
+domain has that of the driver, and a domain that a device has nothing of is empty rather than missing. What an
+expression says of a device is not kept here; `device_allocation` does that for as long as it decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from kubewright.apiserver.expressions.devices import device_program
+from kubewright.cel import STRING, Environment, EvaluationError, Program
+from kubewright.cel.values import type_of
+from kubewright.k8s.resource.v1 import Device, DeviceAttribute
+
+__all__ = ("chooses", "described", "qualified")
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+class _Domains(dict[str, dict[str, Any]]):
+    """What a device has, by domain."""
+
+    __slots__ = ()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Of an unknown domain there is nothing."""
+        return super().get(key, _NOTHING)
+
+
+def chooses(expression: str, device: Mapping[str, Any]) -> bool:
+    """Whether a described device is chosen; CelError if that cannot be said."""
+    verdict = device_program(expression).evaluate({"device": device})
+    if not isinstance(verdict, bool):
+        raise EvaluationError(f"CEL result of type {type_of(verdict).name} could not be converted to bool")
+    return verdict
+
+
+def described(device: Device, driver: str) -> dict[str, Any]:
+    """A device as expressions see it."""
+    attributes, capacity = _Domains(), _Domains()
+    for name, attribute in (device.attributes or {}).items():
+        domain, own = qualified(name, driver)
+        attributes.setdefault(domain, {})[own] = _value(attribute)
+    for name, amount in (device.capacity or {}).items():
+        domain, own = qualified(name, driver)
+        capacity.setdefault(domain, {})[own] = _read("quantity(text)", str(amount.value))
+    return {"driver": driver, "attributes": attributes, "capacity": capacity}
+
+
+def qualified(name: str, driver: str) -> tuple[str, str]:
+    """Domain and name of an attribute or a capacity."""
+    domain, slash, own = name.partition("/")
+    return (domain, own) if slash else (driver, name)
+
+
+def _value(attribute: DeviceAttribute) -> object:
+    if attribute.version is not None:
+        return _read("semver(text)", attribute.version)
+    values = (attribute.int_, attribute.bool_, attribute.string)
+    return next((value for value in values if value is not None), None)
+
+
+def _read(expression: str, text: str) -> object:
+    return _reader(expression).evaluate({"text": text})
+
+
+@lru_cache(maxsize=2)
+def _reader(expression: str) -> Program:
+    return Environment({"text": STRING}).compile(expression)

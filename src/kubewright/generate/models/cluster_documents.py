@@ -1,0 +1,57 @@
+"""The documents of a running cluster, asked for with Kubewright's own client.
+
+Only group-versions Kubewright has no classes for are fetched, unless all are wanted: a cluster with a
+hundred CRDs has some twenty documents more than its own sixty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from kubewright.api.codec import decode_tree
+from kubewright.client.client import Client
+from kubewright.errors import ConfigError, NotFound
+from kubewright.generate.models.openapi import Documents
+from kubewright.generate.models.sources import from_answers
+from kubewright.k8s import documents as packaged
+
+__all__ = ("cluster_documents",)
+
+_AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+
+
+async def cluster_documents(client: Client, *, builtin: bool = False) -> Documents:
+    """What the cluster says about its kinds; with `builtin=True` about Kubernetes' own too."""
+    try:
+        index = await _get(client, "/openapi/v3")
+    except NotFound as exc:
+        raise ConfigError("the server has no /openapi/v3; it needs to be Kubernetes 1.24 or newer") from exc
+    answers = [(path, await _get(client, path)) for path in ("/version", "/api", "/apis")]
+    for name, entry in sorted(index.get("paths", {}).items()):
+        group_version = name.removeprefix("apis/").removeprefix("api/")
+        # `apis` and `apis/apps` describe no kinds.
+        if name.count("/") < (2 if name.startswith("apis") else 1):
+            continue
+        if builtin or group_version not in packaged.group_versions():
+            with suppress(NotFound):  # its last definition has gone since the index was read
+                answers.append((name, await _get(client, entry["serverRelativeURL"])))
+    found = from_answers(iter(answers))
+    if not found.documents:
+        raise ConfigError("the cluster serves only kinds Kubewright has classes for; install the CRDs first")
+    return found
+
+
+async def _get(client: Client, address: str) -> Mapping[str, Any]:
+    parts = urlsplit(address)
+    # The index of documents is JSON, and servers call it text/plain.
+    accept = _AGGREGATED if parts.path in ("/api", "/apis") else "application/json, */*"
+    answer = await client.request("GET", parts.path, query=tuple(parse_qsl(parts.query)), accept=accept)
+    if not answer.body:  # seen of a server whose definitions were being deleted meanwhile
+        raise NotFound(f"the server has nothing to say about {parts.path} any more", code=404, reason="NotFound")
+    tree = decode_tree(answer.body)
+    if not isinstance(tree, dict):
+        raise ConfigError(f"the server's answer to {parts.path} is no object; check the address in the kubeconfig")
+    return tree

@@ -1,0 +1,358 @@
+"""Classes for kinds: from OpenAPI documents to Python modules, one per group-version.
+
+    files = generate_models(documents, package="shop.models")
+
+gives paths and their content; writing them is the caller's work. The same documents give the same bytes.
+Kubewright's own built-in kinds are made by this (`package="kubewright.k8s"`), and so are classes for
+anybody's custom resources; those take Pod, LabelSelector and their like from the built-in kinds instead of
+repeating them.
+
+A field becomes snake_case and optional unless the schema requires it. Two rules bend that, because of how
+Go writes JSON: a required list or map has a default (an empty one is often sent as null), and a required
+time is optional (a zero time is null).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Final, final
+
+from kubewright.api.resource import KubeObject
+from kubewright.generate.models.archive import archive_files
+from kubewright.generate.models.names import attribute_name, camel_case, module_name
+from kubewright.generate.models.openapi import Api, Documents, Form, Kind, ObjectSchema, Property, Shape, read_api
+from kubewright.generate.models.python_source import (
+    Alias,
+    Attribute,
+    ClassDefinition,
+    Imports,
+    ModuleText,
+    quoted,
+    render,
+)
+from kubewright.k8s import documents as builtin
+
+__all__ = ("BUILTIN_PACKAGE", "generate_models")
+
+BUILTIN_PACKAGE: Final = "kubewright.k8s"
+
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_LIBRARY: Final = {
+    f"{_META}.Condition": ("kubewright.api.conditions", "Condition"),
+    f"{_META}.ListMeta": ("kubewright.api.metadata", "ListMeta"),
+    f"{_META}.ManagedFieldsEntry": ("kubewright.api.metadata", "ManagedFieldsEntry"),
+    f"{_META}.ObjectMeta": ("kubewright.api.metadata", "ObjectMeta"),
+    f"{_META}.OwnerReference": ("kubewright.api.metadata", "OwnerReference"),
+    f"{_META}.Status": ("kubewright.api.status", "ApiStatus"),
+    f"{_META}.StatusCause": ("kubewright.api.status", "StatusCause"),
+    f"{_META}.StatusDetails": ("kubewright.api.status", "StatusDetails"),
+}
+"""Written by hand in `kubewright.api`, since every object has them."""
+
+_SCALARS: Final = {
+    Form.STRING: ("", "str"),
+    Form.INTEGER: ("", "int"),
+    Form.NUMBER: ("", "float"),
+    Form.BOOLEAN: ("", "bool"),
+    Form.BYTES: ("", "bytes"),
+    Form.TIME: ("datetime", "datetime"),
+    Form.MICRO_TIME: ("kubewright.api.times", "MicroTime"),
+    Form.QUANTITY: ("kubewright.api.quantity", "Quantity"),
+    Form.INT_OR_STRING: ("kubewright.api.intorstring", "IntOrString"),
+    Form.ANY: ("typing", "Any"),
+}
+
+_OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
+_KIND_NAMES: Final = frozenset(name for name in dir(KubeObject) if not name.startswith("_"))
+"""Names on the base class of kinds that a field must not hide."""
+
+
+def generate_models(documents: Documents, *, package: str) -> dict[str, bytes]:
+    """Paths within the package and the content of each file."""
+    api = read_api(documents)
+    places = _Places(api, package)
+    files: dict[str, str] = {}
+    for module, names in sorted(places.modules.items()):
+        group = module.partition(".")[0]
+        files[f"{group}/__init__.py"] = f'"""Kinds of the {group} group, one module per version."""\n'
+        files[f"{module.replace('.', '/')}.py"] = _ModuleWriter(api, places, module, names).text()
+    if package != BUILTIN_PACKAGE:
+        files["__init__.py"] = '"""Kinds as classes, one module per group-version."""\n'
+        return {path: text.encode() for path, text in files.items()}
+    index = _index(api, places)
+    files["index.py"] = _index_source(index, api.version)
+    modules = {group_version: module for group_version, (module, _) in index.items()}
+    archive = archive_files(documents, modules=modules)
+    return {
+        **{path: text.encode() for path, text in files.items()},
+        **{f"openapi/{name}": content for name, content in archive.items()},
+    }
+
+
+@final
+class _Places:
+    """Which module each schema's class is in, ours or the library's."""
+
+    def __init__(self, api: Api, package: str) -> None:
+        self._api = api
+        self._package = package
+        self.builtin = package == BUILTIN_PACKAGE
+        own = [name for name in (*api.schemas, *api.aliases) if self._is_ours(name)]
+        self._own_modules = self._assign(own)
+        self.modules: dict[str, list[str]] = defaultdict(list)
+        for name in own:
+            self.modules[self._own_modules[name]].append(name)
+
+    def find(self, name: str) -> tuple[str, str]:
+        """Module and class name to import."""
+        if name in _LIBRARY:
+            return _LIBRARY[name]
+        module = self._own_modules.get(name)
+        prefix = self._package if module else BUILTIN_PACKAGE
+        return f"{prefix}.{module or builtin.module_of(name)}", name.rpartition(".")[2]
+
+    def module_for(self, name: str) -> str:
+        """The module of a schema that is ours."""
+        return self._own_modules[name]
+
+    def _is_ours(self, name: str) -> bool:
+        schema = self._api.schemas.get(name)
+        if name in _LIBRARY or (schema is not None and _is_list_kind(schema)):
+            return False
+        return self.builtin or builtin.component(name) is None
+
+    def _assign(self, names: list[str]) -> dict[str, str]:
+        """`cert-manager.v1` becomes `cert_manager.v1`; two groups that share their first word keep their whole name."""
+        prefixes: dict[str, set[str]] = defaultdict(set)
+        for name in names:
+            prefixes[builtin.module_of(name)].add(name.rpartition(".")[0])
+        modules = {}
+        for name in names:
+            module = builtin.module_of(name)
+            group, _, version = module.rpartition(".")
+            whole = name.split(".")[:-2]
+            crowded = len(prefixes[module]) > 1 and module != "meta.v1"
+            modules[name] = f"{module_name('.'.join(reversed(whole)) if crowded else group)}.{module_name(version)}"
+        return modules
+
+
+def _is_list_kind(schema: ObjectSchema) -> bool:
+    """A list answer of a kind; one generic class serves for all."""
+    metadata = schema.find("metadata")
+    return (
+        schema.class_name.endswith("List")
+        and schema.find("items") is not None
+        and metadata is not None
+        and (metadata.shape.target == f"{_META}.ListMeta")
+    )
+
+
+@final
+class _ModuleWriter:
+    """Decides what one module says."""
+
+    def __init__(self, api: Api, places: _Places, module: str, names: list[str]) -> None:
+        self._api = api
+        self._places = places
+        self._module = module
+        self._names = sorted(names, key=lambda name: name.rpartition(".")[2])
+        self._imports = Imports(name.rpartition(".")[2] for name in names)
+
+    def text(self) -> str:
+        # Parts first: a kind names the class of its status while its own class is made.
+        names = [name for name in self._names if name in self._api.schemas]
+        parts = [self._part(self._api.schemas[name]) for name in names if name not in self._api.kinds]
+        kinds = [self._kind(self._api.kinds[name]) for name in names if name in self._api.kinds]
+        aliases = [self._alias(name) for name in self._names if name in self._api.aliases]
+        exports = [alias.name for alias in aliases] + [one.name for one in (*parts, *kinds)]
+        if self._module == "meta.v1":
+            exports += [
+                self._imports.use(module, name, wanted=full.rpartition(".")[2])
+                for full, (module, name) in _LIBRARY.items()
+            ]
+        return render(
+            ModuleText(
+                doc=self._head(),
+                imports=self._imports,
+                aliases=tuple(aliases),
+                classes=(*parts, *kinds),
+                exports=tuple(sorted(exports)),
+            )
+        )
+
+    def _head(self) -> str:
+        source = f" from Kubernetes {self._api.version}" if self._api.version else ""
+        kinds = [self._api.kinds[name].gvk.api_version for name in self._names if name in self._api.kinds]
+        title = f"The kinds of {kinds[0]}." if kinds else f"What kinds share: {self._module}."
+        return f"{title}\n\nGenerated by `kubewright generate models`{source}; do not edit."
+
+    def _alias(self, name: str) -> Alias:
+        self._imports.use("typing", "TypeAlias")
+        return Alias(name=name.rpartition(".")[2], type=self._imports.use("typing", "Any"), doc=self._api.aliases[name])
+
+    def _part(self, schema: ObjectSchema) -> ClassDefinition:
+        return ClassDefinition(
+            name=schema.class_name,
+            base=self._imports.use("kubewright.api.model", "Model"),
+            doc=schema.description or f"Part of {self._module}.",
+            attributes=tuple(self._attributes(schema)),
+        )
+
+    def _kind(self, kind: Kind) -> ClassDefinition:
+        schema = self._api.schemas[kind.schema]
+        base = self._resource_base(schema)
+        skipped = (*_OF_EVERY_KIND, "spec", "status") if base else _OF_EVERY_KIND
+        return ClassDefinition(
+            name=schema.class_name,
+            base=base or self._imports.use("kubewright.api.resource", "KubeObject"),
+            keywords=tuple(_facts(kind, schema.class_name)),
+            doc=schema.description or f"The {kind.gvk.kind} kind.",
+            attributes=tuple(self._attributes(schema, skipped=skipped, of_kind=True)),
+        )
+
+    def _resource_base(self, schema: ObjectSchema) -> str:
+        """`Resource[Spec, Status]` for a custom resource that has both and can be made without a status."""
+        spec, status = schema.find("spec"), schema.find("status")
+        if self._places.builtin or spec is None or status is None:
+            return ""
+        if {spec.shape.form, status.shape.form} != {Form.OBJECT} or self._needs_arguments(status.shape):
+            return ""
+        resource = self._imports.use("kubewright.api.resource", "Resource")
+        return f"{resource}[{self._annotation(spec.shape)}, {self._annotation(status.shape)}]"
+
+    def _attributes(
+        self, schema: ObjectSchema, *, skipped: tuple[str, ...] = (), of_kind: bool = False
+    ) -> Iterator[Attribute]:
+        taken: set[str] = set()
+        attributes = []
+        for one in schema.properties:
+            if one.name not in skipped:
+                name = attribute_name(one.name, taken=taken, reserved=_KIND_NAMES if of_kind else ())
+                taken.add(name)
+                attributes.append(self._attribute(one, name, of_kind=of_kind))
+        # What must be given stands first.
+        yield from sorted(attributes, key=lambda attribute: not attribute.required)
+
+    def _attribute(self, one: Property, name: str, *, of_kind: bool) -> Attribute:
+        annotation = self._annotation(one.shape)
+        options: list[str] = []
+        if of_kind and one.name in ("spec", "status") and one.shape.form is Form.OBJECT:
+            needs_arguments = self._needs_arguments(one.shape)
+            if not needs_arguments:
+                options.append(f"default_factory={annotation}")
+            elif one.name == "status":
+                annotation, options = f"{annotation} | None", ["default=None"]
+        elif _is_optional(one):
+            annotation = annotation if one.shape.form is Form.ANY else f"{annotation} | None"
+            options.append("default=None")
+        elif one.shape.form in (Form.LIST, Form.MAP):
+            options.append(f"default_factory={'list' if one.shape.form is Form.LIST else 'dict'}")
+        required = not options
+        if camel_case(name) != one.name:
+            options.append(f"name={quoted(one.name)}")
+        return Attribute(
+            name=name,
+            annotation=annotation,
+            default=self._default(options),
+            required=required,
+            doc=_described(one),
+        )
+
+    def _default(self, options: list[str]) -> str:
+        if options in ([], ["default=None"]):
+            return "None" if options else ""
+        return f"{self._imports.use('kubewright.api.model', 'field')}({', '.join(options)})"
+
+    def _needs_arguments(self, shape: Shape) -> bool:
+        schema = self._api.schemas.get(shape.target)
+        if shape.target in _LIBRARY or schema is None:
+            return True
+        collections = (Form.LIST, Form.MAP)
+        return any(not _is_optional(one) and one.shape.form not in collections for one in schema.properties)
+
+    def _annotation(self, shape: Shape) -> str:
+        if shape.form in _SCALARS:
+            module, name = _SCALARS[shape.form]
+            written = self._imports.use(module, name) if module else name
+        elif shape.item is not None:
+            item = self._annotation(shape.item)
+            written = f"list[{item}]" if shape.form is Form.LIST else f"dict[str, {item}]"
+        else:
+            module, name = self._places.find(shape.target)
+            own = module.endswith(f".{self._module}") and shape.target in self._names
+            written = name if own else self._imports.use(module, name)
+        return f"{written} | None" if shape.nullable else written
+
+
+def _is_optional(one: Property) -> bool:
+    return not one.required or one.nullable or one.shape.form in (Form.TIME, Form.MICRO_TIME, Form.ANY, Form.ALIAS)
+
+
+def _described(one: Property) -> str:
+    """The description, and the values allowed where it does not list them itself."""
+    values = [str(value) for value in one.enum]
+    if all(value in one.description for value in values):
+        return one.description
+    return f"{one.description}\n\nOne of: {', '.join(f'`{value}`' for value in values)}.".strip()
+
+
+def _facts(kind: Kind, class_name: str) -> Iterator[tuple[str, str]]:
+    """The class keywords, those left out that say what would be assumed anyway."""
+    if kind.gvk.group:
+        yield "group", quoted(kind.gvk.group)
+    yield "version", quoted(kind.gvk.version)
+    if kind.gvk.kind != class_name:
+        yield "kind", quoted(kind.gvk.kind)
+    if kind.plural:
+        yield "plural", quoted(kind.plural)
+    if kind.singular and kind.singular != kind.gvk.kind.lower():
+        yield "singular", quoted(kind.singular)
+    if not kind.namespaced:
+        yield "scope", quoted("Cluster")
+    for name, values in (("short_names", kind.short_names), ("categories", kind.categories), ("scale", kind.scale)):
+        if values:
+            yield name, f"({', '.join(quoted(value) for value in values)}{',' if len(values) == 1 else ''})"
+    if "status" in kind.subresources:
+        yield "status", "True"
+    if not kind.storage:
+        yield "storage", "False"
+    if kind.deprecated:
+        yield "deprecated", "True" if kind.deprecated is True else quoted(kind.deprecated)
+
+
+def _index(api: Api, places: _Places) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Group-version to module and kinds; the core group first, then by name."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name, kind in sorted(api.kinds.items(), key=lambda item: item[1].gvk):
+        found.setdefault(kind.gvk.api_version, (places.module_for(name), []))[1].append(kind.gvk.kind)
+    return {group_version: (module, tuple(kinds)) for group_version, (module, kinds) in found.items()}
+
+
+def _index_source(index: Mapping[str, tuple[str, tuple[str, ...]]], version: str) -> str:
+    lines = [
+        '"""Which built-in kind is in which module. Plain data, so that nothing is imported to look a kind up.',
+        "",
+        f"Generated by `kubewright generate models` from Kubernetes {version}; do not edit.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Final",
+        "",
+        '__all__ = ("MODULES", "SERVER_VERSION")',
+        "",
+        f'SERVER_VERSION: Final = "{version}"',
+        '"""The kube-apiserver whose documents these are."""',
+        "",
+        "MODULES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {",
+    ]
+    for group_version, (module, kinds) in index.items():
+        lines += [f'    "{group_version}": (', f'        "{module}",']
+        if len(kinds) == 1:
+            lines.append(f'        ("{kinds[0]}",),')
+        else:
+            lines += ["        (", *(f'            "{kind}",' for kind in kinds), "        ),"]
+        lines.append("    ),")
+    lines += ["}", '"""Group-version to module below `kubewright.k8s`, and the names of its kinds."""', ""]
+    return "\n".join(lines)

@@ -1,0 +1,188 @@
+"""What an operator may do: the permissions its declarations and its code need, and the roles that grant them.
+
+| said | needed |
+| --- | --- |
+| the kind of a controller | get, list, watch; patch of the status if it has one; patch if there is a `finalize` |
+| `owns` | get, list, watch, create, patch; delete, update if the code ever does; update of the owner's finalizers |
+| `watches`; `reads` of a webhook | get, list, watch |
+| `client.get(Secret, ...)`, `ctx.delete(pod)` with `pod: Pod` | what the call needs |
+| `ctx.patch(obj)`, `ctx.delete(obj)` of nobody knows what | a guess and a note: patch of its kind, delete of children |
+| any controller | create, patch of events |
+| `rbac(...)` | what it says |
+
+Permissions for the whole cluster go to a ClusterRole, those in one namespace to a Role there. An operator with
+`scope = "namespace"` has a Role in its own namespace for all that lives in namespaces. Roles that do not depend on the
+operator's code are in `generate.roles`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, final
+
+import msgspec
+
+from kubewright.api.kinds import pluralize
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.controllers.declaration import Declaration, Owned, Watch
+from kubewright.controllers.permissions import Permission
+from kubewright.generate.rbac.code_calls import METHODS, Call, calls_in
+from kubewright.generate.rbac.grants import Grant, policy_rules
+from kubewright.manager.operator import Operator
+
+__all__ = ("HOME", "ROLE", "Access", "access_of", "role", "roles_of")
+
+HOME: Final = "system"
+"""The operator's own namespace in manifests; kustomize puts in the real one."""
+ROLE: Final = "manager-role"
+_READ: Final = ("get", "list", "watch")
+Tree = dict[str, Any]
+
+
+@final
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Grants, and where they hold."""
+
+    cluster: frozenset[Grant] = frozenset()
+    namespaces: dict[str, frozenset[Grant]] = {}
+    """By namespace; `HOME` is the operator's own."""
+    notes: tuple[str, ...] = ()
+    """Where the code did not tell and more may be granted than is needed, in sentences."""
+
+    @property
+    def everywhere(self) -> frozenset[Grant]:
+        """All grants, wherever they hold."""
+        return self.cluster.union(*self.namespaces.values())
+
+
+def access_of(operator: Operator) -> Access:
+    """What the operator needs to do its work."""
+    found: dict[str, set[Grant]] = {}
+    home = HOME if operator.scope == "namespace" else ""
+    calls = calls_in(operator.modules)
+    certain = set(_inferred(operator, calls))
+    guesses = [guess for guess in _guessed(operator, calls) if guess[1:] not in certain]
+    for kind, grant in (*certain, *(guess[1:] for guess in guesses)):
+        found.setdefault(home if definition_of(kind).namespaced else "", set()).add(grant)
+    for namespace, grant in _elsewhere(operator):
+        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).add(grant)
+    if operator.controllers:
+        # The library reports what users should see of an object's troubles as events, whatever the code does.
+        found.setdefault(home, set()).update(Grant("events.k8s.io", "events", verb) for verb in ("create", "patch"))
+    for permission in operator.rules:
+        everywhere = permission.urls or permission.namespaced is False
+        namespace = permission.namespace or ("" if everywhere else home)
+        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).update(_declared(permission))
+    return Access(
+        cluster=frozenset(found.pop("", ())),
+        namespaces={name: frozenset(found[name]) for name in sorted(found)},
+        notes=tuple(_notes(guesses)),
+    )
+
+
+def roles_of(access: Access) -> list[Tree]:
+    """The ClusterRole and the Roles for some access; none where there is nothing to grant."""
+    trees = [role(ROLE, access.cluster)] if access.cluster else []
+    return trees + [role(ROLE, grants, namespace=name) for name, grants in access.namespaces.items() if grants]
+
+
+def role(name: str, grants: Iterable[Grant], *, namespace: str = "", labels: dict[str, str] | None = None) -> Tree:
+    """A ClusterRole, or a Role if there is a namespace."""
+    metadata: Tree = {"labels": labels} if labels else {}
+    metadata["name"] = name
+    if namespace:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role" if namespace else "ClusterRole",
+        "metadata": metadata,
+        "rules": policy_rules(grants),
+    }
+
+
+def _inferred(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
+    for declaration in operator.controllers:
+        yield from _of_controller(declaration)
+    for webhook in operator.webhooks:
+        for kind in getattr(webhook, "reads", ()):
+            yield from _grants(kind, _READ)
+    for call in calls:
+        if call.kind is not None:
+            yield from _grants(call.kind, METHODS[call.method], call.subresource)
+
+
+def _of_controller(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
+    kind = declaration.kind
+    yield from _grants(kind, _READ)
+    if definition_of(kind).status:
+        yield from _grants(kind, ("patch",), "status")
+    if declaration.finalize is not None:
+        yield from _grants(kind, ("patch",))
+    if declaration.owns:
+        # Where the server enforces it, an owner reference that blocks deletion needs this on the owner.
+        yield from _grants(kind, ("update",), "finalizers")
+    for owned in declaration.owns:
+        yield from _grants(owned.kind, (*_READ, "create", "patch"))
+    for watch in declaration.watches:
+        if not _places(watch):
+            yield from _grants(watch.kind, _READ)
+
+
+def _elsewhere(operator: Operator) -> Iterator[tuple[str, Grant]]:
+    """What is watched in namespaces that the declaration itself names."""
+    for declaration in operator.controllers:
+        watches: tuple[Owned | Watch, ...] = (*declaration.owns, *declaration.watches)
+        for watch in watches:
+            for namespace in _places(watch):
+                yield from ((namespace, grant) for _, grant in _grants(watch.kind, _READ))
+
+
+def _places(watch: Owned | Watch) -> tuple[str, ...]:
+    """The namespaces that a watch names; an empty one is all of them."""
+    if watch.scope is None or not definition_of(watch.kind).namespaced:
+        return ()
+    return tuple("" if name == "*" else name for name in watch.scope.namespaces)
+
+
+def _guessed(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
+    """What a call may need whose object could be of any kind: mostly it is the controller's own, or a child."""
+    for call in calls:
+        if call.kind is not None or call.subresource:
+            continue
+        for declaration in operator.controllers:
+            kinds = [declaration.kind] if call.method == "patch" else []
+            if call.method in ("delete", "delete_collection", "update"):
+                kinds = [owned.kind for owned in declaration.owns]
+            for kind in kinds:
+                yield from ((call, *granted) for granted in _grants(kind, METHODS[call.method]))
+
+
+def _notes(guesses: Iterable[tuple[Call, type[KubeObject], Grant]]) -> Iterator[str]:
+    found: dict[str, set[str]] = {}
+    for call, _, grant in guesses:
+        found.setdefault(f"{call.where} calls {call.method}", set()).add(str(grant))
+    for call_in, grants in sorted(found.items()):
+        yield (
+            f"{call_in} for an object whose kind the code does not show, so {', '.join(sorted(grants))} is granted; "
+            "annotate the object to have only what it needs"
+        )
+
+
+def _grants(
+    kind: type[KubeObject], verbs: Iterable[str], subresource: str = ""
+) -> Iterator[tuple[type[KubeObject], Grant]]:
+    definition = definition_of(kind)
+    plural = definition.plural or pluralize(definition.kind)
+    resource = f"{plural}/{subresource}" if subresource else plural
+    for verb in verbs:
+        yield kind, Grant(definition.gvk.group, resource, verb)
+
+
+def _declared(permission: Permission) -> Iterator[Grant]:
+    for verb in permission.verbs:
+        for url in permission.urls:
+            yield Grant("", "", verb, url=url)
+        for group in permission.groups or ("",):
+            for resource in permission.resources:
+                for name in permission.names or ("",):
+                    yield Grant(group, resource, verb, name)

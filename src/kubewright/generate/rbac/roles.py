@@ -1,0 +1,169 @@
+"""Everything in `config/rbac`: the manager's roles and account, and the roles that people and Prometheus are given.
+
+For each kind of the operator there is an admin, an editor and a viewer role to bind users to. Names and files are those
+of kubebuilder, so that its documentation fits: the overlay in `config/default` prefixes the names and sets the
+namespace. Only `elsewhere`, for permissions in single other namespaces, is outside of that overlay:
+`kubectl apply -k config/rbac/elsewhere`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kubewright._base import yaml
+from kubewright.api.resource import Definition
+from kubewright.generate.rbac.grants import Grant
+from kubewright.generate.rbac.permissions import HOME, ROLE, access_of, role, roles_of
+from kubewright.manager.operator import Operator
+from kubewright.webhooks.registration.manifests import configuration_name, converted_crds
+
+__all__ = ("ACCOUNT", "rbac_files", "services_grants")
+
+ACCOUNT: Final = "controller-manager"
+Tree = dict[str, Any]
+
+_LEADING: Final = frozenset(Grant("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update"))
+_REVIEWING: Final = frozenset(
+    (
+        Grant("authentication.k8s.io", "tokenreviews", "create"),
+        Grant("authorization.k8s.io", "subjectaccessreviews", "create"),
+    )
+)
+_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
+    "admin": ("*",),
+    "editor": ("create", "delete", "get", "list", "patch", "update", "watch"),
+    "viewer": ("get", "list", "watch"),
+}
+
+
+def services_grants(operator: Operator) -> frozenset[Grant]:
+    """What the operator may do for leader election, guarded metrics and certificates, whether it uses them or not."""
+    return _LEADING | _REVIEWING | (_certifying(operator) | _trusting(operator) if operator.webhooks else frozenset())
+
+
+def rbac_files(operator: Operator) -> dict[str, str]:
+    """The manifests by file name."""
+    labels = {"app.kubernetes.io/managed-by": "kustomize", "app.kubernetes.io/name": operator.name}
+    access = access_of(operator)
+    roles = [tree for tree in roles_of(access) if tree["metadata"].get("namespace", HOME) == HOME]
+    files = {
+        "service_account.yaml": [_account(labels)],
+        "leader_election_role.yaml": [role("leader-election-role", _LEADING, namespace=HOME, labels=labels)],
+        "leader_election_role_binding.yaml": [_binding("leader-election", labels, namespace=HOME)],
+        "metrics_auth_role.yaml": [role("metrics-auth-role", _REVIEWING)],
+        "metrics_auth_role_binding.yaml": [_binding("metrics-auth", {})],
+        "metrics_reader_role.yaml": [role("metrics-reader", [Grant("", "", "get", url="/metrics")])],
+    }
+    if roles:
+        files["role.yaml"] = roles
+        files["role_binding.yaml"] = [
+            _binding("manager", labels, namespace=tree["metadata"].get("namespace", "")) for tree in roles
+        ]
+    if operator.webhooks:
+        files["webhook_role.yaml"] = [
+            role("webhook-role", _trusting(operator), labels=labels),
+            role("webhook-role", _certifying(operator), namespace=HOME, labels=labels),
+        ]
+        files["webhook_role_binding.yaml"] = [_binding("webhook", labels), _binding("webhook", labels, namespace=HOME)]
+    for namespace in access.namespaces.keys() - {HOME}:
+        files[f"elsewhere/{namespace}.yaml"] = _elsewhere(operator, namespace, access.namespaces[namespace], labels)
+    for stem, definition in _stems(operator).items():
+        for name, verbs in _VERBS.items():
+            files[f"{stem}_{name}_role.yaml"] = [_for_people(stem, name, verbs, definition, labels)]
+    texts = {name: yaml.dump_all(trees) for name, trees in sorted(files.items())}
+    if roles:
+        texts["role.yaml"] = "".join(f"# {note}.\n" for note in access.notes) + texts["role.yaml"]
+    return texts
+
+
+def _elsewhere(operator: Operator, namespace: str, grants: frozenset[Grant], labels: dict[str, str]) -> list[Tree]:
+    """A role in a namespace that is not the operator's, and its binding, with all names as they will be.
+
+    An overlay that sets a namespace sets it on everything, so these cannot go through it and are applied by themselves.
+    """
+    name, binding = f"{operator.name}-{ROLE}", _binding("manager", labels, namespace=namespace)
+    binding["metadata"]["name"] = f"{operator.name}-{binding['metadata']['name']}"
+    binding["roleRef"]["name"] = name
+    binding["subjects"] = [
+        {"kind": "ServiceAccount", "name": f"{operator.name}-{ACCOUNT}", "namespace": operator.namespace}
+    ]
+    return [role(name, grants, namespace=namespace, labels=labels), binding]
+
+
+def _certifying(operator: Operator) -> frozenset[Grant]:
+    """For webhook certificates that the operator makes itself and keeps in a Secret beside it."""
+    # Lists and watches of a single name are allowed by that name; only what does not exist yet has none.
+    name = f"{operator.name}-webhook-certs"
+    grants = {Grant("", "secrets", verb, name) for verb in ("get", "list", "update", "watch")}
+    return frozenset(grants | {Grant("", "secrets", "create")})
+
+
+def _trusting(operator: Operator) -> frozenset[Grant]:
+    """For telling the API server whom to trust: only those configurations and CRDs are written that are the operator's.
+
+    kustomize does not see names here, so they are those that `config/default` will give.
+    """
+    webhooks = "admissionregistration.k8s.io"
+    written = [
+        (webhooks, f"{type_}webhookconfigurations", configuration_name(type_, operator.name))
+        for type_ in ("mutating", "validating")
+        if any(getattr(item, "type", None) == type_ for item in operator.webhooks)
+    ]
+    written += [
+        ("apiextensions.k8s.io", "customresourcedefinitions", name) for name in converted_crds(operator.webhooks)
+    ]
+    return frozenset(
+        Grant(group, resource, verb, name if verb == "patch" else "")
+        for group, resource, name in written
+        for verb in ("get", "list", "patch", "watch")
+    )
+
+
+def _stems(operator: Operator) -> dict[str, Definition]:
+    """What the roles of each kind are called: as the kind, and with its group where two are called the same."""
+    definitions = [classes[0].__definition__ for classes in operator.by_crd.values()]
+    singulars = [definition.singular for definition in definitions]
+    return {
+        definition.singular
+        if singulars.count(definition.singular) == 1
+        else f"{definition.gvk.group.replace('.', '-')}-{definition.singular}": definition
+        for definition in definitions
+    }
+
+
+def _for_people(stem: str, name: str, verbs: tuple[str, ...], definition: Definition, labels: dict[str, str]) -> Tree:
+    group, plural = definition.gvk.group, definition.plural
+    grants = {Grant(group, plural, verb) for verb in verbs}
+    if definition.status:
+        grants.add(Grant(group, f"{plural}/status", "get"))
+    if definition.scale is not None:
+        scaling = ("get",) if name == "viewer" else ("get", "patch", "update")
+        grants |= {Grant(group, f"{plural}/scale", verb) for verb in scaling}
+    return role(f"{stem}-{name}-role", grants, labels=labels)
+
+
+def _account(labels: dict[str, str]) -> Tree:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"labels": labels, "name": ACCOUNT, "namespace": HOME},
+    }
+
+
+def _binding(stem: str, labels: dict[str, str], *, namespace: str = "") -> Tree:
+    metadata: Tree = {"labels": labels} if labels else {}
+    metadata["name"] = f"{stem}-rolebinding"
+    if namespace:
+        metadata["namespace"] = namespace
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role" if namespace else "ClusterRole",
+            "name": ROLE if stem == "manager" else f"{stem}-role",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": HOME}],
+    }

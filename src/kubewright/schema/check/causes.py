@@ -1,0 +1,403 @@
+"""What exactly is wrong with a value: the causes the API server would give, in its words.
+
+This walks schema and value in the order of the server's own validator and counts matches as it does, since the count
+decides which branch of an `anyOf` is blamed. It is slow and thorough; `verdicts` answers first for values that are
+fine. On an update, a part that is invalid but the same as before is let pass, as far as old and new can be correlated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, final
+
+from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
+from kubewright.api.go_text import as_maps, number_text, quoted, shown
+from kubewright.schema.check.correlation import Correlation
+from kubewright.schema.check.equality import deep_equal
+from kubewright.schema.check.formats import format_test, is_known
+from kubewright.schema.check.regexes import RegexError, go_regex
+
+__all__ = ("Explainer", "is_integral", "json_type")
+
+_NO_PATH: Final = "<nil>"
+_WIDEST: Final = 2**63
+_SAFE: Final = float(2**53 - 1)
+_COMPOSITE: Final = "composite"
+
+
+class _Error(NamedTuple):
+    """One error: where, what kind, the value to show, the sentence, and two numbers for limits."""
+
+    name: str
+    kind: str
+    value: Any
+    message: str
+    limit: Any = None
+
+
+@final
+class _Result:
+    """Errors, each said once, and how many checks passed."""
+
+    __slots__ = ("errors", "matches")
+
+    def __init__(self) -> None:
+        self.errors: dict[str, _Error] = {}
+        self.matches = 0
+
+    def add(self, error: _Error) -> None:
+        self.errors.setdefault(error.message, error)
+
+    def merge(self, other: _Result) -> None:
+        for error in other.errors.values():
+            self.add(error)
+        self.matches += other.matches
+
+
+@final
+class Explainer:
+    """Explains values against one schema.
+
+    A default in a schema is judged a little differently from a value in an object: formats unknown to the server
+    count there, and an int-or-string has no type; `of_default` says so.
+    """
+
+    def __init__(self, schema: Mapping[str, Any], *, of_default: bool = False) -> None:
+        self._schema = schema
+        self._of_default = of_default
+
+    def causes(self, value: Any, *, prefix: str, correlation: Correlation | None = None) -> list[FieldError]:
+        """All causes; `prefix` leads the paths but not the sentences, as the server has it."""
+        result = self._value(value, self._schema, "", correlation)
+        return [_field_error(error, prefix) for error in result.errors.values()]
+
+    def _value(self, value: Any, schema: Mapping[str, Any], path: str, correlation: Correlation | None) -> _Result:
+        result = self._checked(value, schema, path, correlation)
+        if result.errors and correlation is not None and correlation.unchanged():
+            result.errors.clear()
+        return result
+
+    def _checked(self, value: Any, schema: Mapping[str, Any], path: str, correlation: Correlation | None) -> _Result:
+        result = _Result()
+        types, form = self._types(schema), self._format(schema)
+        if value is None:
+            if types and not schema.get("nullable"):
+                result.add(_wrong_type(path, ",".join(types), "null"))
+            else:
+                result.matches += 1
+            result.merge(_enumerated(value, schema, path))
+            return result
+        if types or form:
+            result.merge(_typed(value, types, form, path))
+            result.matches += 1
+        result.merge(self._combined(value, schema, path))
+        result.matches += 1
+        if isinstance(value, str):
+            result.merge(_text(value, schema, path))
+            result.matches += 1
+            if form and is_known(form):
+                result.merge(_formatted(value, form, path))
+                result.matches += 1
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            result.merge(_number(value, schema, path))
+            result.matches += 1
+        elif isinstance(value, list):
+            result.merge(self._items(value, schema, path, correlation))
+            result.matches += 1
+        result.merge(_enumerated(value, schema, path))
+        result.matches += 1
+        if isinstance(value, dict):
+            result.merge(self._members(value, schema, path, correlation))
+            result.matches += 1
+        result.matches += 1
+        return result
+
+    def _types(self, schema: Mapping[str, Any]) -> list[str]:
+        if schema.get("x-kubernetes-int-or-string") and not self._of_default:
+            return ["integer", "string"]
+        return [schema["type"]] if schema.get("type") else []
+
+    def _format(self, schema: Mapping[str, Any]) -> str:
+        form = str(schema.get("format") or "")
+        return form if form and (self._of_default or is_known(form)) else ""
+
+    def _combined(self, value: Any, schema: Mapping[str, Any], path: str) -> _Result:
+        result = _Result()
+        if branches := schema.get("anyOf"):
+            self._any_of(value, branches, path, result)
+        if branches := schema.get("oneOf"):
+            self._one_of(value, branches, path, result)
+        if branches := schema.get("allOf"):
+            self._all_of(value, branches, path, result)
+        forbidden = schema.get("not")
+        if forbidden is not None and not self._value(value, forbidden, path, None).errors:
+            result.add(_composite(f"{quoted(path)} must not validate the schema (not)"))
+        result.matches += 1
+        return result
+
+    def _any_of(self, value: Any, branches: Iterable[Mapping[str, Any]], path: str, result: _Result) -> None:
+        best: _Result | None = None
+        for branch in branches:
+            found = self._value(value, branch, path, None)
+            if not found.errors:
+                result.merge(found)
+                return
+            if best is None or found.matches > best.matches:
+                best = found
+        result.add(_composite(f"{quoted(path)} must validate at least one schema (anyOf)"))
+        if best is not None:
+            result.merge(best)
+
+    def _one_of(self, value: Any, branches: Iterable[Mapping[str, Any]], path: str, result: _Result) -> None:
+        best: _Result | None = None
+        fitting: list[_Result] = []
+        for branch in branches:
+            found = self._value(value, branch, path, None)
+            if not found.errors:
+                fitting.append(found)
+            elif not fitting and (best is None or found.matches > best.matches):
+                best = found
+        if len(fitting) == 1:
+            result.merge(fitting[0])
+            return
+        count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
+        result.add(_composite(f"{quoted(path)} must validate one and only one schema (oneOf). {count}"))
+        if best is not None and not fitting:
+            result.merge(best)
+
+    def _all_of(self, value: Any, branches: list[Mapping[str, Any]], path: str, result: _Result) -> None:
+        fitting = 0
+        for branch in branches:
+            found = self._value(value, branch, path, None)
+            fitting += not found.errors
+            result.merge(found)
+        if fitting != len(branches):
+            none = "" if fitting else ". None validated"
+            result.add(_composite(f"{quoted(path)} must validate all the schemas (allOf){none}"))
+
+    def _items(
+        self, value: list[Any], schema: Mapping[str, Any], path: str, correlation: Correlation | None
+    ) -> _Result:
+        result = _Result()
+        if isinstance(items := schema.get("items"), Mapping):
+            for i, item in enumerate(value):
+                inner = correlation.index(i) if correlation is not None else None
+                result.merge(self._value(item, items, f"{path}[{i}]", inner))
+        size, low, high = len(value), schema.get("minItems"), schema.get("maxItems")
+        if low is not None and size < low:
+            result.add(_Error(path, "Invalid", size, f"{path} in body should have at least {low} items"))
+        if high is not None and size > high:
+            result.add(_Error(path, "TooMany", size, f"{path} in body should have at most {high} items", high))
+        if schema.get("uniqueItems") and any(deep_equal(one, two) for i, one in enumerate(value) for two in value[:i]):
+            result.add(_Error(path, "Invalid", "", f"{path} in body shouldn't contain duplicates"))
+        result.matches += 1
+        return result
+
+    def _members(
+        self, value: dict[str, Any], schema: Mapping[str, Any], path: str, correlation: Correlation | None
+    ) -> _Result:
+        result = _Result()
+        _counted(value, schema, path, result)
+        properties: Mapping[str, Any] = schema.get("properties") or {}
+        others = schema.get("additionalProperties")
+        for key, member in value.items():
+            if key in properties:
+                continue
+            if others is False:
+                result.add(_Error(path, "Invalid", key, f"{path}.{key} in body is a forbidden property"))
+            elif isinstance(others, Mapping):
+                inner = correlation.key(key) if correlation is not None else None
+                result.merge(self._value(member, others, f"{path}.{key}", inner))
+        for name, child in properties.items():
+            if name in value:
+                inner = correlation.key(name) if correlation is not None else None
+                if not path and name in ("kind", "apiVersion"):
+                    inner = None  # what was stored in another version is not visible here
+                result.merge(self._value(value[name], child, f"{path}.{name}" if path else name, inner))
+        for name in schema.get("required") or ():
+            if name not in value:
+                result.add(_Error(f"{path}.{name}", "Required", "", f"{path}.{name} in body is required"))
+        return result
+
+
+def json_type(value: Any) -> tuple[str, str]:
+    """The type of a value as a schema names it, and the format Go's type implies."""
+    if isinstance(value, bool):
+        return "boolean", ""
+    if isinstance(value, str):
+        return "string", ""
+    if isinstance(value, int):
+        # The server reads a number beyond 64 bits as a float.
+        return ("integer", "int64") if -_WIDEST <= value < _WIDEST else ("number", "float64")
+    if isinstance(value, float):
+        return "number", "float64"
+    return ("array", "") if isinstance(value, list) else ("object", "")
+
+
+def is_integral(value: float) -> bool:
+    """Whether the server takes a float for an integer: within what JSON holds safely, and almost whole."""
+    if math.isnan(value) or math.isinf(value) or not -_SAFE <= value <= _SAFE:
+        return False
+    if value == math.trunc(value):
+        return True
+    whole = float(math.trunc(value)) if value >= 0 else float(math.trunc(value) + 2**64)
+    if not whole:
+        return False
+    return abs(value - whole) / (abs(value) + abs(whole)) < 1e-9
+
+
+def _field_error(error: _Error, prefix: str) -> FieldError:
+    if error.kind == _COMPOSITE:
+        return bad_value(prefix or _NO_PATH, "Invalid", "", error.message)
+    name = error.name.removeprefix(".")
+    path = f"{prefix}.{name}" if prefix and name else prefix or name or _NO_PATH
+    match error.kind:
+        case "Required":
+            return FieldError(path, "Required")
+        case "NotSupported":
+            return unsupported(path, error.value, error.limit)
+        case "TooLong":
+            return too_long(path, error.limit)
+        case "TooMany":
+            return too_many(path, error.value, error.limit)
+    kind: FieldErrorType = "TypeInvalid" if error.kind == "TypeInvalid" else "Invalid"
+    return bad_value(path, kind, error.value, error.message)
+
+
+def _composite(message: str) -> _Error:
+    return _Error("", _COMPOSITE, "", message)
+
+
+def _wrong_type(path: str, wanted: str, found: str) -> _Error:
+    return _Error(path, "TypeInvalid", found, f"{path} in body must be of type {wanted}: {quoted(found)}")
+
+
+def _typed(value: Any, types: list[str], form: str, path: str) -> _Result:
+    result = _Result()
+    kind, implied = json_type(value)
+    fits = (
+        kind in types
+        or (kind == "number" and "integer" in types and is_integral(float(value)))
+        or (kind == "integer" and "number" in types)
+    )
+    if form and kind not in ("string", "array"):
+        if not fits and implied != form:
+            result.add(_wrong_type(path, form, implied))
+            return result
+    elif form and "number" not in types and "integer" not in types:
+        fits = True  # what has a format is left to the check of the format
+    if fits:
+        result.matches += 1
+    else:
+        result.add(_wrong_type(path, ",".join(types), kind))
+    return result
+
+
+def _text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
+    """The first limit that is broken, of length and pattern."""
+    result = _Result()
+    high, low, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
+    if high is not None and len(value) > high:
+        result.add(_Error(path, "TooLong", value, f"{path} in body should be at most {high} chars long", high))
+    elif low is not None and len(value) < low:
+        result.add(_Error(path, "Invalid", value, f"{path} in body should be at least {low} chars long"))
+    elif pattern:
+        try:
+            matched, wanted = go_regex(pattern).search(value) is not None, pattern
+        except RegexError as exc:
+            matched, wanted = False, f"{pattern}, but pattern is invalid: {exc}"
+        if not matched:
+            result.add(_Error(path, "Invalid", value, f"{path} in body should match '{wanted}'"))
+    return result
+
+
+def _formatted(value: str, form: str, path: str) -> _Result:
+    result = _Result()
+    test = format_test(form)
+    if test is not None and not test(value):
+        result.add(_wrong_type(path, form, value))
+    return result
+
+
+def _number(value: float, schema: Mapping[str, Any], path: str) -> _Result:
+    result = _Result()
+    native = isinstance(value, int) and -_WIDEST <= value < _WIDEST
+    number: float = value if native else float(value)
+    if (factor := schema.get("multipleOf")) is not None:
+        _multiple(number, _as(factor, native), path, result)
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None:
+        bound, exclusive = _as(low, native), bool(schema.get("exclusiveMinimum"))
+        if number < bound or (exclusive and number == bound):
+            words = "greater than" if exclusive else "greater than or equal to"
+            result.add(_Error(path, "Invalid", number, f"{path} in body should be {words} {number_text(bound)}"))
+    if high is not None:
+        bound, exclusive = _as(high, native), bool(schema.get("exclusiveMaximum"))
+        if number > bound or (exclusive and number == bound):
+            words = "less than" if exclusive else "less than or equal to"
+            result.add(_Error(path, "Invalid", number, f"{path} in body should be {words} {number_text(bound)}"))
+    result.matches += 1
+    return result
+
+
+def _as(bound: float, native: bool) -> float:
+    """A limit in the type of the value: integers are compared with the limit cut to an integer."""
+    if not native:
+        return float(bound)
+    whole = math.trunc(float(bound))
+    return whole if -_WIDEST <= whole < _WIDEST else -_WIDEST
+
+
+def _multiple(number: float, factor: float, path: str, result: _Result) -> None:
+    if factor <= 0:
+        text = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
+        result.add(_Error(path, "Invalid", factor, text))
+        return
+    if isinstance(number, int):
+        fits = number % int(factor) == 0
+    else:
+        fits = is_integral(1 / factor * number if factor < 1 else number / factor)
+    if not fits:
+        result.add(_Error(path, "Invalid", number, f"{path} in body should be a multiple of {number_text(factor)}"))
+
+
+def _enumerated(value: Any, schema: Mapping[str, Any], path: str) -> _Result:
+    result = _Result()
+    allowed = schema.get("enum")
+    if allowed and not any(_converts(value, one) for one in allowed):
+        names = [one if isinstance(one, str) else shown_json(one) for one in allowed]
+        listed = " ".join(_printed(one) for one in allowed)
+        result.add(_Error(path, "NotSupported", value, f"{path} in body should be one of [{listed}]", names))
+    return result
+
+
+def _converts(value: Any, allowed: Any) -> bool:
+    """Whether a value is an allowed one, once made of its type in Go's way."""
+    if value is None or allowed is None:
+        return False
+    if isinstance(value, bool) or isinstance(allowed, bool):
+        return value is allowed
+    if isinstance(value, int | float) and isinstance(allowed, int | float):
+        return (float(value) if isinstance(allowed, float) else math.trunc(value)) == allowed
+    if isinstance(value, int) and isinstance(allowed, str):
+        return 0 <= value <= 0x10FFFF and chr(value) == allowed
+    return deep_equal(value, allowed)
+
+
+def shown_json(value: Any) -> str:
+    """A value as JSON, without the rules for plain numbers in messages."""
+    text = shown(as_maps([value]))
+    return text[1:-1]
+
+
+def _printed(value: Any) -> str:
+    return value if isinstance(value, str) else shown(as_maps(value))
+
+
+def _counted(value: dict[str, Any], schema: Mapping[str, Any], path: str, result: _Result) -> None:
+    size, low, high = len(value), schema.get("minProperties"), schema.get("maxProperties")
+    if low is not None and size < low:
+        result.add(_Error(path, "Invalid", size, f"{path} in body should have at least {low} properties"))
+    if high is not None and size > high:
+        result.add(_Error(path, "TooMany", size, f"{path} in body should have at most {high} properties", high))

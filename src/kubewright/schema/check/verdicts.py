@@ -1,0 +1,278 @@
+"""A quick yes: tests made from a schema, one closure per node, for values that are as they should be.
+
+A test says True only of what is certainly valid. False means "look closer": `causes`, `list_types` and `embedded`
+decide, and may still find nothing. So corners that only they know need no second account here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from kubewright.schema.check.causes import Explainer
+from kubewright.schema.check.embedded import embedded_errors
+from kubewright.schema.check.formats import format_test
+from kubewright.schema.check.regexes import RegexError, go_regex
+
+__all__ = ("Test", "make_test")
+
+Test: TypeAlias = Callable[[Any], bool]
+
+_LOW: Final = -(2**63)
+_HIGH: Final = 2**63 - 1
+_SAFE: Final = 2**53 - 1
+
+
+def make_test(schema: Mapping[str, Any], *, of_default: bool = False) -> Test:
+    """The test for a schema."""
+    if schema.get("type") == "string" and _is_plain_enum(schema):
+        test = _enum(schema["enum"])
+        return _never if schema.get("nullable") else test
+    test = _by_type(schema, of_default)
+    for extra in _extra(schema, of_default):
+        test = _both(test, extra)
+    return _or_null(test) if schema.get("nullable") and not schema.get("enum") else test
+
+
+def _is_plain_enum(schema: Mapping[str, Any]) -> bool:
+    """The most frequent constraint, worth a test of its own: names, and nothing else to check."""
+    allowed = schema.get("enum") or []
+    names = schema.keys() - {"type", "enum", "default", "description", "title", "example", "nullable"}
+    return bool(allowed) and not names and all(type(one) is str for one in allowed)
+
+
+def _by_type(schema: Mapping[str, Any], of_default: bool) -> Test:
+    if schema.get("x-kubernetes-int-or-string"):
+        return _never if of_default else _integer_or_string(schema)
+    match schema.get("type"):
+        case "string":
+            return _string(schema)
+        case "integer":
+            return _integer(schema)
+        case "number":
+            return _number(schema)
+        case "boolean":
+            return _is_boolean
+        case "array":
+            return _array(schema, of_default)
+        case "object":
+            return _object(schema, of_default)
+        case None | "":
+            return _untyped(schema, of_default)
+    return _never
+
+
+def _untyped(schema: Mapping[str, Any], of_default: bool) -> Test:
+    """Without a type every keyword holds for the values it is about."""
+    if schema.get("format"):
+        return _never
+    tests: dict[type, Test] = {
+        str: _string(schema),
+        int: _integer(schema),
+        float: _number(schema),
+        bool: _is_boolean,
+        list: _array(schema, of_default),
+        dict: _object(schema, of_default),
+        type(None): _always if not schema.get("enum") else _never,
+    }
+    return lambda value: tests[type(value)](value)
+
+
+def _always(value: Any) -> bool:
+    return True
+
+
+def _never(value: Any) -> bool:
+    return False
+
+
+def _is_boolean(value: Any) -> bool:
+    return value is True or value is False
+
+
+def _is_string(value: Any) -> bool:
+    return type(value) is str
+
+
+def _both(one: Test, two: Test) -> Test:
+    return lambda value: one(value) and two(value)
+
+
+def _integer_or_string(schema: Mapping[str, Any]) -> Test:
+    number, text = _integer(schema), _string(schema)
+    if text is _is_string:
+        return lambda value: type(value) is str or number(value)
+    return lambda value: text(value) or number(value)
+
+
+def _or_null(test: Test) -> Test:
+    return lambda value: value is None or test(value)
+
+
+def _extra(schema: Mapping[str, Any], of_default: bool) -> list[Test]:
+    extra: list[Test] = []
+    if allowed := schema.get("enum"):
+        extra.append(_enum(allowed))
+    for keyword, judge in (("anyOf", _any_of), ("allOf", _all_of)):
+        if branches := schema.get(keyword):
+            extra.append(judge([make_test(branch, of_default=of_default) for branch in branches]))
+    if branches := schema.get("oneOf"):
+        extra.append(_one_of([_exact(branch, of_default) for branch in branches]))
+    if (forbidden := schema.get("not")) is not None:
+        fits = _exact(forbidden, of_default)
+        extra.append(lambda value: not fits(value))
+    if schema.get("x-kubernetes-embedded-resource"):
+        extra.append(lambda value: not embedded_errors(value, None, root=True))
+    return extra
+
+
+def _enum(allowed: list[Any]) -> Test:
+    if all(type(one) is str for one in allowed):
+        names = frozenset(allowed)
+        return lambda value: type(value) is str and value in names
+    return lambda value: any(type(value) is type(one) and value == one for one in allowed if type(one) in (str, int))
+
+
+def _any_of(tests: list[Test]) -> Test:
+    return lambda value: any(test(value) for test in tests)
+
+
+def _exact(schema: Mapping[str, Any], of_default: bool) -> Test:
+    """A test whose no is certain as well."""
+    test = make_test(schema, of_default=of_default)
+    explainer = Explainer(schema, of_default=of_default)
+    return lambda value: test(value) or not explainer.causes(value, prefix="")
+
+
+def _one_of(tests: list[Test]) -> Test:
+    return lambda value: sum(test(value) for test in tests) == 1
+
+
+def _all_of(tests: list[Test]) -> Test:
+    return lambda value: all(test(value) for test in tests)
+
+
+def _string(schema: Mapping[str, Any]) -> Test:
+    low, high = schema.get("minLength") or 0, schema.get("maxLength")
+    tests: list[Callable[[str], object]] = []
+    if pattern := schema.get("pattern"):
+        try:
+            tests.append(go_regex(pattern).search)
+        except RegexError:
+            return _never
+    if (form := schema.get("format")) and (check := format_test(form)) is not None:
+        tests.append(check)
+    if not tests and not low and high is None:
+        return _is_string
+    most = _HIGH if high is None else high
+    if not tests:
+        return lambda value: type(value) is str and low <= len(value) <= most
+    if len(tests) == 1:
+        test = tests[0]
+        return lambda value: type(value) is str and low <= len(value) <= most and bool(test(value))
+    return lambda value: type(value) is str and low <= len(value) <= most and all(check(value) for check in tests)
+
+
+def _integer(schema: Mapping[str, Any]) -> Test:
+    low, high, step = (_whole(schema.get(name)) for name in ("minimum", "maximum", "multipleOf"))
+    if any(isinstance(bound, float) for bound in (low, high, step)):
+        return _never  # an integer is compared with the bound cut to an integer
+    least = _LOW if low is None else low + bool(schema.get("exclusiveMinimum"))
+    most = _HIGH if high is None else high - bool(schema.get("exclusiveMaximum"))
+    if least < _LOW or most > _HIGH or (step is not None and step <= 0):
+        return _never
+    if step is not None:
+        return lambda value: type(value) is int and least <= value <= most and value % step == 0
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def _whole(bound: float | None) -> float | None:
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+
+
+def _number(schema: Mapping[str, Any]) -> Test:
+    low, high = _whole(schema.get("minimum")), _whole(schema.get("maximum"))
+    if schema.get("multipleOf") is not None or schema.get("exclusiveMinimum") or schema.get("exclusiveMaximum"):
+        return _never
+    least = float("-inf") if low is None else low
+    most = float("inf") if high is None else high
+    if isinstance(low, float) or isinstance(high, float):
+        return lambda value: type(value) is float and least <= value <= most
+    return lambda value: (
+        (type(value) is float or (type(value) is int and -_SAFE <= value <= _SAFE)) and least <= value <= most
+    )
+
+
+def _array(schema: Mapping[str, Any], of_default: bool) -> Test:
+    low, high = schema.get("minItems") or 0, schema.get("maxItems")
+    most = _HIGH if high is None else high
+    items = schema.get("items")
+    if schema.get("uniqueItems"):
+        return _never
+    item: Test = make_test(items, of_default=of_default) if isinstance(items, Mapping) else _always
+    distinct = _distinct(schema)
+
+    def test(value: Any) -> bool:  # hot
+        if type(value) is not list or not low <= len(value) <= most:
+            return False
+        for member in value:
+            if not item(member):
+                return False
+        return distinct is None or len(value) < 2 or distinct(value)
+
+    return test
+
+
+def _distinct(schema: Mapping[str, Any]) -> Test | None:
+    """Items that cannot be hashed, and equal numbers of two types, are looked at closer elsewhere."""
+    kind = schema.get("x-kubernetes-list-type")
+    if kind == "set":
+        return _all_differ
+    if kind == "map":
+        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+        return lambda value: _keys_differ(value, keys)
+    return None
+
+
+def _keys_differ(value: list[Any], keys: tuple[str, ...]) -> bool:
+    try:
+        if len(keys) == 1:
+            name = keys[0]
+            return _all_differ([member.get(name) for member in value])
+        return _all_differ([tuple(map(member.get, keys)) for member in value])
+    except AttributeError:
+        return False
+
+
+def _all_differ(values: list[Any]) -> bool:
+    try:
+        return len(set(values)) == len(values)
+    except TypeError:
+        return False
+
+
+def _object(schema: Mapping[str, Any], of_default: bool) -> Test:
+    low, high = schema.get("minProperties") or 0, schema.get("maxProperties")
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    required = tuple(schema.get("required") or ())
+    tests = {name: make_test(child, of_default=of_default) for name, child in properties.items()}
+    find = tests.get
+    rest: Test | None = make_test(others, of_default=of_default) if isinstance(others, Mapping) else None
+    if others is False:
+        rest = _never
+    most = _HIGH if high is None else high
+
+    def test(value: Any) -> bool:  # hot
+        if type(value) is not dict:
+            return False
+        for name, member in value.items():
+            check = find(name, rest)
+            if check is not None and not check(member):
+                return False
+        for name in required:
+            if name not in value:
+                return False
+        return low <= len(value) <= most
+
+    return test

@@ -1,0 +1,1 @@
+"""Admission webhooks: declared, asked, answered. Not certificates or registration."""

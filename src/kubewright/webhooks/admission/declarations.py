@@ -1,0 +1,296 @@
+"""@default, @validate, @mutate: what is to be asked before an object is stored, said beside the code that answers.
+
+    @default(Cache)
+    def default_cache(cache: Cache) -> None:
+        cache.spec.image = cache.spec.image.strip() or "memcached:1.6"
+
+    @validate(Cache, on=("create", "update", "delete"))
+    def validate_cache(cache: Cache, old: Cache | None, errors: FieldErrors) -> None:
+        if old is not None and old.spec.image != cache.spec.image:
+            errors.forbidden("spec.image", "cannot change")
+
+    @mutate(Pod, on="create", namespace_selector={"inject": "yes"}, failure_policy="Ignore")
+    async def inject(pod: Pod, request: AdmissionRequest, client: Client) -> None: ...
+
+    @mutate(Pod, reads=[Team])
+    async def label(pod: Pod, cached: CacheReader) -> None: ...        # has every Team, in memory
+
+A decorator only records. The function stays callable as it was written, so that a unit test, and a reconciler that runs
+without webhooks, calls it like any other; `validate_cache.check(cache)` hands it fresh errors and returns them. Which
+parameters a handler may have is in `arguments`, conversion in `conversion`. Generators and `registration` make
+manifests of declarations, the server answers with them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, final
+
+from kubewright.api.codec import copy_of, to_tree
+from kubewright.api.model import Model
+from kubewright.api.names import dns1123_subdomain_errors
+from kubewright.api.resource import KubeObject, definition_of
+from kubewright.errors import ConfigError
+from kubewright.webhooks.admission.arguments import Arguments, Given
+from kubewright.webhooks.admission.field_errors import FieldErrors
+
+__all__ = ("AdmissionDeclaration", "default", "mutate", "validate")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Verb = Literal["default", "mutate", "validate"]
+WebhookType = Literal["mutating", "validating"]
+FailurePolicy = Literal["Fail", "Ignore"]
+MatchPolicy = Literal["Equivalent", "Exact"]
+SideEffects = Literal["None", "NoneOnDryRun"]
+Reinvocation = Literal["Never", "IfNeeded"]
+Selector = Mapping[str, Any] | Model
+
+_OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
+_PATH: Final = re.compile(r"(/[A-Za-z0-9_-]+)+")
+_CHOICES: Final = {
+    "failure_policy": ("Fail", "Ignore"),
+    "match_policy": ("Equivalent", "Exact"),
+    "side_effects": ("None", "NoneOnDryRun"),
+    "reinvocation_policy": ("Never", "IfNeeded"),
+}
+
+
+@final
+class AdmissionDeclaration(Generic[P, R]):
+    """An admission webhook as declared. Calling it calls the handler."""
+
+    def __init__(
+        self,
+        kind: type[KubeObject],
+        handler: Callable[P, R],
+        *,
+        verb: Verb,
+        operations: Sequence[str],
+        name: str | None = None,
+        path: str | None = None,
+        failure_policy: FailurePolicy = "Fail",
+        match_policy: MatchPolicy = "Equivalent",
+        side_effects: SideEffects = "None",
+        timeout_seconds: int = 5,
+        namespace_selector: Selector | None = None,
+        object_selector: Selector | None = None,
+        match_conditions: Mapping[str, str] | None = None,
+        reinvocation_policy: Reinvocation = "Never",
+        resources: Sequence[str] | None = None,
+        reads: Sequence[type[KubeObject]] = (),
+        ratchet: bool = True,
+    ) -> None:
+        self.kind = kind
+        self.handler = handler
+        self.verb: Verb = verb
+        self.type: WebhookType = "validating" if verb == "validate" else "mutating"
+        self.operations = tuple(operations)
+        """As the wire has them: CREATE, UPDATE, DELETE, CONNECT."""
+        self.name = _full_name(kind, verb, name)
+        """A domain name, unique in the cluster."""
+        self.path = path or _default_path(kind, self.type, name)
+        self.failure_policy: FailurePolicy = failure_policy
+        self.match_policy: MatchPolicy = match_policy
+        self.side_effects: SideEffects = side_effects
+        self.timeout_seconds = timeout_seconds
+        self.namespace_selector = _selector(namespace_selector)
+        """A label selector as plain data, or None."""
+        self.object_selector = _selector(object_selector)
+        self.match_conditions = tuple((match_conditions or {}).items())
+        """Pairs of a name and a CEL expression."""
+        self.reinvocation_policy: Reinvocation = reinvocation_policy
+        self.resources = None if resources is None else tuple(resources)
+        """Such as `pods/ephemeralcontainers`; None for the kind's own resource alone."""
+        self.reads = tuple(reads)
+        """Kinds that are kept in memory for the handler."""
+        self.ratchet = ratchet
+        self.arguments = Arguments(handler, what=self._what)
+        self.is_async = inspect.iscoroutinefunction(handler)
+        self._check()
+        self.__doc__ = handler.__doc__
+        self.__name__ = getattr(handler, "__name__", verb)
+        self.__qualname__ = getattr(handler, "__qualname__", self.__name__)
+        self.__module__ = handler.__module__
+        self.__wrapped__ = handler
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.handler(*args, **kwargs)
+
+    def check(self, obj: KubeObject, *, old: KubeObject | None = None) -> FieldErrors:
+        """What a plain (not async) validator finds wrong with an object, without any webhook.
+
+        For a reconciler that may meet objects no webhook has seen: `if errors := validate_cache.check(cache): ...`
+        """
+        if self.verb != "validate" or self.is_async:
+            raise ConfigError(f"{self._what} is no plain validator, so it cannot be checked with; call it yourself")
+        if self.arguments.names & {"cached", "client", "request"}:
+            raise ConfigError(
+                f"{self._what} asks for a request, a client or a cache, which only a webhook has; call it yourself"
+            )
+        given = Given(obj=obj, new=obj, old=old)
+        self.arguments.call(self.handler, given)
+        return given.errors.with_values_of(to_tree(obj)) if given.errors else given.errors
+
+    def defaulted(self, obj: Any) -> Any:
+        """A copy of an object with the defaults that a plain defaulter fills in; the object stays as it is."""
+        if self.verb != "default" or self.is_async:
+            raise ConfigError(f"{self._what} is no plain defaulter; call it yourself")
+        given = Given(obj=copy_of(obj))
+        given.new = given.obj
+        answer = self.arguments.call(self.handler, given)
+        return given.obj if answer is None else answer
+
+    @property
+    def _what(self) -> str:
+        return f"@{self.verb}({self.kind.__name__}) {getattr(self.handler, '__qualname__', '')}".rstrip()
+
+    def _check(self) -> None:
+        for option, choices in _CHOICES.items():
+            if getattr(self, option) not in choices:
+                raise ConfigError(f"{self._what}: {option} is {getattr(self, option)!r}; choose {' or '.join(choices)}")
+        if not 1 <= self.timeout_seconds <= 30:
+            raise ConfigError(f"{self._what}: timeout_seconds is {self.timeout_seconds}; it can be 1 to 30")
+        if _PATH.fullmatch(self.path) is None:
+            raise ConfigError(f"{self._what}: the path {self.path!r} cannot be served; write one like /validate-cache")
+        if "errors" in self.arguments.names and self.verb == "default":
+            raise ConfigError(f"{self._what}: a defaulter refuses nothing; move what asks for errors to a validator")
+        if ("cached" in self.arguments.names) != bool(self.reads):
+            raise ConfigError(
+                f"{self._what}: a handler that asks for what is cached says which kinds it reads, and vice versa; "
+                "write reads=[...] and a parameter `cached`, or neither"
+            )
+        if self.reads and not self.is_async:
+            raise ConfigError(
+                f"{self._what}: it reads what the event loop writes, so it has to run there and not in a thread; "
+                "make it async"
+            )
+        if not self.operations:
+            raise ConfigError(f"{self._what}: `on` names no operation; choose from create, update, delete, connect")
+
+    def __repr__(self) -> str:
+        return f"<{self.type} webhook {self.name} at {self.path}>"
+
+
+def default(
+    kind: type[KubeObject],
+    *,
+    on: str | Sequence[str] = ("create", "update"),
+    name: str | None = None,
+    path: str | None = None,
+    failure_policy: FailurePolicy = "Fail",
+    match_policy: MatchPolicy = "Equivalent",
+    side_effects: SideEffects = "None",
+    timeout_seconds: int = 5,
+    namespace_selector: Selector | None = None,
+    object_selector: Selector | None = None,
+    match_conditions: Mapping[str, str] | None = None,
+    reinvocation_policy: Reinvocation = "Never",
+    resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
+) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
+    """Fill in what the schema's own defaults cannot; the options are those of `mutate`."""
+    return _declaring(kind, "default", on, locals())
+
+
+def mutate(
+    kind: type[KubeObject],
+    *,
+    on: str | Sequence[str] = "create",
+    name: str | None = None,
+    path: str | None = None,
+    failure_policy: FailurePolicy = "Fail",
+    match_policy: MatchPolicy = "Equivalent",
+    side_effects: SideEffects = "None",
+    timeout_seconds: int = 5,
+    namespace_selector: Selector | None = None,
+    object_selector: Selector | None = None,
+    match_conditions: Mapping[str, str] | None = None,
+    reinvocation_policy: Reinvocation = "Never",
+    resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
+) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
+    """Change objects of a kind on their way in, often one that is not the operator's own.
+
+    `name` tells several webhooks for one kind apart: a word, or a whole domain name. `failure_policy="Ignore"` lets the
+    request through when the webhook cannot be asked, or fails. Selectors are `{"label": "value"}`, or whole
+    label selectors; `match_conditions` are CEL expressions by name. `resources` names others than the kind's own,
+    such as `("pods/ephemeralcontainers",)`. `reads` are kinds that the operator is to watch for the handler, which
+    finds them in its parameter `cached`.
+    """
+    return _declaring(kind, "mutate", on, locals())
+
+
+def validate(
+    kind: type[KubeObject],
+    *,
+    on: str | Sequence[str] = ("create", "update"),
+    name: str | None = None,
+    path: str | None = None,
+    failure_policy: FailurePolicy = "Fail",
+    match_policy: MatchPolicy = "Equivalent",
+    side_effects: SideEffects = "None",
+    timeout_seconds: int = 5,
+    namespace_selector: Selector | None = None,
+    object_selector: Selector | None = None,
+    match_conditions: Mapping[str, str] | None = None,
+    resources: Sequence[str] | None = None,
+    reads: Sequence[type[KubeObject]] = (),
+    ratchet: bool = True,
+) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
+    """Say what is wrong with an object before it is stored; the options are those of `mutate`.
+
+    An update that changes nothing but finalizers, owners or status is let through unasked, and while the object is
+    being deleted one that changes nothing but metadata: a rule that became stricter must not hold up a deletion.
+    `ratchet=False` asks about those too.
+    """
+    return _declaring(kind, "validate", on, locals())
+
+
+def _declaring(
+    kind: type[KubeObject], verb: Verb, on: str | Sequence[str], given: dict[str, Any]
+) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
+    options = {option: value for option, value in given.items() if option not in ("kind", "on")}
+    operations = [word.upper() for word in ((on,) if isinstance(on, str) else on)]
+    for word in operations:
+        if word not in _OPERATIONS:
+            raise ConfigError(
+                f"@{verb}({kind.__name__}): {word.lower()!r} is no operation; use create, update, delete or connect"
+            )
+
+    def declare(handler: Callable[P, R]) -> AdmissionDeclaration[P, R]:
+        return AdmissionDeclaration(kind, handler, verb=verb, operations=operations, **options)
+
+    return declare
+
+
+def _full_name(kind: type[KubeObject], verb: str, name: str | None) -> str:
+    gvk = definition_of(kind).gvk
+    first = name or verb
+    # The API server wants at least three parts; the core group has no name of its own.
+    full = first if "." in first else f"{first}.{gvk.version}.{gvk.kind.lower()}.{gvk.group or 'core'}"
+    if problems := dns1123_subdomain_errors(full):
+        raise ConfigError(f"@{verb}({kind.__name__}): the name {full!r} cannot be used: {problems[0]}")
+    if full.count(".") < 2:
+        raise ConfigError(
+            f"@{verb}({kind.__name__}): the name {full!r} needs three parts, such as quota.shop.example.io"
+        )
+    return full
+
+
+def _default_path(kind: type[KubeObject], type_: WebhookType, name: str | None) -> str:
+    gvk = definition_of(kind).gvk
+    start = "mutate" if type_ == "mutating" else "validate"
+    # As kubebuilder words it; the core group leaves its place empty.
+    path = f"/{start}-{gvk.group.replace('.', '-')}-{gvk.version}-{gvk.kind.lower()}"
+    return f"{path}-{name.replace('.', '-')}" if name else path
+
+
+def _selector(given: Selector | None) -> dict[str, Any] | None:
+    if given is None:
+        return None
+    tree = to_tree(given) if isinstance(given, Model) else dict(given)
+    return tree if not tree or {"matchLabels", "matchExpressions"} & tree.keys() else {"matchLabels": tree}

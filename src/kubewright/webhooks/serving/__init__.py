@@ -1,0 +1,1 @@
+"""The HTTPS server of the webhooks, and which handler answers which path."""

@@ -1,0 +1,191 @@
+"""Addresses and node ports: handed out as the real server does, never twice, and given back."""
+
+from __future__ import annotations
+
+import json
+import random
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubewright._base.yaml import load_all
+from kubewright.api.kinds import GroupVersionKind
+from kubewright.api.patches import apply_merge_patch
+from kubewright.apiserver.builtin.defaults import apply_defaults
+from kubewright.apiserver.builtin.preparation.endpoints import prepare_for_create, prepare_for_update
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
+from kubewright.apiserver.wire.status_errors import Refused, invalid
+
+Tree = dict[str, Any]
+
+HERE = Path(__file__).parent
+CASES = {case["name"]: case["steps"] for case in load_all((HERE / "services.yaml").read_text())}
+ANSWERS: dict[str, list[Any]] = json.loads((HERE / "services.json").read_text())
+SERVICE = GroupVersionKind("", "v1", "Service")
+KUBERNETES = {"spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]}}
+
+
+def allocator(**options: Any) -> ServiceAllocator:
+    made = ServiceAllocator(chance=random.Random(1), **options)
+    made.rebuild([KUBERNETES])
+    return made
+
+
+def service(**spec: Any) -> Tree:
+    tree: Tree = {"metadata": {"name": "s", "creationTimestamp": "t"}, "spec": {"ports": [{"port": 80}], **spec}}
+    apply_defaults(SERVICE, tree)
+    prepare_for_create(SERVICE, tree)
+    return tree
+
+
+def masked(spec: Tree, asked: str) -> Tree:
+    """The spec with numbers instead of what the server chose."""
+    told: Tree = deepcopy(spec)
+    chosen: dict[Any, str] = {}
+    for holder in (told, *told.get("ports", [])):
+        for name, value in holder.items():
+            values = value if isinstance(value, list) else [value]
+            if name in ("clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"):
+                shown = [v if str(v) in asked else chosen.setdefault(v, f"chosen {len(chosen)}") for v in values]
+                holder[name] = shown if isinstance(value, list) else shown[0]
+    return told
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_service_lives_as_on_the_real_server(name: str) -> None:
+    steps, addresses = CASES[name], allocator()
+    old: Tree | None = None
+
+    for step, answer in zip(steps, ANSWERS[name], strict=True):
+        if old is None:
+            tree: Tree = {"metadata": {"name": "s", "creationTimestamp": "t"}, "spec": deepcopy(step)}
+        else:
+            tree = deepcopy(apply_merge_patch(old, {"spec": step}))
+        apply_defaults(SERVICE, tree)
+        if old is None:
+            prepare_for_create(SERVICE, tree)
+        else:
+            prepare_for_update(SERVICE, tree, old)
+        try:
+            errors = addresses.assign(tree, old)
+            told: Any = str(invalid(SERVICE, "s", errors)) if errors else masked(tree["spec"], json.dumps(steps))
+        except Refused as refusal:
+            told = str(refusal)
+        assert answer == told
+        old = tree
+
+
+def test_what_is_given_back_can_be_had_again() -> None:
+    addresses = allocator(networks=("10.0.0.0/30",))
+    one, two = service(), service()
+
+    assert addresses.assign(one) == []
+    with pytest.raises(Refused, match="failed to allocate a serviceIP: range is full"):
+        addresses.assign(two)
+    addresses.release(one)
+
+    assert addresses.assign(two) == []
+    assert two["spec"]["clusterIP"] == "10.0.0.2"
+
+
+def test_a_dry_run_takes_nothing() -> None:
+    addresses = allocator(networks=("10.0.0.0/30",))
+
+    assert addresses.assign(service(), dry_run=True) == []
+    assert addresses.assign(service()) == []
+
+
+def test_what_failed_took_nothing() -> None:
+    addresses = allocator(networks=("10.0.0.0/30",))
+    bad = service(type="NodePort", ports=[{"port": 80, "nodePort": 80}])
+
+    assert [error.path for error in addresses.assign(bad)] == ["spec.ports[0].nodePort"]
+    assert addresses.assign(service()) == []
+
+
+def test_no_two_services_get_the_same() -> None:
+    addresses = allocator()
+    services = [service(type="NodePort") for _ in range(200)]
+
+    for each in services:
+        assert addresses.assign(each) == []
+
+    assert len({each["spec"]["clusterIP"] for each in services}) == 200
+    assert len({each["spec"]["ports"][0]["nodePort"] for each in services}) == 200
+
+
+def test_rebuilt_from_services_it_knows_what_is_taken() -> None:
+    first, second = allocator(), allocator()
+    taken = service(type="NodePort", clusterIP="10.0.0.7", ports=[{"port": 80, "nodePort": 30007}])
+    assert first.assign(taken) == []
+
+    second.rebuild([taken])
+    again = second.assign(service(clusterIP="10.0.0.7"))
+    port = second.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}]))
+
+    assert "provided IP is already allocated" in again[0].detail
+    assert port[0].detail == "provided port is already allocated"
+
+
+def test_a_type_without_ports_gives_them_back() -> None:
+    addresses = allocator()
+    before = service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])
+    assert addresses.assign(before) == []
+    after = deepcopy(before)
+    after["spec"]["type"] = "ClusterIP"
+
+    prepare_for_update(SERVICE, after, before)
+    assert addresses.assign(after, before) == []
+
+    assert "nodePort" not in after["spec"]["ports"][0]
+    assert addresses.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])) == []
+
+
+def test_both_families_are_given_where_there_are_two() -> None:
+    addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
+    both, one = service(ipFamilyPolicy="PreferDualStack"), service()
+
+    assert addresses.assign(both) == []
+    assert addresses.assign(one) == []
+
+    assert both["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
+    assert [address.count(":") > 0 for address in both["spec"]["clusterIPs"]] == [False, True]
+    assert len(one["spec"]["clusterIPs"]) == 1
+
+
+def test_the_second_family_goes_with_the_policy() -> None:
+    addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
+    both = service(ipFamilyPolicy="RequireDualStack")
+    assert addresses.assign(both) == []
+    one, wrong = deepcopy(both), deepcopy(both)
+    one["spec"]["ipFamilyPolicy"] = "SingleStack"
+    wrong["spec"]["clusterIPs"] = wrong["spec"]["clusterIPs"][:1]
+
+    refused = addresses.assign(wrong, both)
+    taken = addresses.assign(one, both)
+
+    assert refused[0].detail == "must be 'SingleStack' to release the secondary cluster IP"
+    assert taken == []
+    assert len(one["spec"]["clusterIPs"]) == 1
+    second = service(clusterIP="10.0.0.200", clusterIPs=["10.0.0.200", both["spec"]["clusterIPs"][1]])
+    second["spec"]["ipFamilyPolicy"] = "RequireDualStack"
+    assert addresses.assign(second) == []
+
+
+def test_a_network_that_was_added_gives_what_is_asked_for_and_what_the_first_has_no_longer() -> None:
+    services = allocator(networks=["10.0.0.0/30"])
+    taken = [service(), service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])]
+    assert services.assign(taken[0]) == []
+
+    services.widen(["10.0.0.0/30", "10.9.0.0/29"], [KUBERNETES, *taken])
+
+    more = service()
+    assert services.assign(more) == []
+    assert more["spec"]["clusterIP"].startswith("10.9.0.")
+    [error] = services.assign(service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"]))
+    assert error.detail == "failed to allocate IP 10.9.0.5: provided IP is already allocated"
+    services.widen([], [])
+    [error] = services.assign(service(clusterIP="10.9.0.6", clusterIPs=["10.9.0.6"]))
+    assert error.detail == "failed to allocate IP 10.9.0.6: the provided network does not match the current range"

@@ -1,0 +1,69 @@
+"""APIServices of definitions outlive a restart of the server; what was missed meanwhile is made up for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from kubewright.apiserver.server import ApiServer
+from kubewright.apiserver.storage.store import Change, Store
+from kubewright.apiserver.wire.decoding import decode_json
+
+TABLE = "apiregistration.k8s.io/apiservices"
+
+
+def definition(plural: str, group: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    spec = {
+        "group": group,
+        "scope": "Cluster",
+        "names": {"plural": plural, "kind": plural.capitalize()},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    meta = {"name": f"{plural}.{group}"}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": meta, "spec": spec}
+
+
+class Awaited:
+    """Waits until a table holds certain names and no others."""
+
+    def __init__(self, store: Store) -> None:
+        self._table = store.table(TABLE)
+        self._changed = asyncio.Event()
+        self._table.watch(self)
+
+    def deliver(self, change: Change) -> None:
+        self._changed.set()
+
+    def table_gone(self) -> None:
+        raise AssertionError("the table stays")
+
+    async def holds(self, *names: str) -> dict[str, str]:
+        """Their uids."""
+        async with asyncio.timeout(20):
+            while {entry.key for entry in self._table.entries()} != set(names):
+                self._changed.clear()
+                await self._changed.wait()
+        return {entry.key: decode_json(entry.value)["metadata"]["uid"] for entry in self._table.entries()}
+
+
+async def test_a_server_that_starts_again_keeps_those_it_has_and_removes_those_of_lost_definitions() -> None:
+    store = Store()
+    services = Awaited(store)
+    first = ApiServer(store=store)
+    await first.start()
+    for plural, group in (("ones", "a.example.io"), ("twos", "b.example.io")):
+        await first.ensure(definition(plural, group))
+    before = await services.holds("v1.a.example.io", "v1.b.example.io")
+    await first.stop()
+    definitions = store.table("apiextensions.k8s.io/customresourcedefinitions")
+    entry = definitions.get("twos.b.example.io")
+    assert entry is not None
+    definitions.delete(entry.key, entry.value, store.next_version())
+
+    second = ApiServer(store=store)
+    await second.start()
+    after = await services.holds("v1.a.example.io")
+    await second.stop()
+
+    assert after["v1.a.example.io"] == before["v1.a.example.io"]

@@ -1,0 +1,56 @@
+"""Old versions can be listed for five to ten minutes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kubewright.apiserver.server import ApiServer
+from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.responses import Answer
+from kubewright.testing.clock import VirtualClock
+
+
+async def test_what_was_newest_at_one_interval_is_the_oldest_after_the_next() -> None:
+    clock, store = VirtualClock(), Store(version=10)
+    compaction = Compaction(store, clock)
+    store.version = 20
+
+    await clock.advance(299)
+    compaction.tick()
+    assert compaction.oldest == 0
+    await clock.advance(1)
+    compaction.tick()
+    assert compaction.oldest == 10  # what was there when the server began
+
+    store.version = 30
+    await clock.advance(300)
+    compaction.tick()
+    assert compaction.oldest == 20
+
+
+async def test_the_pages_of_a_list_that_is_read_too_slowly_are_refused() -> None:
+    clock = VirtualClock()
+    server = ApiServer(clock=clock)
+    for name in "abc":
+        await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    _, first = await listed(server, limit="1")
+    token = first["metadata"]["continue"]
+
+    for name in "de":
+        await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await clock.advance(300)
+        server.compaction.tick()
+    status, refusal = await listed(server, **{"limit": "1", "continue": token})
+    assert (status, refusal["reason"]) == (410, "Expired")
+
+    status, rest = await listed(server, **{"continue": refusal["metadata"]["continue"]})
+    assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c", "d", "e"]
+
+
+async def listed(server: ApiServer, **query: str) -> tuple[int, dict[str, Any]]:
+    answer = await server.front.handle(Request("GET", "/api/v1/namespaces", query, {}, b"", Peer()))
+    assert isinstance(answer, Answer)
+    return answer.code, json.loads(answer.body)

@@ -1,0 +1,114 @@
+"""The parts of jobs that are pure: indexes, back-off, ends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubewright import ObjectKey, ObjectMeta
+from kubewright.cluster.controller_manager.workloads.jobs.indexes import format_indexes, parse_indexes
+from kubewright.cluster.controller_manager.workloads.jobs.job import Failures
+from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING, ended_at, index_of, new_pod
+from kubewright.k8s.batch.v1 import Job, JobSpec
+from kubewright.k8s.core.v1 import (
+    Container,
+    ContainerState,
+    ContainerStateTerminated,
+    ContainerStatus,
+    EnvVar,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PodTemplateSpec,
+)
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+KEY = ObjectKey("shop", "work")
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"),
+    [
+        ([], ""),
+        ([3], "3"),
+        ([1, 2], "1,2"),
+        ([1, 2, 3], "1-3"),
+        ([7, 1, 3, 4, 5], "1,3-5,7"),
+        ([0, 1, 3, 4], "0,1,3,4"),
+    ],
+)
+def test_three_in_a_row_are_a_range(indexes: list[int], text: str) -> None:
+    assert format_indexes(indexes) == text
+    assert parse_indexes(text, 10) == set(indexes)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_what_was_written_is_read_back(indexes: set[int]) -> None:
+    assert parse_indexes(format_indexes(indexes), 61) == indexes
+
+
+def test_indexes_beyond_the_end_do_not_count() -> None:
+    assert parse_indexes("1-9,x,3-,12", 4) == {1, 2, 3}
+    assert parse_indexes(None, 4) == set()
+
+
+def ended(seconds: float) -> Pod:
+    moment = NOW + timedelta(seconds=seconds)
+    state = ContainerState(terminated=ContainerStateTerminated(exit_code=1, finished_at=moment))
+    status = ContainerStatus(name="main", image="", image_id="", ready=False, restart_count=0, state=state)
+    return Pod(status=PodStatus(phase="Failed", container_statuses=[status]))
+
+
+def test_each_failure_doubles_the_wait() -> None:
+    failures = Failures()
+    assert failures.wait(KEY, NOW) == 0
+
+    failures.note(KEY, [], [ended(0)])
+    assert failures.wait(KEY, NOW + timedelta(seconds=4)) == 6
+    failures.note(KEY, [], [ended(20), ended(10)])
+    assert failures.wait(KEY, NOW + timedelta(seconds=20)) == 40
+    for _ in range(20):
+        failures.note(KEY, [], [ended(30)])
+    assert failures.wait(KEY, NOW + timedelta(seconds=30)) == 600
+
+
+def test_success_ends_the_wait() -> None:
+    failures = Failures()
+    failures.note(KEY, [], [ended(0), ended(1)])
+
+    failures.note(KEY, [ended(5)], [ended(3), ended(7)])
+
+    assert failures.wait(KEY, NOW + timedelta(seconds=7)) == 10
+    failures.note(KEY, [ended(8)], [])
+    assert failures.wait(KEY, NOW + timedelta(seconds=8)) == 0
+
+
+def test_end_of_a_pod_is_found_as_well_as_can_be() -> None:
+    bare = Pod(metadata=ObjectMeta(creation_timestamp=NOW))
+    assert ended_at(bare) == NOW
+
+    bare.metadata.deletion_timestamp = NOW + timedelta(seconds=40)
+    bare.metadata.deletion_grace_period_seconds = 30
+
+    assert ended_at(bare) == NOW + timedelta(seconds=10)
+    assert ended_at(ended(5)) == NOW + timedelta(seconds=5)
+
+
+def test_pod_of_an_index_knows_it_and_leaves_the_template_alone() -> None:
+    main, other = Container(name="main"), Container(name="b", env=[EnvVar(name="JOB_COMPLETION_INDEX", value="mine")])
+    template = PodTemplateSpec(spec=PodSpec(containers=[main, other]))
+    job = Job.named("work", spec=JobSpec(template=template))
+
+    made = new_pod(job, 3)
+
+    assert index_of(made) == 3
+    assert made.metadata.finalizers == [TRACKING]
+    assert (made.metadata.generate_name, made.spec.hostname) == ("work-3-", "work-3")
+    assert [len(container.env or ()) for container in made.spec.containers] == [1, 1]
+    assert main.env is None
+    assert template.spec is not None
+    assert template.spec.hostname is None
+    assert index_of(new_pod(job, None)) is None

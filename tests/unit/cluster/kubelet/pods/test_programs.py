@@ -1,0 +1,76 @@
+"""What a container would do, read from its image and command."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from kubewright.cluster.kubelet.pods.programs import Program, program_of
+
+
+def run(image: str, *argv: str, short: bool = False, env: dict[str, str] | None = None) -> Program:
+    return program_of(image, argv, env=env or {}, short=short, moment=0.01)
+
+
+@pytest.mark.parametrize(
+    ("argv", "seconds", "code"),
+    [
+        (("sleep", "30"), 30.0, 0),
+        (("/bin/sleep", "1m"), 60.0, 0),
+        (("sleep", "infinity"), math.inf, 0),
+        (("true",), 0.01, 0),
+        (("/bin/false",), 0.01, 1),
+        (("sh", "-c", "exit 3"), 0.01, 3),
+        (("sh", "-ec", "sleep 2; exit 1"), 2.0, 1),
+        (("bash", "-c", "sleep 1 && sleep 2 && true"), 3.0, 0),
+        (("sh", "-c", "while true; do sleep 1; done"), math.inf, 0),
+        (("tail", "-f", "/dev/null"), math.inf, 0),
+        (("sh", "-c", "touch /tmp/ready\nsleep 5"), 5.0, 0),
+        (("nginx", "-g", "daemon off;"), math.inf, 0),
+        (("sh", "-c", "echo start; exec python app.py"), math.inf, 0),
+        (("sh", "-c", "echo 'not closed"), 0.01, 2),
+    ],
+)
+def test_a_command_runs_as_long_and_ends_as_it_says(argv: tuple[str, ...], seconds: float, code: int) -> None:
+    program = run("busybox", *argv)
+
+    assert (program.seconds, program.exit_code) == (seconds, code)
+
+
+def test_echo_prints_its_words_with_the_variables_that_are_plain() -> None:
+    program = run(
+        "busybox", "sh", "-c", 'echo "hello $(WHO)"; echo $WHO and ${OTHER} > /dev/null', env={"WHO": "world"}
+    )
+
+    assert program.output == ("hello world", "world and ${OTHER}")
+
+
+@pytest.mark.parametrize("image", ["crasher", "example.io/team/always-fails:v1", "will-fail@sha256:" + "a" * 64])
+def test_an_image_that_says_so_crashes(image: str) -> None:
+    assert run(image).exit_code == 1
+
+
+def test_fail_in_a_tag_or_a_registry_means_nothing() -> None:
+    assert run("failing.example.io/web:no-fail").seconds == math.inf
+
+
+def test_without_a_command_a_shell_image_ends_and_a_server_runs() -> None:
+    assert run("docker.io/library/busybox:1.36").seconds == 0.01
+    assert run("hello-world").output == ("Hello from Docker!",)
+    assert run("nginx").seconds == math.inf
+
+
+def test_a_pause_is_not_meant_to_end_even_where_others_are() -> None:
+    assert run("registry.k8s.io/pause:3.10", short=True).seconds == math.inf
+
+
+def test_an_unknown_program_that_is_meant_to_end_ends_well() -> None:
+    program = run("migrations", "migrate", "--all", short=True)
+
+    assert (program.seconds, program.exit_code) == (0.01, 0)
+
+
+def test_sleep_does_not_obey_and_a_server_does() -> None:
+    assert not run("busybox", "sleep", "30").obeys
+    assert run("nginx").obeys

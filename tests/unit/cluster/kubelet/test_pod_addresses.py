@@ -1,0 +1,38 @@
+"""Addresses of simulated pods."""
+
+from __future__ import annotations
+
+from kubewright.api.codec import from_tree
+from kubewright.cluster.kubelet.pod_addresses import PodAddresses
+from kubewright.k8s.core.v1 import Pod
+
+
+def pod(uid: str, ip: str | None = None) -> Pod:
+    return from_tree(Pod, {"metadata": {"name": uid, "uid": uid}, "status": {"podIP": ip} if ip else {}})
+
+
+def test_each_pod_has_its_own_and_keeps_it() -> None:
+    addresses = PodAddresses()
+
+    first, second = addresses.of(pod("a")), addresses.of(pod("b"))
+
+    assert first != second
+    assert addresses.of(pod("a")) == first
+
+
+def test_an_address_in_the_status_is_kept_unless_it_is_taken() -> None:
+    addresses = PodAddresses()
+
+    assert addresses.of(pod("a", "10.244.7.7")) == "10.244.7.7"
+    assert addresses.of(pod("b", "10.244.7.7")) != "10.244.7.7"
+
+
+def test_no_pod_gets_a_network_or_broadcast_address_and_free_ones_are_used_again() -> None:
+    addresses = PodAddresses()
+    given = {addresses.of(pod(str(number))) for number in range(600)}
+
+    assert len(given) == 600
+    assert not any(address.endswith((".0", ".255")) for address in given)
+    for number in range(600):
+        addresses.release(str(number))
+    assert addresses.of(pod("again")) not in given  # not at once

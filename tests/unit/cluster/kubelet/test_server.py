@@ -1,0 +1,114 @@
+"""The kubelet's endpoint, as an API server asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+
+from kubewright.cluster.kubelet.logs import Logs
+from kubewright.cluster.kubelet.server import KubeletServer
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def logs() -> Logs:
+    made = Logs()
+    made.started("shop", "web", "main").write(NOW, ["one", "two"])
+    return made
+
+
+@pytest.fixture
+async def server(logs: Logs) -> AsyncIterator[KubeletServer]:
+    server = KubeletServer(logs)
+    running = asyncio.create_task(server.run())
+    await server.wait_ready()
+    yield server
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def connect(server: KubeletServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    return await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
+
+
+async def ask(server: KubeletServer, target: str, *, method: str = "GET") -> tuple[str, str]:
+    """The status line and the whole body, with the marks of its chunks."""
+    reader, writer = await connect(server)
+    writer.write(f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    return head.split("\r\n")[0], body
+
+
+async def test_a_log_is_sent_in_chunks(server: KubeletServer) -> None:
+    status, body = await ask(server, "/containerLogs/shop/web/main")
+
+    assert status == "HTTP/1.1 200 OK"
+    assert body == "4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n"
+
+
+async def test_what_is_asked_for_is_read_from_the_query(server: KubeletServer) -> None:
+    _, body = await ask(server, "/containerLogs/shop/web/main?tailLines=1&timestamps=true")
+
+    assert "2030-01-01T00:00:00.000000000Z two\n" in body
+    assert "one" not in body
+
+
+async def test_what_is_not_there_is_said(server: KubeletServer) -> None:
+    assert (await ask(server, "/containerLogs/shop/web/other"))[0] == "HTTP/1.1 404 Not Found"
+    assert (await ask(server, "/containerLogs/shop/web/main?previous=true"))[0] == "HTTP/1.1 400 Bad Request"
+    assert (await ask(server, "/containerLogs/shop/web/main?tailLines=x"))[0] == "HTTP/1.1 400 Bad Request"
+    assert (await ask(server, "/elsewhere"))[0] == "HTTP/1.1 404 Not Found"
+    assert await ask(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
+
+
+async def test_without_machines_there_is_nothing_to_enter(server: KubeletServer) -> None:
+    status, _ = await ask(server, "/exec/shop/web/main?command=ls", method="POST")
+
+    assert status == "HTTP/1.1 404 Not Found"
+
+
+async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs: Logs) -> None:
+    reader, writer = await connect(server)
+    writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+
+    log = logs.find("shop", "web", "main")
+    assert log is not None
+    log.write(NOW, ["three"])
+    assert await reader.readuntil(b"three\n\r\n") == b"6\r\nthree\n\r\n"
+    logs.forget("shop", "web")
+
+    assert await reader.read() == b"0\r\n\r\n"
+    writer.close()
+
+
+async def test_a_follower_that_leaves_is_noticed(server: KubeletServer) -> None:
+    reader, writer = await connect(server)
+    writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    (answering,) = server._answering
+
+    writer.transport.abort()
+
+    async with asyncio.timeout(30):
+        await answering
+    assert not server._answering
+
+
+async def test_a_client_that_talks_nonsense_is_let_go(server: KubeletServer) -> None:
+    reader, writer = await connect(server)
+    writer.write(b"\xff\xfe\r\n\r\n")
+
+    assert await reader.read() == b""
+    writer.close()
+    assert (await ask(server, "/healthz"))[1] == "ok"

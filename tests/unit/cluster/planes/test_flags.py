@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from kubewright.cluster.pki.files import Pki
+from kubewright.cluster.planes.flags import Ports, apiserver_command, controller_manager_command, etcd_command
+
+PORTS = Ports(etcd=1, etcd_peer=2, apiserver=3, controller_manager=4)
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    folder = tmp_path_factory.mktemp("pki")
+    return Pki.prepare(kept=folder, fresh=folder)
+
+
+def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
+    command = apiserver_command(Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, extra={})
+
+    assert command[0] == "/k"
+    assert {"--bind-address=127.0.0.1", "--secure-port=3", "--authorization-mode=RBAC"} <= set(command)
+    assert not any(flag.startswith("--audit") for flag in command)
+
+
+def test_a_flag_given_replaces_ours_and_an_empty_one_drops_it(pki: Pki) -> None:
+    extra = {"authorization-mode": "AlwaysAllow", "--profiling": "", "v": "4"}
+
+    command = apiserver_command(Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, extra=extra)
+
+    assert "--authorization-mode=AlwaysAllow" in command
+    assert "--authorization-mode=RBAC" not in command
+    assert "--v=4" in command
+    assert not any(flag.startswith("--profiling") for flag in command)
+
+
+def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
+    command = apiserver_command(
+        Path("/k"),
+        ports=PORTS,
+        pki=pki,
+        audit=(Path("/policy"), Path("/log")),
+        runtime_config={"api/alpha": "true", "batch/v1": "false"},
+        extra={},
+    )
+
+    assert {"--audit-policy-file=/policy", "--audit-log-path=/log"} <= set(command)
+    assert "--runtime-config=api/alpha=true,batch/v1=false" in command
+
+
+@pytest.mark.parametrize(("durable", "flag"), [(True, "false"), (False, "true")])
+def test_etcd_waits_for_the_disk_only_where_data_is_to_last(durable: bool, flag: str) -> None:
+    command = etcd_command(Path("/e"), ports=PORTS, data=Path("/d"), durable=durable)
+
+    assert f"--unsafe-no-fsync={flag}" in command
+    assert "--listen-client-urls=http://127.0.0.1:1" in command
+
+
+def test_the_controller_manager_leads_at_once_with_its_own_accounts(pki: Pki) -> None:
+    command = controller_manager_command(Path("/c"), ports=PORTS, pki=pki, kubeconfig=Path("/f/k"), extra={})
+
+    assert {"--leader-elect=false", "--use-service-account-credentials=true", "--kubeconfig=/f/k"} <= set(command)
+    assert "--flex-volume-plugin-dir=/f/flexvolume" in command

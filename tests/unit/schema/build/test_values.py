@@ -1,0 +1,87 @@
+"""Constants against a schema, and regular expressions against RE2."""
+
+from typing import Any
+
+import pytest
+
+from kubewright.errors import SchemaError
+from kubewright.schema.build.node import Schema
+from kubewright.schema.build.patterns import matches, refusal
+from kubewright.schema.build.values import misfit, wire_value
+
+OBJECT: Schema = {
+    "type": "object",
+    "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 1}},
+    "required": ["a", "b"],
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "problem"),
+    [
+        (1, {"type": "integer"}, None),
+        (1.0, {"type": "integer"}, None),
+        (1.5, {"type": "integer"}, "1.5 is no integer"),
+        (True, {"type": "integer"}, "True is no integer"),
+        (1, {"type": "number"}, None),
+        ("x", {"type": "number"}, "'x' is no number"),
+        (None, {"type": "string"}, "null is not allowed"),
+        (None, {"type": "string", "nullable": True}, None),
+        ({"x": 1}, {"x-kubernetes-preserve-unknown-fields": True}, None),
+        ("5%", {"x-kubernetes-int-or-string": True}, None),
+        (0.5, {"x-kubernetes-int-or-string": True}, "0.5 is no int-or-string"),
+        ("c", {"type": "string", "enum": ["a"]}, "'c' is none of ['a']"),
+        (1, {"type": "integer", "minimum": 1}, None),
+        (1, {"type": "integer", "minimum": 1, "exclusiveMinimum": True}, "1 is below the minimum"),
+        (2, {"type": "integer", "maximum": 1}, "2 is above the maximum"),
+        (3, {"type": "integer", "multipleOf": 2}, "3 is no multiple of 2"),
+        ("", {"type": "string", "minLength": 1}, "it has 0 characters, fewer than 1"),
+        ("ab", {"type": "string", "maxLength": 1}, "it has 2 characters, more than 1"),
+        ("b", {"type": "string", "pattern": "a"}, "'b' does not match a"),
+        ("b", {"type": "string", "pattern": r"\p{Lu}"}, None),
+        ([1], {"type": "array", "items": {"type": "string"}}, "[0]: 1 is no string"),
+        ([], {"type": "array", "minItems": 1}, "it has 0 items, fewer than 1"),
+        ([1, 1], {"type": "array", "x-kubernetes-list-type": "set"}, "an item occurs twice in a set"),
+        ({"a": 1}, OBJECT, None),
+        ({"b": 1}, OBJECT, "a is required and missing"),
+        ({"a": 1, "c": 1}, OBJECT, "c is unknown and would be dropped"),
+        ({"a": "x"}, OBJECT, ".a: 'x' is no integer"),
+        ({"a": "x"}, {"type": "object", "additionalProperties": {"type": "integer"}}, ".a: 'x' is no integer"),
+        ({"a": 1}, {"type": "object", "maxProperties": 0}, "it has 1 fields, more than 0"),
+    ],
+)
+def test_a_value_fits_its_schema_or_it_is_said_why_not(value: Any, schema: Schema, problem: str | None) -> None:
+    assert misfit(value, schema) == problem
+
+
+def test_a_value_without_a_wire_form_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"CacheSpec.size: the value .* has no form on the wire; use plain data"):
+        wire_value(object(), subject="CacheSpec.size")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("^[a-z]+$", None),
+        (r"^\p{Lu}+\z", None),
+        ("[[:alpha:]]", None),
+        (r"\\1", None),
+        (r"\++", None),
+        ("[*+]+", None),
+        ("a{2}+", "RE2 has no atomic groups and possessive quantifiers"),
+        (r"a\Z", r"RE2 has no \Z (write \z or $)"),
+        ("a(?=b)", "RE2 has no look-around"),
+        ("(?<!a)b", "RE2 has no look-around"),
+        (r"(a)\1", "RE2 has no back-references"),
+        ("a++", "RE2 has no atomic groups and possessive quantifiers"),
+        ("(a", "missing ), unterminated subpattern at position 0"),
+    ],
+)
+def test_a_pattern_the_server_cannot_read_is_known(pattern: str, problem: str | None) -> None:
+    assert refusal(pattern) == problem
+
+
+def test_a_match_is_judged_only_where_both_dialects_agree() -> None:
+    assert matches("^a", "ab") is True
+    assert matches("^b", "ab") is False
+    assert matches(r"\p{L}", "ab") is None

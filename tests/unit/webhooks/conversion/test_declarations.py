@@ -1,0 +1,194 @@
+"""Converting between versions: the way, the metadata, whole reviews."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.unit.webhooks.reviews import question, response
+
+from kubewright import Resource, Spec, Status, convert, deny
+from kubewright.errors import ConfigError
+from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.webhooks.conversion.declarations import (
+    ConversionDeclaration,
+    ConversionFailed,
+    Converters,
+    converters_from,
+)
+from kubewright.webhooks.serving.service import Webhooks
+
+GROUP = "convert.example.io"
+
+
+class OneSpec(Spec):
+    size: str = ""
+
+
+class TwoSpec(Spec):
+    size: int = 0
+
+
+class One(Resource[OneSpec, Status], group=GROUP, version="v1alpha1", kind="Thing"):
+    """The first version."""
+
+
+class Two(Resource[TwoSpec, Status], group=GROUP, version="v1", kind="Thing"):
+    """The hub."""
+
+
+class Three(Resource[TwoSpec, Status], group=GROUP, version="v2", kind="Thing"):
+    """The newest version."""
+
+
+@convert(One, Two)
+def one_to_two(one: One) -> Two:
+    if one.spec.size == "none":
+        deny("spec.size: none is no number")
+    return Two(spec=TwoSpec(size=int(one.spec.size or "0")))
+
+
+@convert(Two, One)
+def two_to_one(two: Two) -> One:
+    return One(spec=OneSpec(size=str(two.spec.size)))
+
+
+@convert(Two, Three)
+def two_to_three(two: Two) -> Three:
+    three = Three(metadata=two.metadata, spec=two.spec)
+    three.metadata.labels.pop("old", None)
+    return three
+
+
+@convert(Three, Two)
+def three_to_two(three: Three) -> Two:
+    two = Two(spec=three.spec)
+    two.metadata.annotations["from"] = "v2"
+    return two
+
+
+ALL = (one_to_two, two_to_one, two_to_three, three_to_two)
+
+
+def thing(version: str, size: object, **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": "Thing",
+        "metadata": {"name": "a", "namespace": "shop", "uid": "u-1", **metadata},
+        "spec": {"size": size},
+    }
+
+
+def review(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
+    request = {"uid": "c1", "desiredAPIVersion": f"{GROUP}/{wanted}", "objects": list(objects)}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+
+
+async def converted(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
+    webhooks = Webhooks(ALL)
+    answered = response(await webhooks.answer(question("/convert", review(*objects, wanted=wanted))))
+    webhooks.close()
+    return answered
+
+
+def test_a_way_over_the_hub_is_found() -> None:
+    converters = Converters(ALL)
+
+    assert converters.way(f"{GROUP}/v1alpha1", f"{GROUP}/v2") == (one_to_two, two_to_three)
+    assert converters.way(f"{GROUP}/v2", f"{GROUP}/v1alpha1") == (three_to_two, two_to_one)
+    result = converters.converted(One.named("a", spec=OneSpec(size="7")), f"{GROUP}/v2")
+    assert isinstance(result, Three)
+    assert (result.spec.size, result.metadata.name) == (7, "a")
+
+
+def test_a_way_that_is_not_there_is_said() -> None:
+    converters = Converters([one_to_two])
+
+    with pytest.raises(ConversionFailed, match=r"no way from convert.example.io/v1 to convert.example.io/v1alpha1"):
+        converters.way(f"{GROUP}/v1", f"{GROUP}/v1alpha1")
+
+
+def test_the_classes_know_their_converters() -> None:
+    assert set(converters_from(One)) == set(ALL)
+
+
+async def test_a_list_is_converted_in_its_order() -> None:
+    answered = await converted(thing("v1alpha1", "1"), thing("v2", 2), thing("v1", 3))
+
+    assert (answered["uid"], answered["result"]) == ("c1", {"status": "Success"})
+    assert [item["spec"] for item in answered["convertedObjects"]] == [{"size": 1}, {"size": 2}, {"size": 3}]
+    assert {item["apiVersion"] for item in answered["convertedObjects"]} == {f"{GROUP}/v1"}
+
+
+async def test_metadata_is_kept_as_it_came() -> None:
+    marks = {
+        "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}],
+        "labels": {"a": "b"},
+        "creationTimestamp": None,
+        "unheard": {"of": 1},
+    }
+    answered = await converted(thing("v1alpha1", "1", **marks))
+
+    assert answered["convertedObjects"][0]["metadata"] == {"name": "a", "namespace": "shop", "uid": "u-1", **marks}
+
+
+async def test_labels_and_annotations_of_a_converter_are_taken_over() -> None:
+    added = await converted(thing("v2", 1, annotations={"mine": "yes"}))
+    removed = await converted(thing("v1", 1, labels={"old": "x"}), wanted="v2")
+
+    assert added["convertedObjects"][0]["metadata"]["annotations"] == {"mine": "yes", "from": "v2"}
+    assert "labels" not in removed["convertedObjects"][0]["metadata"]
+
+
+async def test_one_object_that_fails_fails_the_review_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    answered = await converted(thing("v1alpha1", "1"), thing("v1alpha1", "a secret"))
+
+    assert "convertedObjects" not in answered
+    assert answered["result"]["status"] == "Failure"
+    assert answered["result"]["message"].startswith(
+        "Thing shop/a could not be converted from convert.example.io/v1alpha1 to convert.example.io/v1;"
+    )
+    assert "a secret" in caplog.text
+
+
+async def test_what_a_converter_itself_refuses_is_said_in_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    answered = await converted(thing("v1alpha1", "none"))
+
+    assert answered["result"]["message"] == "Thing shop/a: spec.size: none is no number"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("tree", "sentence"),
+    [
+        ({"apiVersion": "other.io/v1", "kind": "Thing"}, "nothing was declared to convert other.io/v1 Thing"),
+        ({"apiVersion": f"{GROUP}/v9", "kind": "Thing"}, "no way from convert.example.io/v9"),
+        ({"apiVersion": "a/b/c", "kind": "Thing"}, "is not an apiVersion"),
+        ({"apiVersion": f"{GROUP}/v2", "kind": "Thing", "spec": {"size": "x"}}, "spec.size: expected"),
+    ],
+)
+async def test_what_cannot_be_converted_is_said(tree: dict[str, Any], sentence: str) -> None:
+    answered = await converted(tree)
+
+    assert sentence in answered["result"]["message"]
+
+
+@pytest.mark.parametrize("body", [b"{", b"{}", json.dumps({"kind": "Pod"}).encode(), b'{"request": {"uid": 3}}'])
+async def test_what_is_no_review_is_refused(body: bytes) -> None:
+    webhooks = Webhooks(ALL)
+
+    assert (await webhooks.answer(question("/convert", body))).status == 400
+    webhooks.close()
+
+
+def test_converters_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ConfigError, match="give two versions of one kind"):
+
+        @convert(One, ConfigMap)
+        def strange(one: One) -> ConfigMap:
+            return ConfigMap()
+
+    again = ConversionDeclaration(One, Two, one_to_two.handler)
+    with pytest.raises(ConfigError, match="two converters from"):
+        Converters([one_to_two, again])
