@@ -12,7 +12,7 @@ from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.controller import Controller, Run
 from kubewright.controllers.declaration import Declaration
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.k8s.events.v1 import Event
 from kubewright.testing.clock import VirtualClock
 
@@ -26,7 +26,7 @@ class Engine:
         client: Client,
         cache: Cache,
         clock: VirtualClock | None = None,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
     ) -> None:
         self.controller = Controller(
             declaration, client=client, cache=cache, clock=clock, observer=self, recorder=recorder
@@ -83,7 +83,7 @@ async def running(
 ) -> AsyncIterator[list[Engine]]:
     """The controllers at work in one namespace, with a cache of their own; with `events` they are recorded."""
     cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
-    recorder = Recorder(client, controller="contract") if events else None
+    recorder = EventRecorder(client, controller="contract") if events else None
     engines = [Engine(declaration, client, cache, clock, recorder) for declaration in declarations]
     controllers = [engine.controller for engine in engines]
     tasks = [asyncio.create_task(cache.run()), *(asyncio.create_task(item.run()) for item in controllers)]

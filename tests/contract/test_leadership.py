@@ -21,13 +21,13 @@ from kubewright._base.http_server import Question
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.cluster.planes.real import RealCluster
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import LeadershipLost, TransportError
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.k8s.events.v1 import Event
 from kubewright.manager.access import Access
-from kubewright.manager.fence import Fenced
+from kubewright.manager.fence import FencedTransport
 from kubewright.manager.leadership import Leadership, LeaseTimes
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
@@ -153,7 +153,7 @@ async def test_no_two_write_at_once_when_a_leader_cannot_renew(client: Client, n
     busy = {"a": asyncio.Event(), "b": asyncio.Event()}
 
     async def write(leadership: Leadership, transport: Transport) -> None:
-        own = Client(Fenced(transport, leadership))
+        own = Client(FencedTransport(transport, leadership))
         await leadership.wait_elected()
         clock = asyncio.get_running_loop().time
         while True:
@@ -295,7 +295,7 @@ async def test_a_manager_on_the_server_leads_records_events_and_gives_the_lease_
 
 async def test_repeated_events_become_a_series_on_the_server(client: Client, namespace: str) -> None:
     pod = ConfigMap.named("about", namespace)
-    recorder = Recorder(client, controller="contract")
+    recorder = EventRecorder(client, controller="contract")
     running = asyncio.create_task(recorder.run())
     recorder.record(pod, "Failed", "again", type="Warning")
     async with client.watch(Event, namespace=namespace) as seen:

@@ -30,10 +30,10 @@ from kubewright.webhooks.certificates.local import LocalCertificates
 from kubewright.webhooks.certificates.rotation import Lifetimes
 from kubewright.webhooks.certificates.secret import SecretCertificates
 from kubewright.webhooks.certificates.trust import LOCAL_LABEL
-from kubewright.webhooks.registration.ca_injector import INJECT_LABEL, Bundles
-from kubewright.webhooks.registration.local import Laptop, reachable_address
+from kubewright.webhooks.registration.ca_injector import INJECT_LABEL, CaInjector
+from kubewright.webhooks.registration.local import LocalWebhooks, reachable_address
 from kubewright.webhooks.registration.manifests import ServiceReference, conversion_stanza, webhook_configurations
-from kubewright.webhooks.registration.registrar import DECLARED_BY, Registration
+from kubewright.webhooks.registration.registrar import DECLARED_BY, Registrar
 from kubewright.webhooks.registration.targets import CRD, MUTATING, VALIDATING, Targets
 from kubewright.webhooks.serving.server import WebhookServer
 from kubewright.webhooks.serving.service import Webhooks
@@ -241,7 +241,7 @@ async def test_bundles_are_put_in_and_repaired_where_the_operator_looks_after_th
     await client.patch_by_name(CRD, lamp_crd, stanza)
     name = ours["metadata"]["name"]
     wanted = {certificates.bundle}
-    bundles = Bundles(client, certificates, Targets(client, labels=f"{INJECT_LABEL}={operator}"))
+    bundles = CaInjector(client, certificates, Targets(client, labels=f"{INJECT_LABEL}={operator}"))
     try:
         async with running(bundles):
             await bundles.wait_ready()
@@ -268,7 +268,7 @@ async def test_a_registration_is_made_repaired_and_left_when_the_operator_stops(
     client: Client, operator: str, lamp_crd: str
 ) -> None:
     name = f"{operator}-validating-webhook-configuration"
-    registration = Registration(
+    registration = Registrar(
         client, [validate_map, default_map, up, down], LocalCertificates(HOSTS), operator=operator, service=SERVICE
     )
     try:
@@ -297,8 +297,8 @@ async def test_a_registration_is_made_repaired_and_left_when_the_operator_stops(
 
 async def test_a_webhook_that_is_no_longer_declared_is_asked_no_more(client: Client, operator: str) -> None:
     certificates = LocalCertificates(HOSTS)
-    old = Registration(client, [validate_map, default_map], certificates, operator=operator, service=SERVICE)
-    new = Registration(client, [validate_map], certificates, operator=operator, service=SERVICE)
+    old = Registrar(client, [validate_map, default_map], certificates, operator=operator, service=SERVICE)
+    new = Registrar(client, [validate_map], certificates, operator=operator, service=SERVICE)
     try:
         async with running(old):
             await old.wait_ready()
@@ -314,8 +314,8 @@ async def test_a_webhook_that_is_no_longer_declared_is_asked_no_more(client: Cli
 async def test_an_older_version_steps_back_when_a_newer_one_has_come(client: Client, operator: str) -> None:
     name = f"{operator}-validating-webhook-configuration"
     certificates = LocalCertificates(HOSTS)
-    old = Registration(client, [validate_map], certificates, operator=operator, service=SERVICE)
-    new = Registration(client, [validate_map, default_map], certificates, operator=operator, service=SERVICE)
+    old = Registrar(client, [validate_map], certificates, operator=operator, service=SERVICE)
+    new = Registrar(client, [validate_map, default_map], certificates, operator=operator, service=SERVICE)
     try:
         async with running(old):
             await old.wait_ready()
@@ -350,7 +350,7 @@ async def test_webhooks_on_a_laptop_are_asked_and_gone_when_it_stops(
     server = WebhookServer(Webhooks(declarations), host="127.0.0.1", port=0)
     server.open()
     port = server.port
-    laptop = Laptop(client, declarations, operator=operator, port=port, server=server_url)
+    laptop = LocalWebhooks(client, declarations, operator=operator, port=port, server=server_url)
     server.certificates = laptop.certificates
 
     async with running(server, laptop):
@@ -396,7 +396,7 @@ async def test_what_a_killed_process_left_behind_is_swept_by_the_next(
     crd.metadata.annotations["kubewright.io/conversion-before"] = json.dumps(conversion_stanza(service=SERVICE))
     await client.patch(crd)
 
-    await Laptop(client, [validate_map], operator=operator, port=1, address="127.0.0.1").sweep()
+    await LocalWebhooks(client, [validate_map], operator=operator, port=1, address="127.0.0.1").sweep()
 
     left = {obj.metadata.name for obj in await client.list(VALIDATING, labels={LOCAL_LABEL: operator})}
     assert left == {f"{operator}-alive", f"{operator}-elsewhere"}
@@ -446,9 +446,7 @@ class Replica:
         self.server.open()
         _close_after_each_answer(self.server)
         url = f"https://127.0.0.1:{self.server.port}"
-        self.registration = Registration(
-            client, [count], self, operator=operator, prefix=self.label, url=url, clock=clock
-        )
+        self.registration = Registrar(client, [count], self, operator=operator, prefix=self.label, url=url, clock=clock)
 
     # The source of the server and of the registration: as given, with a note of what is served, and slow to spread.
 

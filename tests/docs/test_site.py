@@ -17,7 +17,7 @@ from kubewright import errors
 from kubewright._base import yaml
 from kubewright._base.clock import SystemClock
 from kubewright.cli.root import root
-from kubewright.manager.telemetry import Measured, Telemetry
+from kubewright.manager.telemetry import MeasuredTransport, Telemetry
 from kubewright.workqueue import WorkQueue
 
 ROOT = Path(__file__).parents[2]
@@ -161,7 +161,7 @@ def exported() -> dict[str, set[str]]:
             return ()
 
     telemetry.watch_cache(Empty())  # type: ignore[arg-type]  # what is asked of it here
-    Measured(None, telemetry.metrics, host="", clock=SystemClock())  # type: ignore[arg-type]  # nothing is sent
+    MeasuredTransport(None, telemetry.metrics, host="", clock=SystemClock())  # type: ignore[arg-type]  # nothing is sent
     return {name: set(family._labels) for name, family in telemetry.metrics._families.items()}
 
 

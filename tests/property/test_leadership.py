@@ -17,7 +17,7 @@ from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import KubewrightError, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.manager.fence import Fenced
+from kubewright.manager.fence import FencedTransport
 from kubewright.manager.leadership import Leadership
 from kubewright.testing.clock import VirtualClock
 
@@ -120,7 +120,7 @@ class Process:
             clock=self.world.clock,
             rng=Random(identity),
         )
-        self.client = Client(Fenced(Wire(self.world, identity), self.leadership))
+        self.client = Client(FencedTransport(Wire(self.world, identity), self.leadership))
         self.campaign = asyncio.create_task(self.leadership.run())
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.apiserver.storage.store import Change, Forgotten, Store
+from kubewright.apiserver.storage.store import Change, Compacted, Store
 
 KEYS = [f"{namespace}/{name}" for namespace in ("a", "a-b", "b") for name in ("x", "y", "z")]
 Steps = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(["put", "delete"])), max_size=40)
@@ -92,7 +92,7 @@ def test_what_is_forgotten_is_said_and_the_rest_is_whole(steps: list[tuple[str, 
 
     for version, state in states.items():
         if version < table.floor:
-            with pytest.raises(Forgotten):
+            with pytest.raises(Compacted):
                 table.entries_at(version)
         else:
             assert {entry.key: entry.value for entry in table.entries_at(version)} == state

@@ -23,7 +23,7 @@ from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
 from kubewright.apiserver.managedfields.field_manager import apply, record_update
 from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind, reset_of_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
@@ -349,11 +349,11 @@ class Judge:
                 )
             except ApplyConflict as conflict:
                 return refusal(conflict)
-            except Refused as refused:
+            except StatusError as refused:
                 return refused
 
         foretold = foretell("")
-        refused = isinstance(foretold, Refused)
+        refused = isinstance(foretold, StatusError)
         stored_code, stored = (0, {}) if refused else await self.stored(foretold, subresource)
         code, answer = await self.send("PATCH", path, intent, query, "application/apply-patch+yaml")
         if code == 409 and "has been modified" in answer["message"]:

@@ -16,7 +16,7 @@ from kubewright.apiserver.managedfields.field_manager import apply, only_times_d
 from kubewright.apiserver.managedfields.reset_fields import reset_of_kind
 from kubewright.apiserver.managedfields.scale_handler import SCALE_API_VERSION, of_parent, of_scale
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
@@ -97,7 +97,7 @@ def foretold(live: Tree | None, intent: Tree, gvk: GroupVersionKind, manager: st
         )
     except ApplyConflict as conflict:
         return refusal(conflict)
-    except Refused as refused:
+    except StatusError as refused:
         return refused
 
 

@@ -21,7 +21,7 @@ from kubewright.apiserver.wire.protobuf import (
     encode,
     encode_watch_event,
 )
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.cluster.planes.real import RealCluster
 
@@ -224,7 +224,7 @@ async def test_the_frames_of_a_watch_are_read_and_written_byte_for_byte(client: 
 async def test_broken_bodies_are_refused_with_the_same_words(client: Client, body: bytes) -> None:
     answer = await ask(client, "POST", CONFIG_MAPS, body=body, kind=MEDIA_TYPE)
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StatusError) as refusal:
         decode_body(body, kind=GroupVersionKind("", "v1", "ConfigMap"))
 
     assert refusal.value.status == json.loads(answer.body)

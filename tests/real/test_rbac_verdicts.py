@@ -133,7 +133,7 @@ async def embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pl
     proxies = _read(pki.certificate("front-proxy-ca"))
     identities = install(server, access, root_certificate=pki.ca, proxy_ca=proxies)
     audit = AuditLog(folder / "audit.log")
-    server.front.recorders.append(audit)
+    server.router.recorders.append(audit)
     port = await server.start(tls=context)
     identities.start(port=port)
     pair = pki.authority.client("admin", groups=("system:masters",))

@@ -17,7 +17,7 @@ import pytest
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.k8s.core.v1 import Namespace
@@ -147,7 +147,7 @@ def verdict(live: Any, patch: Any, gvk: GroupVersionKind) -> tuple[int, Any]:
     """Our own answer: 200 with the object, or a code with its sentence."""
     try:
         return 200, apply_strategic_patch(live, patch, gvk=gvk)
-    except Refused as refusal:
+    except StatusError as refusal:
         return refusal.code, refusal.status["message"]
 
 

@@ -23,7 +23,7 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport.default import default_transport
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 from kubewright.client.watch import Bookmark
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
@@ -148,7 +148,7 @@ async def faulty(kubeconfig: Path) -> AsyncIterator[tuple[Client, FaultyTranspor
     config = Config.load(kubeconfig=kubeconfig)
     faults = FaultyTransport(default_transport(config))
     try:
-        yield Client(Retrying(faults), namespace=config.namespace, field_manager="scenario"), faults
+        yield Client(RetryingTransport(faults), namespace=config.namespace, field_manager="scenario"), faults
     finally:
         await faults.close()
 

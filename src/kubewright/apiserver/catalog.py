@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersion, GroupVersionKind
-from kubewright.apiserver.apiextensions.definition_strategy import DefinitionRules
+from kubewright.apiserver.apiextensions.definition_strategy import DefinitionStrategy
 from kubewright.apiserver.builtin.conversion import storage_version
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
-from kubewright.apiserver.builtin.strategy import BuiltinRules
+from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.builtin.warnings.kinds import deprecation
 from kubewright.apiserver.kinds.resources import Resource, Subresource
 from kubewright.k8s.documents import discovery
@@ -106,14 +106,14 @@ def _builtin(group: str, version: str, described: Mapping[str, Any], services: S
     spoken = described["responseKind"]
     kind = GroupVersionKind(group, version, spoken["kind"])
     storage = GroupVersionKind.of(storage_version(kind.group_kind), kind.kind)
-    rules = BuiltinRules(kind, storage, services)
+    strategy = BuiltinStrategy(kind, storage, services)
     return Resource(
         kind=kind,
         plural=described["resource"],
         singular=described.get("singularResource", ""),
         namespaced=described["scope"] == "Namespaced",
         verbs=tuple(described["verbs"]),
-        rules=DefinitionRules(rules) if kind.kind == "CustomResourceDefinition" else rules,
+        strategy=DefinitionStrategy(strategy) if kind.kind == "CustomResourceDefinition" else strategy,
         short_names=tuple(described.get("shortNames", ())),
         categories=tuple(described.get("categories", ())),
         list_kind=f"{kind.kind}List",
@@ -131,5 +131,5 @@ def _builtin(group: str, version: str, described: Mapping[str, Any], services: S
         },
         storage_version=storage.api_version,
         deprecation=deprecation(kind),
-        shape=0 if storage == kind else 1,
+        schema_id=0 if storage == kind else 1,
     )

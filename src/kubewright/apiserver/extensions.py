@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from kubewright._base.clock import Clock
-from kubewright.apiserver.admission.policies.plugin import Policies
+from kubewright.apiserver.admission.policies.plugin import ValidatingAdmissionPolicy
 from kubewright.apiserver.admission.selectors import NamespaceLookup
 from kubewright.apiserver.admission.webhooks.configurations import Configurations
 from kubewright.apiserver.admission.webhooks.matcher import Matcher
@@ -20,19 +20,19 @@ from kubewright.apiserver.apiextensions.resource_strategy import Converter
 from kubewright.apiserver.apiextensions.webhook_converter import WebhookConverter
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.discovery import Discovery
-from kubewright.apiserver.front.router import Front
+from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.kinds.access import Access
-from kubewright.apiserver.kinds.admission import Admission
-from kubewright.apiserver.openapi.aggregated import DocumentsElsewhere
+from kubewright.apiserver.kinds.admission import Chain
+from kubewright.apiserver.openapi.aggregated import AggregatedDocuments
 from kubewright.apiserver.openapi.endpoints import OpenApi
-from kubewright.apiserver.outbound.http_client import Outbound
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
-from kubewright.apiserver.outbound.webhook_client import Caller
-from kubewright.apiserver.proxy.aggregator import Aggregation
-from kubewright.apiserver.proxy.connect import Proxies
+from kubewright.apiserver.outbound.http_client import HttpClient
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.outbound.webhook_client import WebhookClient
+from kubewright.apiserver.proxy.aggregator import Aggregator
+from kubewright.apiserver.proxy.connect import ProxyHandlers
 from kubewright.apiserver.proxy.pod_logs import PodLogs
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 
 __all__ = ("Extensions",)
 
@@ -44,21 +44,21 @@ class Extensions:
     """The parts, ready to be used. Making them adds judges to an admission, behind those it has."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, access: Access, *, admission: Admission, writing: Writing, clock: Clock
+        self, store: Store, catalog: Catalog, access: Access, *, admission: Chain, writes: WriteHandler, clock: Clock
     ) -> None:
-        self.outbound = Outbound()
-        self.addresses = ServiceAddresses(store)
-        self.aggregation = Aggregation(store, catalog, writing, clock, outbound=self.outbound, addresses=self.addresses)
-        self.documents = DocumentsElsewhere(self.aggregation)
+        self.outbound = HttpClient()
+        self.addresses = ServiceResolver(store)
+        self.aggregation = Aggregator(store, catalog, writes, clock, outbound=self.outbound, addresses=self.addresses)
+        self.documents = AggregatedDocuments(self.aggregation)
         self._store = store
         self._catalog = catalog
         self._admission = admission
         self._access = access
-        self._caller = Caller(self.outbound)
+        self._caller = WebhookClient(self.outbound)
         self._add_judges(access)
 
     def _add_judges(self, access: Access) -> None:
-        store, catalog, judges = self._store, self._catalog, self._admission.judges
+        store, catalog, plugins = self._store, self._catalog, self._admission.plugins
         matcher = Matcher(NamespaceLookup(store), access)
 
         def configurations(name: str) -> Configurations:
@@ -66,9 +66,9 @@ class Extensions:
 
         mutating = configurations("mutatingwebhookconfigurations")
         validating = configurations("validatingwebhookconfigurations")
-        judges.append(MutatingWebhooks(mutating, matcher, self._caller, earlier=tuple(judges)))
-        judges.append(Policies(store, catalog, access))
-        judges.append(ValidatingWebhooks(validating, matcher, self._caller))
+        plugins.append(MutatingWebhooks(mutating, matcher, self._caller, earlier=tuple(plugins)))
+        plugins.append(ValidatingAdmissionPolicy(store, catalog, access))
+        plugins.append(ValidatingWebhooks(validating, matcher, self._caller))
 
     def converter_for(self, conversion: Mapping[str, Any]) -> Converter | None:
         """What converts the objects of a definition; None when only the version is to be rewritten."""
@@ -76,17 +76,19 @@ class Extensions:
             return None
         return WebhookConverter(conversion.get("webhook") or {}, self._caller, self.addresses)
 
-    def add_to(self, front: Front, discovery: Discovery, openapi: OpenApi) -> None:
+    def add_to(self, front: Router, discovery: Discovery, openapi: OpenApi) -> None:
         """Answer what is fetched from elsewhere."""
-        proxies = Proxies(self._store, self.outbound, self.addresses, admission=self._admission, access=self._access)
-        front.specials["", "pods", "log"] = PodLogs(self._store, self.outbound).answer
-        front.specials["", "services", "proxy"] = proxies.service
-        front.specials["", "pods", "proxy"] = proxies.pod
-        front.specials["", "nodes", "proxy"] = proxies.node
+        proxies = ProxyHandlers(
+            self._store, self.outbound, self.addresses, admission=self._admission, access=self._access
+        )
+        front.subresource_handlers["", "pods", "log"] = PodLogs(self._store, self.outbound).answer
+        front.subresource_handlers["", "services", "proxy"] = proxies.service
+        front.subresource_handlers["", "pods", "proxy"] = proxies.pod
+        front.subresource_handlers["", "nodes", "proxy"] = proxies.node
         for name in ("exec", "attach", "portforward"):
-            front.specials["", "pods", name] = proxies.way_in
-        front.elsewhere = self.aggregation
-        discovery.elsewhere = self.aggregation.groups
+            front.subresource_handlers["", "pods", name] = proxies.way_in
+        front.aggregator = self.aggregation
+        discovery.aggregator = self.aggregation.groups
         discovery.priorities = self.aggregation.priorities
         openapi.others = self.documents
         self.aggregation.on_change.append(discovery.forget)

@@ -17,14 +17,14 @@ from kubewright._base.certificates import facts_of
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
-from kubewright.apiserver.auth.escalation import EscalationJudge
+from kubewright.apiserver.auth.escalation import EscalationPlugin
 from kubewright.apiserver.auth.legacy_tokens import LegacyTokens
 from kubewright.apiserver.auth.openid import OpenId
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.reviews import Reviews
-from kubewright.apiserver.auth.signer_rights import SignerJudge
+from kubewright.apiserver.auth.signer_rights import SignerPlugin
 from kubewright.apiserver.auth.token_requests import REQUEST, TokenRequests
-from kubewright.apiserver.builtin.strategy import BuiltinRules
+from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.server import ApiServer
 
@@ -42,12 +42,12 @@ class Identities:
         self._server = server
         self._root = root_certificate
         self._proxy_ca = proxy_ca
-        self._roles = AggregatedRoles(server.store, server.catalog, server.writing)
+        self._roles = AggregatedRoles(server.store, server.catalog, server.writes)
         self._tokens = LegacyTokens(
             server.store,
             server.catalog,
-            server.writing,
-            server.deleting,
+            server.writes,
+            server.deletes,
             access.accounts,
             access.signer,
             clock=server.clock,
@@ -94,8 +94,8 @@ def install(
     """
     if proxy_ca:
         access.authentication.proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=")
-    front = server.front
-    bodies = ReviewBodies(server.writing, server.admission, server.clock)
+    front = server.router
+    bodies = ReviewBodies(server.writes, server.admission, server.clock)
     reviews = Reviews(bodies, access.authentication, access.roles, access.signer.audiences)
     for group, plural, special in (
         (_AUTHENTICATION, "selfsubjectreviews", reviews.self_subject),
@@ -105,13 +105,13 @@ def install(
         (_AUTHORIZATION, "subjectaccessreviews", reviews.access),
         (_AUTHORIZATION, "localsubjectaccessreviews", reviews.local_access),
     ):
-        front.specials[group, plural, ""] = special
+        front.subresource_handlers[group, plural, ""] = special
     requests = TokenRequests(server.store, bodies, access.signer, server.clock, _token_request(server))
-    front.specials["", "serviceaccounts", "token"] = requests.create
+    front.subresource_handlers["", "serviceaccounts", "token"] = requests.create
     openid = OpenId(access.signer, lambda: server.discovery.address)
-    front.pages[".well-known"] = front.pages["openid"] = openid.answer
-    server.admission.judges.append(EscalationJudge(access.roles))
-    server.admission.judges.append(SignerJudge(access.roles))
+    front.path_handlers[".well-known"] = front.path_handlers["openid"] = openid.answer
+    server.admission.plugins.append(EscalationPlugin(access.roles))
+    server.admission.plugins.append(SignerPlugin(access.roles))
     return Identities(server, access, root_certificate, proxy_ca)
 
 
@@ -123,6 +123,6 @@ def _token_request(server: ApiServer) -> Resource:
         singular="serviceaccount",
         namespaced=True,
         verbs=("create",),
-        rules=BuiltinRules(REQUEST, REQUEST, server.services),
+        strategy=BuiltinStrategy(REQUEST, REQUEST, server.services),
         storage_version=REQUEST.api_version,
     )

@@ -19,46 +19,46 @@ from typing import Any, Final, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.metrics import Metrics
-from kubewright.apiserver.admission.default_service_account import DefaultAccounts
+from kubewright.apiserver.admission.default_service_account import DefaultServiceAccount
 from kubewright.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from kubewright.apiserver.admission.plugins import Lookup, Plugins
+from kubewright.apiserver.admission.plugins import Lookup, ObjectPlugins
 from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
-from kubewright.apiserver.admission.resource_quota import Quotas
+from kubewright.apiserver.admission.resource_quota import ResourceQuota
 from kubewright.apiserver.apiextensions.resource_strategy import version_of
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.controllers.autoregistration import Registration
+from kubewright.apiserver.controllers.autoregistration import Autoregistration
 from kubewright.apiserver.controllers.component_status import report_healthy
-from kubewright.apiserver.controllers.crds import Definitions
+from kubewright.apiserver.controllers.crds import CrdController
 from kubewright.apiserver.controllers.event_expiry import EventExpiry
-from kubewright.apiserver.controllers.service_cidrs import ServiceRanges
+from kubewright.apiserver.controllers.service_cidrs import ServiceCidrs
 from kubewright.apiserver.extensions import Extensions
 from kubewright.apiserver.front.discovery import Discovery
 from kubewright.apiserver.front.flow_control import FlowControl
 from kubewright.apiserver.front.health import Health
 from kubewright.apiserver.front.metrics import RequestCounter
-from kubewright.apiserver.front.nonresource import Pages
-from kubewright.apiserver.front.router import Front
+from kubewright.apiserver.front.nonresource import NonResourcePaths
+from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.kinds.access import Access, OpenAccess
-from kubewright.apiserver.kinds.admission import Admission, Judge
+from kubewright.apiserver.kinds.admission import Chain, Plugin
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.openapi import OpenApi
 from kubewright.apiserver.storage.compaction import Compaction
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.get import Reading
-from kubewright.apiserver.verbs.scale import Scaling
-from kubewright.apiserver.verbs.subresources import Subresources
-from kubewright.apiserver.verbs.watch import Watching
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.get import ReadHandler
+from kubewright.apiserver.verbs.scale import ScaleHandler
+from kubewright.apiserver.verbs.subresources import SubresourceHandlers
+from kubewright.apiserver.verbs.watch import WatchHandler
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.http import Connections
-from kubewright.apiserver.wire.negotiation import Form
+from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, Target
-from kubewright.apiserver.wire.responses import Answer
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("ApiServer",)
 
@@ -76,7 +76,7 @@ class ApiServer:
         *,
         store: Store | None = None,
         access: Access | None = None,
-        judges: Sequence[Judge] = (),
+        plugins: Sequence[Plugin] = (),
         clock: Clock | None = None,
     ) -> None:
         self.store = store or Store()
@@ -85,47 +85,47 @@ class ApiServer:
         self.services = ServiceAllocator()
         # What a data folder brought back is taken: no two Services may have one address.
         self.services.rebuild(decode_json(entry.value) for entry in self.store.table("/services").entries())
-        self.service_ranges = ServiceRanges(self.store, self.services)
+        self.service_ranges = ServiceCidrs(self.store, self.services)
         report_healthy(self.store, "etcd-0")
         self.catalog = Catalog(self.services)
         lookup = Lookup(self.store, self.catalog)
-        waiting = DefaultAccounts(self.store, self.clock)
-        own = (NamespaceLifecycle(self.store), waiting, Plugins(lookup), PodSecurity(self.store))
-        self.admission = Admission([*own, *judges])
+        waiting = DefaultServiceAccount(self.store, self.clock)
+        own = (NamespaceLifecycle(self.store), waiting, ObjectPlugins(lookup), PodSecurity(self.store))
+        self.admission = Chain([*own, *plugins])
         self.compaction = Compaction(self.store, self.clock)
-        self.reading = Reading(self.store, self.compaction)
-        self.watching = Watching(self.store)
-        self.writing = Writing(self.store, self.admission, self.clock)
-        self.deleting = Deleting(self.store, self.writing, self.admission, self.clock)
-        self.definitions = Definitions(self.store, self.catalog, self.writing, self.deleting, self.clock)
+        self.reads = ReadHandler(self.store, self.compaction)
+        self.watches = WatchHandler(self.store)
+        self.writes = WriteHandler(self.store, self.admission, self.clock)
+        self.deletes = DeleteHandler(self.store, self.writes, self.admission, self.clock)
+        self.definitions = CrdController(self.store, self.catalog, self.writes, self.deletes, self.clock)
         access = access or OpenAccess()
         self.extensions = Extensions(
-            self.store, self.catalog, access, admission=self.admission, writing=self.writing, clock=self.clock
+            self.store, self.catalog, access, admission=self.admission, writes=self.writes, clock=self.clock
         )
-        self.quotas = Quotas(self.store, self.catalog, self.writing, self.clock)
-        self.admission.judges.extend((self.definitions, self.quotas))  # quotas last: nothing may come after their yes
+        self.quotas = ResourceQuota(self.store, self.catalog, self.writes, self.clock)
+        self.admission.plugins.extend((self.definitions, self.quotas))  # quotas last: nothing may come after their yes
         events = self.catalog.find("", "v1", "events")
         assert events is not None
-        self.events = EventExpiry(self.store, events, self.writing, self.clock)
+        self.events = EventExpiry(self.store, events, self.writes, self.clock)
         self.definitions.converter_for = self.extensions.converter_for
-        self.front = Front(
+        self.router = Router(
             self.catalog,
             access,
-            reading=self.reading,
-            watching=self.watching,
-            writing=self.writing,
-            deleting=self.deleting,
+            reads=self.reads,
+            watches=self.watches,
+            writes=self.writes,
+            deletes=self.deletes,
         )
-        self.front.recorders.append(RequestCounter(self.metrics, self.store))
-        self.flow_control = FlowControl(self.store, self.catalog, self.writing, self.clock, self.metrics)
-        self.front.flow_control = self.flow_control
+        self.router.recorders.append(RequestCounter(self.metrics, self.store))
+        self.flow_control = FlowControl(self.store, self.catalog, self.writes, self.clock, self.metrics)
+        self.router.flow_control = self.flow_control
         self.discovery = Discovery(self.catalog)
-        self.registration = Registration(self.store, self.catalog, self.writing, self.deleting)
+        self.registration = Autoregistration(self.store, self.catalog, self.writes, self.deletes)
         self.health = Health()
         self._add_checks()
-        self.pages = Pages(self.catalog, self.metrics, self.health)
+        self.nonresource = NonResourcePaths(self.catalog, self.metrics, self.health)
         self._add_pages()
-        self._connections = Connections(self.front.handle)
+        self._connections = Connections(self.router.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
 
@@ -161,28 +161,28 @@ class ApiServer:
         health.add(lambda: self.registration.running, "autoregister-completion")
 
     def _add_pages(self) -> None:
-        pages, scaling = self.front.pages, Scaling(self.store, self.writing)
-        pages["version"] = self.pages.version
-        pages["metrics"] = self.pages.metrics
-        pages[""] = self.pages.index
+        path_handlers, scaling = self.router.path_handlers, ScaleHandler(self.store, self.writes)
+        path_handlers["version"] = self.nonresource.version
+        path_handlers["metrics"] = self.nonresource.metrics
+        path_handlers[""] = self.nonresource.index
         for name in ("healthz", "livez", "readyz"):
-            pages[name] = self.pages.health
+            path_handlers[name] = self.nonresource.health
         openapi = OpenApi(self.catalog, version_of)
-        pages["openapi"] = openapi.answer
+        path_handlers["openapi"] = openapi.answer
         for name in ("api", "apis"):
-            pages[name] = lambda request, user: self.discovery.answer(request)
+            path_handlers[name] = lambda request, user: self.discovery.answer(request)
         for resource in self.catalog:
             if "scale" in resource.subresources:
-                self.front.specials[resource.kind.group, resource.plural, "scale"] = scaling.answer
-        self.extensions.add_to(self.front, self.discovery, openapi)
-        special = Subresources(self.store, self.catalog, self.writing, self.deleting, self.clock)
-        self.definitions.on_served = lambda resource: self.front.specials.update(
+                self.router.subresource_handlers[resource.kind.group, resource.plural, "scale"] = scaling.answer
+        self.extensions.add_to(self.router, self.discovery, openapi)
+        special = SubresourceHandlers(self.store, self.catalog, self.writes, self.deletes, self.clock)
+        self.definitions.on_served = lambda resource: self.router.subresource_handlers.update(
             {(resource.kind.group, resource.plural, "scale"): scaling.answer}
         )
-        self.front.specials["", "pods", "binding"] = special.bind
-        self.front.specials["", "bindings", ""] = special.bind
-        self.front.specials["", "pods", "eviction"] = special.evict
-        self.front.specials["", "namespaces", "finalize"] = special.finalize
+        self.router.subresource_handlers["", "pods", "binding"] = special.bind
+        self.router.subresource_handlers["", "bindings", ""] = special.bind
+        self.router.subresource_handlers["", "pods", "eviction"] = special.evict
+        self.router.subresource_handlers["", "namespaces", "finalize"] = special.finalize
 
     # life
 
@@ -232,7 +232,7 @@ class ApiServer:
         while True:
             await asyncio.sleep(_TICK)
             now = time.monotonic()
-            self.watching.tick(now)
+            self.watches.tick(now)
             self.events.remove_due()
             self.compaction.tick()
             self._connections.sweep(now)
@@ -245,11 +245,11 @@ class ApiServer:
         entry = self.store.table(call.resource.table).get(call.key)
         if entry is None:
             try:
-                call.resource.rules.normalize(tree)
-                call.resource.rules.default(tree)
-                answer = await self.writing.create_tree(call, tree, WriteOptions(manager="kube-apiserver"))
+                call.resource.strategy.normalize(tree)
+                call.resource.strategy.default(tree)
+                answer = await self.writes.create_tree(call, tree, WriteOptions(manager="kube-apiserver"))
                 return _tree(answer)
-            except Refused as exc:
+            except StatusError as exc:
                 if exc.reason != "AlreadyExists":
                     raise
             entry = self.store.table(call.resource.table).get(call.key)
@@ -274,9 +274,9 @@ class ApiServer:
             name=meta["name"],
         )
         request = Request("POST", "", {}, {"user-agent": "kube-apiserver"}, b"", Peer())
-        return Call(request, target, resource, SYSTEM, Form())
+        return Call(request, target, resource, SYSTEM, MediaType())
 
 
-def _tree(answer: Answer) -> dict[str, Any]:
+def _tree(answer: Response) -> dict[str, Any]:
     tree: dict[str, Any] = decode_json(answer.body)
     return tree

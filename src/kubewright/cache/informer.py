@@ -27,7 +27,7 @@ from kubewright.cache.store import Entry, Store
 from kubewright.cache.subscriptions import SLICE, Handler, Subscription
 from kubewright.cache.versions import Version, parse_version
 from kubewright.cache.view import View
-from kubewright.cache.wire import Shown, Wire
+from kubewright.cache.wire import WatchItem, Wire
 from kubewright.client.client import Client
 from kubewright.errors import DecodeError
 
@@ -196,7 +196,7 @@ class Informer(Generic[K]):
             self._synced.set()
         self._observer.on_size(self.kind, len(self.store), self.store.size)
 
-    def shown(self, event: Shown) -> None:  # hot
+    def shown(self, event: WatchItem) -> None:  # hot
         """One object came, changed or went."""
         key = event.key
         changes = self._view.hide(key, event.entry) if event.type == "DELETED" else self._view.show(key, event.entry)

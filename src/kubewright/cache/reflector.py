@@ -34,7 +34,7 @@ from kubewright.cache.problems import Problem, is_lasting, sentence_for
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
 from kubewright.cache.versions import Version, is_newer, parse_version
-from kubewright.cache.wire import Bookmark, Failure, Shown, Wire
+from kubewright.cache.wire import Bookmark, Failure, WatchItem, Wire
 from kubewright.client.client import Client
 from kubewright.client.watch import RawEvents
 from kubewright.errors import (
@@ -78,7 +78,7 @@ class Sink(Protocol):
         """Everything there is."""
         ...
 
-    def shown(self, event: Shown) -> None:
+    def shown(self, event: WatchItem) -> None:
         """One object came, changed or went."""
         ...
 
@@ -257,7 +257,7 @@ class Reflector:
         """Take in events of a streaming list; once its end is there, its version and the lines that follow."""
         for position, line in enumerate(lines):
             event = self._decode(line)
-            if isinstance(event, Shown):
+            if isinstance(event, WatchItem):
                 if event.type == "DELETED":
                     items.pop(event.key, None)
                 else:
@@ -273,7 +273,7 @@ class Reflector:
         try:
             for line in lines:
                 event = self._decode(line)
-                if isinstance(event, Shown):
+                if isinstance(event, WatchItem):
                     self._sink.shown(event)
                     version = event.version
                     count += 1
@@ -290,7 +290,7 @@ class Reflector:
                 self._events += count
                 self._observer.on_events(self._kind, count)
 
-    def _decode(self, line: bytes) -> Shown | Bookmark | Failure | None:  # hot
+    def _decode(self, line: bytes) -> WatchItem | Bookmark | Failure | None:  # hot
         try:
             return self._wire.event(line)
         except DecodeError as exc:

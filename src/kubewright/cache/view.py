@@ -36,7 +36,7 @@ K = TypeVar("K", bound=KubeObject)
 _FADES_AFTER = 300.0
 
 
-class _Shadow:
+class _PendingWrite:
     """What the server has shown of an object that this process has written or deleted since."""
 
     __slots__ = ("after", "observed", "uid", "version", "written")
@@ -75,11 +75,11 @@ class View(Generic[K]):
         self._clock = clock
         self._by_namespace = by_namespace
         self._progress: dict[str, Version] = {}
-        self._shadows: dict[ObjectKey, _Shadow] = {}
+        self._shadows: dict[ObjectKey, _PendingWrite] = {}
         self._own: dict[ObjectKey, set[Version]] = {}
         # Own writes by version, for each watch: as it reaches a version, all up to there are settled.
         self._due: dict[str, list[tuple[int, ObjectKey]]] = {}
-        self._fading: deque[tuple[float, ObjectKey, _Shadow]] = deque()
+        self._fading: deque[tuple[float, ObjectKey, _PendingWrite]] = deque()
         # Own writes of a history that the server has gone back from, until a list tells what became of them.
         self._undone: dict[ObjectKey, Entry] = {}
 
@@ -196,7 +196,7 @@ class View(Generic[K]):
             if shadow.known is not None and not is_newer(entry.version, shadow.known):
                 return  # an answer that was overtaken
         written = entry if belongs else None
-        self._shadows[key] = _Shadow(observed, entry.version, entry.uid, after=None, written=written)
+        self._shadows[key] = _PendingWrite(observed, entry.version, entry.uid, after=None, written=written)
         if belongs:
             self.store.put(key, entry)
         else:
@@ -220,7 +220,7 @@ class View(Generic[K]):
                 return  # about an earlier object of this name, as far as can be told
             after = known
         written = shadow.written if shadow is not None and shadow.uid == uid else None
-        hidden = self._shadows[key] = _Shadow(observed, None, uid, after=after, written=written)
+        hidden = self._shadows[key] = _PendingWrite(observed, None, uid, after=after, written=written)
         self.store.remove(key)
         if observed is None:
             self._fading.append((self._clock.monotonic() + _FADES_AFTER, key, hidden))
@@ -235,14 +235,14 @@ class View(Generic[K]):
     def _feed(self, key: ObjectKey) -> str:
         return key.namespace if self._by_namespace else ""
 
-    def _show_under(self, key: ObjectKey, shadow: _Shadow, entry: Entry) -> None:
+    def _show_under(self, key: ObjectKey, shadow: _PendingWrite, entry: Entry) -> None:
         if shadow.ended_by(entry):
             del self._shadows[key]
             self.store.put(key, entry)
         else:
             shadow.observed = entry
 
-    def _end(self, key: ObjectKey, shadow: _Shadow) -> None:
+    def _end(self, key: ObjectKey, shadow: _PendingWrite) -> None:
         """From here on readers see what the server shows."""
         self._shadows.pop(key, None)
         if shadow.observed is None:

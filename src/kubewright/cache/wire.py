@@ -19,7 +19,7 @@ from kubewright.cache.store import Entry
 from kubewright.cache.versions import parse_version
 from kubewright.errors import DecodeError
 
-__all__ = ("Bookmark", "Failure", "Item", "Shown", "Wire")
+__all__ = ("Bookmark", "Failure", "Item", "WatchItem", "Wire")
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _PARTIAL = "PartialObjectMetadata"
@@ -80,7 +80,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Shown(msgspec.Struct, frozen=True, gc=False):
+class WatchItem(msgspec.Struct, frozen=True, gc=False):
     """An event about one object: ADDED, MODIFIED or DELETED."""
 
     type: str
@@ -114,7 +114,7 @@ class Wire:
         self._keep_managed = scope.keep_managed_fields
         self._paths = None if scope.projection is None else tuple(path.split(".") for path in scope.projection)
 
-    def event(self, line: bytes) -> Shown | Bookmark | Failure | None:  # hot
+    def event(self, line: bytes) -> WatchItem | Bookmark | Failure | None:  # hot
         """One line of a watch; None for a type nobody knows.
 
         Raises msgspec.DecodeError if the line is no event at all, and DecodeError if it is one of an object that
@@ -133,7 +133,7 @@ class Wire:
             data = bytes(_ANY_FRAMES.decode(line).object)
         head = frame.object
         item = self._item(head, data)
-        return Shown(frame.type, item.key, item.entry, head.metadata.resource_version)
+        return WatchItem(frame.type, item.key, item.entry, head.metadata.resource_version)
 
     def item(self, raw: msgspec.Raw | bytes) -> Item:  # hot
         """One item of a list. DecodeError if it cannot be kept."""
@@ -162,7 +162,7 @@ class Wire:
         version = parse_version(metadata.resource_version)
         return Item(ObjectKey(metadata.namespace, metadata.name), Entry(version, metadata.uid, data))
 
-    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> Shown | Bookmark | Failure | None:
+    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> WatchItem | Bookmark | Failure | None:
         """An event that has another shape than every server gives it: more members, or an object without metadata."""
         frame = _ANY_FRAMES.decode(line)
         if frame.type not in _PREFIXES:
@@ -173,7 +173,7 @@ class Wire:
         except msgspec.DecodeError:
             raise self._unfit(data, str(error)) from error
         item = self._item(head, data)
-        return Shown(frame.type, item.key, item.entry, head.metadata.resource_version)
+        return WatchItem(frame.type, item.key, item.entry, head.metadata.resource_version)
 
     def _unfit(self, data: bytes, why: str) -> DecodeError:
         return DecodeError(f"{self._kind} {_name_in(data)}: the object cannot be read: {why}")

@@ -12,7 +12,7 @@ from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.routes import FieldValidation
 from kubewright.client.transport.default import default_transport
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 
 __all__ = ("connect",)
 
@@ -40,11 +40,11 @@ def connect(
         config = Config.load(kubeconfig=kubeconfig, context=context)
     transport = default_transport(config)
     if qps is not None:
-        from kubewright.client.transport.throttle import Throttled  # rarely wanted
+        from kubewright.client.transport.throttle import ThrottledTransport  # rarely wanted
 
-        transport = Throttled(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
+        transport = ThrottledTransport(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
     return Client(
-        Retrying(transport),
+        RetryingTransport(transport),
         namespace=namespace or config.namespace,
         field_manager=field_manager,
         field_validation=field_validation,

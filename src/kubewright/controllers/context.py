@@ -28,12 +28,12 @@ from kubewright.api.owners import set_controller
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
-from kubewright.controllers.applies import Applied, Claim, claim_on, has_missed, meant_for, not_owned
-from kubewright.controllers.loops import Finding, LoopDetector
+from kubewright.controllers.applied_objects import AppliedObjects, Claim, claim_on, has_missed, meant_for, not_owned
+from kubewright.controllers.event_recorder import EventRecorder
+from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.recorder import Recorder
-from kubewright.controllers.strangers import Strangers
-from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent, timeless
+from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant, is_what_was_sent, timeless
+from kubewright.controllers.write_loops import Finding, LoopDetector
 from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
 __all__ = ("Context",)
@@ -56,11 +56,11 @@ class Context:
         causes: tuple[Cause, ...],
         run_id: str,
         writes: list[str],
-        recorder: Recorder | None,
-        applied: Applied,
-        written: Written,
+        recorder: EventRecorder | None,
+        applied: AppliedObjects,
+        written: SelfWrites,
         loops: LoopDetector,
-        strangers: Strangers,
+        strangers: ForeignObjects,
         owned: Container[type[KubeObject]],
         metrics: Metrics,
         clock: Clock,

@@ -30,16 +30,16 @@ from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.reader import CacheReader
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.controllers.applies import Applied
+from kubewright.controllers.applied_objects import AppliedObjects
 from kubewright.controllers.declaration import Declaration
-from kubewright.controllers.loops import LoopDetector
+from kubewright.controllers.event_recorder import EventRecorder
+from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.mapping import ByIndex, to_owner, to_self
 from kubewright.controllers.reconcile import Cause, what_woke
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.sources import KindSource, Source
-from kubewright.controllers.strangers import Strangers
 from kubewright.controllers.worker import Outcome, Worker
-from kubewright.controllers.written import Written
+from kubewright.controllers.write_loops import LoopDetector
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
 from kubewright.workqueue.limits import Bucket, Exponential, MaxOf, RateLimiter
@@ -115,7 +115,7 @@ class Controller:
         *,
         client: Client,
         cache: Cache,
-        recorder: Recorder | None = None,
+        recorder: EventRecorder | None = None,
         clock: Clock | None = None,
         log: Logger | None = None,
         observer: ControllerObserver | None = None,
@@ -139,7 +139,7 @@ class Controller:
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             limiter=_limiter(declaration, self._clock), clock=self._clock, observer=queue_observer
         )
-        written, applied, loops, strangers = Written(), Applied(), LoopDetector(encode), Strangers()
+        written, applied, loops, strangers = SelfWrites(), AppliedObjects(), LoopDetector(encode), ForeignObjects()
 
         def forget(kind: type[KubeObject], key: ObjectKey) -> None:
             written.forget(kind, key)
@@ -321,8 +321,8 @@ def _kind_sources(
     declaration: Declaration[Any],
     cache: Cache,
     reader: CacheReader,
-    written: Written,
-    strangers: Strangers,
+    written: SelfWrites,
+    strangers: ForeignObjects,
     forget: Callable[[type[KubeObject], ObjectKey], None],
 ) -> Iterable[Source]:
     source = partial(KindSource, cache, written=written, on_gone=forget)

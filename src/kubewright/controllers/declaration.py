@@ -27,7 +27,7 @@ from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change
 from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import ByIndex, Mapper
-from kubewright.controllers.predicates import Predicate, any_version, worth_a_look
+from kubewright.controllers.predicates import Predicate, any_version, spec_or_metadata_changed
 from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Source
 from kubewright.errors import ConfigError
@@ -177,7 +177,7 @@ def controller(
     name: str | None = None,
     owns: Sequence[type[KubeObject] | Owned] = (),
     watches: Sequence[tuple[type[KubeObject], Mapper | ByIndex] | Watch] = (),
-    when: Predicate = worth_a_look,
+    when: Predicate = spec_or_metadata_changed,
     concurrency: int = 1,
     timeout: float | None = None,
     needs_leader: bool = True,

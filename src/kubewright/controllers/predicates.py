@@ -3,8 +3,8 @@
     @controller(Cache, when=generation_changed | labels_changed)
 
 A predicate decides what wakes a controller, never what the cache holds. Those about what *changed* let every creation
-and deletion pass. `worth_a_look` is the default for the controller's own kind: an operator's own status write must
-not wake it for ever. Pure; called for each change by `sources`.
+and deletion pass. `spec_or_metadata_changed` is the default for the controller's own kind: an operator's own status
+write must not wake it for ever. Pure; called for each change by `sources`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = (
     "matches_labels",
     "on",
     "resource_version_changed",
-    "worth_a_look",
+    "spec_or_metadata_changed",
 )
 
 AnyChange = Change[Any]
@@ -107,7 +107,9 @@ resource_version_changed = Predicate(
     _on_update(lambda old, new: old.resource_version != new.resource_version), "resource_version_changed"
 )
 """Anything changed: lets status changes through and resyncs not."""
-worth_a_look = Predicate(lambda change: change.resync or _on_update(_look)(change), "worth_a_look")
+spec_or_metadata_changed = Predicate(
+    lambda change: change.resync or _on_update(_look)(change), "spec_or_metadata_changed"
+)
 """Spec, metadata or deletion changed, or it is time for a resync. A pure status change is not."""
 any_version = Predicate(lambda change: change.resync or resource_version_changed(change), "any_version")
 """Anything changed, or it is time for a resync: the default for children and other watched kinds."""

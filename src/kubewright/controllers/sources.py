@@ -23,7 +23,7 @@ from kubewright.cache.scope import Scope
 from kubewright.controllers.mapping import Mapper
 from kubewright.controllers.predicates import Predicate
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.written import Written
+from kubewright.controllers.self_writes import SelfWrites
 from kubewright.errors import ConfigError
 from kubewright.workqueue.queue import WorkQueue
 
@@ -60,7 +60,7 @@ class KindSource:
         mapper: Mapper,
         when: Predicate,
         *,
-        written: Written,
+        written: SelfWrites,
         on_gone: Callable[[type[KubeObject], ObjectKey], None],
         indexes: Mapping[str, Callable[[Any], Iterable[str]]] | None = None,
         scope: Scope | None = None,

@@ -26,15 +26,15 @@ from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import definition_of
 from kubewright.cache.cached_client import CachedClient
-from kubewright.controllers.applies import Applied
+from kubewright.controllers.applied_objects import AppliedObjects
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
-from kubewright.controllers.loops import LoopDetector, Slowdown
+from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause, Result, what_woke
-from kubewright.controllers.recorder import Recorder
-from kubewright.controllers.strangers import Strangers
-from kubewright.controllers.written import Written, is_what_was_meant
+from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant
+from kubewright.controllers.write_loops import LoopDetector, Slowdown
 from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
 from kubewright.workqueue.item import Item
 
@@ -79,11 +79,11 @@ class Worker:
         *,
         client: CachedClient,
         log: Logger,
-        recorder: Recorder | None,
-        applied: Applied,
-        written: Written,
+        recorder: EventRecorder | None,
+        applied: AppliedObjects,
+        written: SelfWrites,
         loops: LoopDetector,
-        strangers: Strangers,
+        strangers: ForeignObjects,
         on_write_loop: Callable[[], None] | None,
         metrics: Metrics,
         clock: Clock,

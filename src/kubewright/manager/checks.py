@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = (
     "CacheLike",
     "Problem",
-    "Watched",
+    "WatchHealth",
     "WebhooksLike",
     "caches_ready",
     "lease_kept",
@@ -38,7 +38,7 @@ class Problem(Protocol):
     def sentence(self) -> str: ...
 
 
-class Watched(Protocol):
+class WatchHealth(Protocol):
     """One kind that a cache follows."""
 
     @property
@@ -66,9 +66,9 @@ class CacheLike(Protocol):
 
     def problems(self) -> Iterable[Problem]: ...
 
-    def informers(self) -> Iterable[Watched]: ...
+    def informers(self) -> Iterable[WatchHealth]: ...
 
-    def informer(self, kind: type[Any]) -> Watched:
+    def informer(self, kind: type[Any]) -> WatchHealth:
         """Follow a kind from now on."""
         ...
 

@@ -19,7 +19,7 @@ from kubewright._base.tasks import cancel_and_wait, wait_for_end
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.transport.default import default_transport
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 from kubewright.client.transport.transport import Transport
 from kubewright.manager.checks import CacheLike
 from kubewright.manager.runnables import Group
@@ -59,11 +59,11 @@ class Connection:
         """A client; fenced, if there is a leadership to keep."""
         wire = self._wire
         if leadership is not None:
-            from kubewright.manager.fence import Fenced  # only those who are several pay for it
+            from kubewright.manager.fence import FencedTransport  # only those who are several pay for it
 
-            wire = Fenced(wire, leadership)
+            wire = FencedTransport(wire, leadership)
         if self._pattern is None:
-            return Client(Retrying(wire), namespace=self._namespace, field_manager=self._manager)
+            return Client(RetryingTransport(wire), namespace=self._namespace, field_manager=self._manager)
         return Client(
             wire,
             namespace=self._namespace,

@@ -20,14 +20,14 @@ from kubewright.client.transport.transport import HttpRequest, HttpResponse, Htt
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.manager.leadership import Leadership
 
-__all__ = ("Fenced",)
+__all__ = ("FencedTransport",)
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REVIEWS: Final = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/")
 
 
 @final
-class Fenced:
+class FencedTransport:
     """A transport that writes only while this process leads; LeadershipLost otherwise."""
 
     def __init__(self, transport: Transport, leadership: Leadership) -> None:

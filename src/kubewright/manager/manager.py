@@ -33,7 +33,7 @@ from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.controllers.controller import Controller
 from kubewright.controllers.declaration import Declaration
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost
 from kubewright.manager.addresses import is_on
 from kubewright.manager.checks import CacheLike, caches_ready, lease_kept, loop_turns, watches_heard, webhooks_ready
@@ -196,12 +196,12 @@ class Manager:
         """Show this at `/debug/<name>`."""
         self._debug[name] = provider
 
-    def recorder(self, controller: str, *, client: Client | None = None) -> Recorder:
+    def recorder(self, controller: str, *, client: Client | None = None) -> EventRecorder:
         """An event recorder for a controller; it runs with this manager, and stops after the controllers.
 
         `client` is how it writes, where that is not the home cluster or does not need to lead.
         """
-        recorder = Recorder(client or self.client, controller=controller, clock=self._clock, rng=self._rng)
+        recorder = EventRecorder(client or self.client, controller=controller, clock=self._clock, rng=self._rng)
         self._runnables.add(recorder, group=Group.CACHES)
         return recorder
 

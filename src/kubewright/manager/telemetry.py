@@ -20,12 +20,12 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.manager.checks import CacheLike, Watched
+from kubewright.manager.checks import CacheLike, WatchHealth
 
 __all__ = (
     "CacheMetrics",
     "ControllerMetrics",
-    "Measured",
+    "MeasuredTransport",
     "QueueLike",
     "QueueMetrics",
     "Telemetry",
@@ -116,9 +116,9 @@ class Telemetry:
         """Show the age of each watch, and how much is kept of each kind."""
         self._watches.follow(cache)
 
-    def transport(self, transport: Transport, *, host: str) -> Measured:
+    def transport(self, transport: Transport, *, host: str) -> MeasuredTransport:
         """Count and trace what goes through a transport."""
-        return Measured(transport, self.metrics, host=host, clock=self._clock)
+        return MeasuredTransport(transport, self.metrics, host=host, clock=self._clock)
 
     def on_leading(self, name: str) -> Callable[[bool], None]:
         """For leader election; 0 until it is won."""
@@ -302,7 +302,7 @@ class WatchMetrics:
         self._caches.append(cache)
 
     def _refresh(self) -> None:
-        found: dict[str, list[Watched]] = {}
+        found: dict[str, list[WatchHealth]] = {}
         for cache in self._caches:
             for watched in cache.informers():
                 found.setdefault(watched.kind.__name__, []).append(watched)
@@ -387,7 +387,7 @@ class WebhookMetrics:
 
 
 @final
-class Measured:
+class MeasuredTransport:
     """A transport whose requests are counted, timed and traced."""
 
     def __init__(self, transport: Transport, metrics: Metrics, *, host: str, clock: Clock) -> None:

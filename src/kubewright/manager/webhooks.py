@@ -145,11 +145,11 @@ def served_webhooks(
     choice = _choice(options, config)
     if choice == "local":
         from kubewright.webhooks.registration.local import (
-            Laptop,  # each way brings its own imports, and only one is taken
+            LocalWebhooks,  # each way brings its own imports, and only one is taken
         )
 
         server.open()  # a port that the system chose has to be known before the cluster is told
-        laptop = Laptop(
+        laptop = LocalWebhooks(
             client,
             declared,
             operator=options.name,
@@ -191,9 +191,9 @@ def _from_secret(
     clock: Clock,
 ) -> ServedWebhooks:
     from kubewright.webhooks.certificates.secret import SecretCertificates
-    from kubewright.webhooks.registration.ca_injector import Bundles
+    from kubewright.webhooks.registration.ca_injector import CaInjector
     from kubewright.webhooks.registration.manifests import ServiceReference, configuration_name, converted_crds
-    from kubewright.webhooks.registration.registrar import Registration
+    from kubewright.webhooks.registration.registrar import Registrar
     from kubewright.webhooks.registration.targets import Targets
 
     namespace = options.namespace or client.namespace
@@ -201,9 +201,7 @@ def _from_secret(
     source = SecretCertificates(client, operator=options.name, namespace=namespace, hosts=service.hosts, clock=clock)
     server.certificates = source
     if options.webhook_registration:
-        told: _Announcement = Registration(
-            client, declared, source, operator=options.name, service=service, clock=clock
-        )
+        told: _Announcement = Registrar(client, declared, source, operator=options.name, service=service, clock=clock)
     else:
         types = {getattr(item, "type", "") for item in declared}
         targets = Targets(
@@ -212,5 +210,5 @@ def _from_secret(
             validating=[configuration_name("validating", options.name)] if "validating" in types else [],
             crds=converted_crds(declared),
         )
-        told = Bundles(client, source, targets, clock=clock)
+        told = CaInjector(client, source, targets, clock=clock)
     return ServedWebhooks(server, [told])

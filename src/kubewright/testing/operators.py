@@ -36,7 +36,7 @@ from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import StaticToken
 from kubewright.client.connect import connect
 from kubewright.client.transport.default import default_transport
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.controllers.declaration import Declaration
@@ -55,7 +55,7 @@ from kubewright.testing.faults import FaultyTransport
 from kubewright.testing.waiting import key_in
 
 if TYPE_CHECKING:
-    from kubewright.webhooks.registration.local import Laptop
+    from kubewright.webhooks.registration.local import LocalWebhooks
 
 __all__ = ("RunningOperator", "running")
 
@@ -179,7 +179,7 @@ async def running(
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
-        async with Client(Retrying(wire), namespace=found.namespace, field_manager=found.name) as own:
+        async with Client(RetryingTransport(wire), namespace=found.namespace, field_manager=found.name) as own:
             manager = _assembled(found, own, laptop, clock=clock, scopes=scopes, options=options)
             async with _time_for_the_end(clock) as ending, manager:
                 try:
@@ -226,12 +226,12 @@ def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
     return load_operator(operator) if isinstance(operator, str) else operator
 
 
-def _laptop(operator: Operator, admin: Client, config: Config) -> Laptop:
-    from kubewright.webhooks.registration.local import Laptop
+def _laptop(operator: Operator, admin: Client, config: Config) -> LocalWebhooks:
+    from kubewright.webhooks.registration.local import LocalWebhooks
 
     (port,) = free_ports(1)
     # Who registers webhooks may do so for the whole cluster: not the operator, which has a Service and roles for that.
-    return Laptop(
+    return LocalWebhooks(
         admin, operator.webhooks, operator=operator.name, port=port, server=config.server, address="127.0.0.1"
     )
 
@@ -239,7 +239,7 @@ def _laptop(operator: Operator, admin: Client, config: Config) -> Laptop:
 def _assembled(
     operator: Operator,
     own: Client,
-    laptop: Laptop | None,
+    laptop: LocalWebhooks | None,
     *,
     clock: Clock | None,
     scopes: Mapping[type[KubeObject], Scope] | None,

@@ -50,7 +50,7 @@ class Plain:
     async def _handle(self, request: Request) -> Reply:
         self.handled += 1
         self.changed.set()
-        return await self.server.front.handle(request)
+        return await self.server.router.handle(request)
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Pair]:

@@ -15,7 +15,7 @@ from tests.scenarios.conftest import Widget, fresh_namespace, present
 from kubewright import Client, Config, connect
 from kubewright.api.resource import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
-from kubewright.cluster.controller_manager.controllers import housekeeping_controllers
+from kubewright.cluster.controller_manager.controllers import controller_manager_controllers
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.cluster.planes.simulated_nodes import node_controllers
@@ -53,7 +53,7 @@ async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
 async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane that is kept tidy by the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:
-        housekeeping = housekeeping_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
+        housekeeping = controller_manager_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
         async with Manager(client, *node_controllers(client), *housekeeping, options=QUIET):
             await install_crds(client, Widget)  # after the start: a kind that came later is looked after, too
             yield client

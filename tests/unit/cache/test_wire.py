@@ -11,7 +11,7 @@ import pytest
 from kubewright import Resource, Spec, Status
 from kubewright.api.resource import definition_of
 from kubewright.cache.scope import Scope, in_scope
-from kubewright.cache.wire import Bookmark, Failure, Shown, Wire
+from kubewright.cache.wire import Bookmark, Failure, WatchItem, Wire
 from kubewright.errors import ConfigError, DecodeError
 
 MANAGED = [{"manager": "x", "fieldsV1": {"f:metadata": {"f:labels": {"f:a,b]}": {}}}}}]
@@ -114,7 +114,7 @@ def test_event_is_understood_however_it_is_written(type_: str, form: str) -> Non
 
     event = wire().event(line)
 
-    assert isinstance(event, Shown)
+    assert isinstance(event, WatchItem)
     assert (event.type, str(event.key), event.version) == (type_, "n/b", "7")
     assert (event.entry.version, event.entry.uid) == (7, "u")
     assert json.loads(event.entry.data) == bolt()

@@ -18,7 +18,7 @@ from kubewright.controllers.predicates import (
     matches_labels,
     on,
     resource_version_changed,
-    worth_a_look,
+    spec_or_metadata_changed,
 )
 
 
@@ -41,7 +41,8 @@ RESYNC = change_of(old=thing(), new=thing(), resync=True)
 
 
 @pytest.mark.parametrize(
-    "predicate", [generation_changed, labels_changed, annotations_changed, resource_version_changed, worth_a_look]
+    "predicate",
+    [generation_changed, labels_changed, annotations_changed, resource_version_changed, spec_or_metadata_changed],
 )
 def test_creations_and_deletions_always_pass(predicate: Predicate) -> None:
     assert predicate(ADDED)
@@ -79,11 +80,11 @@ def test_predicates_about_what_changed(predicate: Predicate, change: Change[Thin
     ],
 )
 def test_default_lets_through_what_a_reconciler_should_see(change: Change[Thing]) -> None:
-    assert worth_a_look(change)
+    assert spec_or_metadata_changed(change)
 
 
 def test_default_keeps_status_changes_out() -> None:
-    assert not worth_a_look(STATUS_ONLY)
+    assert not spec_or_metadata_changed(STATUS_ONLY)
 
 
 def test_default_for_children_lets_status_changes_and_resyncs_through() -> None:
@@ -95,7 +96,7 @@ def test_default_for_children_lets_status_changes_and_resyncs_through() -> None:
 def test_default_trusts_the_version_of_kinds_that_count_no_generations() -> None:
     change = change_of(old=thing(generation=0), new=thing(generation=0, resource_version="2"))
 
-    assert worth_a_look(change)
+    assert spec_or_metadata_changed(change)
 
 
 def test_predicates_are_joined_with_operators() -> None:

@@ -14,14 +14,14 @@ from kubewright._base.logs import Logger
 from kubewright._base.metrics import Metrics
 from kubewright.api.codec import encode
 from kubewright.cache.changes import change_of
-from kubewright.controllers.applies import Applied
+from kubewright.controllers.applied_objects import AppliedObjects
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
-from kubewright.controllers.loops import Finding, LoopDetector
+from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause, Result
-from kubewright.controllers.strangers import Strangers
+from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.worker import Outcome, Worker
-from kubewright.controllers.written import Written
+from kubewright.controllers.write_loops import Finding, LoopDetector
 from kubewright.errors import Cause as StatusCause
 from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
@@ -89,16 +89,16 @@ class Bench:
     def __init__(self, declaration: Declaration[Any], obj: Any, threads: ThreadPoolExecutor) -> None:
         self.client = Kept(obj)
         self.clock = VirtualClock()
-        self.written = Written()
+        self.written = SelfWrites()
         client: Any = self.client
         self.worker = Worker(
             declaration,
             client=client,
             log=Logger("test"),
             recorder=None,
-            applied=Applied(),
+            applied=AppliedObjects(),
             written=self.written,
-            strangers=Strangers(),
+            strangers=ForeignObjects(),
             loops=LoopDetector(encode),
             on_write_loop=None,
             metrics=Metrics(),

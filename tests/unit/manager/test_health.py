@@ -11,7 +11,7 @@ import pytest
 
 from kubewright._base.lag import LoopMonitor
 from kubewright.errors import ConfigError
-from kubewright.manager.checks import CacheLike, Problem, Watched, caches_ready, loop_turns, watches_heard
+from kubewright.manager.checks import CacheLike, Problem, WatchHealth, caches_ready, loop_turns, watches_heard
 from kubewright.manager.health import Checks
 from kubewright.testing.clock import VirtualClock
 
@@ -163,10 +163,10 @@ class FakeCache:
     def problems(self) -> Iterable[Problem]:
         return [watch.problem for watch in self._watches if watch.problem is not None]
 
-    def informers(self) -> Iterable[Watched]:
+    def informers(self) -> Iterable[WatchHealth]:
         return self._watches
 
-    def informer(self, kind: type[Any]) -> Watched:
+    def informer(self, kind: type[Any]) -> WatchHealth:
         return self._watches[0]
 
 

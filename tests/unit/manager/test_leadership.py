@@ -17,7 +17,7 @@ from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, LeadershipLost, NotFound, RequestTimeout, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.manager.fence import Fenced
+from kubewright.manager.fence import FencedTransport
 from kubewright.manager.leadership import Leadership, LeaseTimes
 from kubewright.testing.clock import VirtualClock
 
@@ -450,7 +450,7 @@ def test_an_identity_is_the_host_and_a_random_part() -> None:
 
 
 def fenced(server: LeaseServer, leadership: Leadership) -> Client:
-    return Client(Fenced(_Wire(server, "work"), leadership), namespace="shop")
+    return Client(FencedTransport(_Wire(server, "work"), leadership), namespace="shop")
 
 
 async def test_nothing_is_written_before_the_lease_is_won_and_reads_pass() -> None:
@@ -526,7 +526,7 @@ async def test_a_transports_own_time_limit_stays_what_it_is() -> None:
         await clock.advance(0)
 
         with pytest.raises(RequestTimeout):
-            await Fenced(Slow(server, "w"), leadership).send(HttpRequest(method="POST", path="/x"))
+            await FencedTransport(Slow(server, "w"), leadership).send(HttpRequest(method="POST", path="/x"))
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ async def test_only_reads_the_lease_itself_and_reviews_pass_a_closed_fence(
             return HttpResponse(status=200, headers={}, body=b"{}")
 
     server = LeaseServer()
-    fence = Fenced(Yes(server, "w"), candidate(server, "a", VirtualClock()))
+    fence = FencedTransport(Yes(server, "w"), candidate(server, "a", VirtualClock()))
     request = HttpRequest(method=method, path=path)
 
     if passes:

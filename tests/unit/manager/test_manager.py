@@ -22,7 +22,7 @@ from kubewright.client.transport.transport import HttpRequest, HttpResponse, Htt
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Pod
-from kubewright.manager.checks import Problem, Watched
+from kubewright.manager.checks import Problem, WatchHealth
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 from kubewright.manager.runnables import Group
@@ -103,10 +103,10 @@ class FakeCache:
     def problems(self) -> Iterable[Problem]:
         return [self.watch.problem] if self.watch.problem is not None else []
 
-    def informers(self) -> Iterable[Watched]:
+    def informers(self) -> Iterable[WatchHealth]:
         return [self.watch]
 
-    def informer(self, kind: type[Any]) -> Watched:
+    def informer(self, kind: type[Any]) -> WatchHealth:
         self.kinds.append(kind)
         return self.watch
 

@@ -12,11 +12,11 @@ from typing import Any, Final, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.tasks import within
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import key_of
 from kubewright.apiserver.storage.store import Change, Store, Table
 
-__all__ = ("DefaultAccounts",)
+__all__ = ("DefaultServiceAccount",)
 
 _NAME: Final = "default"
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -24,20 +24,22 @@ _PATIENCE: Final = 1.35  # nine pauses of 100 to 200 ms each
 
 
 @final
-class DefaultAccounts:
+class DefaultServiceAccount:
     """Looks at each pod that is created without an account of its own."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._accounts = store.table("/serviceaccounts")
         self._clock = clock
 
-    def concerns(self, operation: Operation) -> bool:
-        if operation.verb != "CREATE" or operation.resource.table != "/pods" or operation.subresource:
+    def handles(self, attributes: Attributes) -> bool:
+        if attributes.verb != "CREATE" or attributes.resource.table != "/pods" or attributes.subresource:
             return False
-        return self._accounts.get(key_of(operation.namespace, _NAME)) is None and _wants_default(operation.object or {})
+        return self._accounts.get(key_of(attributes.namespace, _NAME)) is None and _wants_default(
+            attributes.object or {}
+        )
 
-    async def mutate(self, operation: Operation) -> None:
-        arrival = _Arrival(self._accounts, key_of(operation.namespace, _NAME))
+    async def mutate(self, attributes: Attributes) -> None:
+        arrival = _Arrival(self._accounts, key_of(attributes.namespace, _NAME))
         try:
             await within(arrival.seen.wait(), _PATIENCE, clock=self._clock)
         except TimeoutError:
@@ -45,7 +47,7 @@ class DefaultAccounts:
         finally:
             arrival.leave()
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         return None
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final, final
 import msgspec
 
 from kubewright.api.kinds import GroupResource
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.wire.status_errors import forbidden, not_found, refused
+from kubewright.apiserver.wire.status_errors import forbidden, not_found, status_error
 
 __all__ = ("NamespaceLifecycle",)
 
@@ -43,31 +43,31 @@ class NamespaceLifecycle:
     def __init__(self, store: Store) -> None:
         self._namespaces = store.table("/namespaces")
 
-    def concerns(self, operation: Operation) -> bool:
-        if operation.verb == "CREATE":
-            return bool(operation.namespace)
-        return operation.verb == "DELETE" and operation.resource.table == "/namespaces"
+    def handles(self, attributes: Attributes) -> bool:
+        if attributes.verb == "CREATE":
+            return bool(attributes.namespace)
+        return attributes.verb == "DELETE" and attributes.resource.table == "/namespaces"
 
-    async def mutate(self, operation: Operation) -> None:
-        if operation.verb == "DELETE":
-            if operation.name in _IMMORTAL:
-                raise forbidden(_NAMESPACES, operation.name, "this namespace may not be deleted")
+    async def mutate(self, attributes: Attributes) -> None:
+        if attributes.verb == "DELETE":
+            if attributes.name in _IMMORTAL:
+                raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
-        entry = self._namespaces.get(operation.namespace)
+        entry = self._namespaces.get(attributes.namespace)
         if entry is None:
-            raise not_found(_NAMESPACES, operation.namespace)
+            raise not_found(_NAMESPACES, attributes.namespace)
         namespace = _decode(entry.value)
         if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
-            raise _terminating(operation)
+            raise _terminating(attributes)
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         return None
 
 
-def _terminating(operation: Operation) -> Exception:
-    resource, namespace = operation.resource.group_resource, operation.namespace
-    meta = (operation.object or {}).get("metadata") or {}
-    name = operation.name or str(meta.get("generateName", ""))
+def _terminating(attributes: Attributes) -> Exception:
+    resource, namespace = attributes.resource.group_resource, attributes.namespace
+    meta = (attributes.object or {}).get("metadata") or {}
+    name = attributes.name or str(meta.get("generateName", ""))
     details: dict[str, Any] = {
         "name": name,
         "group": resource.group,
@@ -84,4 +84,4 @@ def _terminating(operation: Operation) -> Exception:
         f'{resource} "{name}" is forbidden: unable to create new content in namespace {namespace}'
         " because it is being terminated"
     )
-    return refused(403, "Forbidden", message, details=details)
+    return status_error(403, "Forbidden", message, details=details)

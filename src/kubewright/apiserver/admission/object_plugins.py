@@ -17,7 +17,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.apiserver.admission import limit_ranger
 from kubewright.apiserver.admission.device_admin_access import admin_access_errors, asks_for_admin_access
 from kubewright.apiserver.builtin.trees import Tree, items, peek, same, section, text
-from kubewright.apiserver.wire.status_errors import Refused, forbidden, invalid
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden, invalid
 
 __all__ = ("Objects", "admit", "check")
 
@@ -332,7 +332,7 @@ def _default_class(classes: Iterable[Tree], *annotations: str) -> str:
     return text(marked[0], "metadata", "name") if marked else ""
 
 
-def _refused(pod: Tree, why: str) -> Refused:
+def _refused(pod: Tree, why: str) -> StatusError:
     return forbidden(_PODS, text(pod, "metadata", "name"), why)
 
 

@@ -11,12 +11,12 @@ from typing import final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission.object_plugins import admit, check
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Tree, key_of
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
 
-__all__ = ("Lookup", "Plugins")
+__all__ = ("Lookup", "ObjectPlugins")
 
 
 @final
@@ -42,31 +42,31 @@ class Lookup:
 
 
 @final
-class Plugins:
+class ObjectPlugins:
     """The judge for built-in kinds."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
 
-    def concerns(self, operation: Operation) -> bool:
-        return operation.object is not None and not operation.resource.custom and operation.verb != "CONNECT"
+    def handles(self, attributes: Attributes) -> bool:
+        return attributes.object is not None and not attributes.resource.custom and attributes.verb != "CONNECT"
 
-    async def mutate(self, operation: Operation) -> None:
-        assert operation.object is not None
+    async def mutate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
         admit(
-            operation.resource.kind,
-            operation.object,
+            attributes.resource.kind,
+            attributes.object,
             self._lookup,
-            old=operation.old,
-            subresource=operation.subresource,
+            old=attributes.old,
+            subresource=attributes.subresource,
         )
 
-    async def validate(self, operation: Operation) -> None:
-        assert operation.object is not None
+    async def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
         check(
-            operation.resource.kind,
-            operation.object,
+            attributes.resource.kind,
+            attributes.object,
             self._lookup,
-            old=operation.old,
-            subresource=operation.subresource,
+            old=attributes.old,
+            subresource=attributes.subresource,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubewright.apiserver.kinds.access import Access
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.requests import Target
@@ -14,53 +14,53 @@ from kubewright.cel import Authorizer, Decision
 __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value")
 
 
-def request_namespace(operation: Operation) -> str:
+def request_namespace(attributes: Attributes) -> str:
     """The namespace a request is in: a Namespace is in itself."""
-    if operation.resource.table == "/namespaces":
-        return operation.name
-    return operation.namespace
+    if attributes.resource.table == "/namespaces":
+        return attributes.name
+    return attributes.namespace
 
 
-def request_tree(operation: Operation, shown: Resource) -> Tree:
+def request_tree(attributes: Attributes, shown: Resource) -> Tree:
     """A request as reviews and expressions see it, without the objects; `shown` is the version they are shown in."""
-    asked = operation.resource
-    sub = asked.subresources.get(operation.subresource)
+    asked = attributes.resource
+    sub = asked.subresources.get(attributes.subresource)
     asked_kind = sub.kind if sub is not None else asked.kind
-    other = shown.subresources.get(operation.subresource)
+    other = shown.subresources.get(attributes.subresource)
     kind = other.kind if other is not None else shown.kind
     tree: Tree = {
         "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "resource": {"group": shown.kind.group, "version": shown.kind.version, "resource": shown.plural},
     }
-    if operation.subresource:
-        tree["subResource"] = operation.subresource
+    if attributes.subresource:
+        tree["subResource"] = attributes.subresource
     tree["requestKind"] = {"group": asked_kind.group, "version": asked_kind.version, "kind": asked_kind.kind}
     tree["requestResource"] = {"group": asked.kind.group, "version": asked.kind.version, "resource": asked.plural}
-    if operation.subresource:
-        tree["requestSubResource"] = operation.subresource
-    if operation.name:
-        tree["name"] = operation.name
-    namespace = request_namespace(operation)
+    if attributes.subresource:
+        tree["requestSubResource"] = attributes.subresource
+    if attributes.name:
+        tree["name"] = attributes.name
+    namespace = request_namespace(attributes)
     if namespace:
         tree["namespace"] = namespace
-    tree["operation"] = operation.verb
-    tree["userInfo"] = operation.user.tree()
+    tree["operation"] = attributes.verb
+    tree["userInfo"] = attributes.user.tree()
     return tree
 
 
-def authorizer_of(operation: Operation, access: Access) -> Authorizer:
+def authorizer_of(attributes: Attributes, access: Access) -> Authorizer:
     """The variable `authorizer`: what the user may do, by the rules of this server."""
-    resource = operation.resource
+    resource = attributes.resource
     verbs = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT": "connect"}
     about = {
         "group": resource.kind.group,
         "resource": resource.plural,
-        "subresource": operation.subresource,
-        "namespace": operation.namespace,
-        "name": operation.name,
-        "verb": verbs[operation.verb],
+        "subresource": attributes.subresource,
+        "namespace": attributes.namespace,
+        "name": attributes.name,
+        "verb": verbs[attributes.verb],
     }
-    return Authorizer(_decider(operation.user, access), request=about)
+    return Authorizer(_decider(attributes.user, access), request=about)
 
 
 def _decider(user: User, access: Access) -> Callable[[str | None, Mapping[str, str]], Decision]:
@@ -91,6 +91,6 @@ def _service_account(name: str) -> User:
     return User(name, groups)
 
 
-def request_value(operation: Operation, shown: Resource) -> Tree:
+def request_value(attributes: Attributes, shown: Resource) -> Tree:
     """The variable `request`."""
-    return {**request_tree(operation, shown), "dryRun": operation.dry_run, "options": operation.options or None}
+    return {**request_tree(attributes, shown), "dryRun": attributes.dry_run, "options": attributes.options or None}

@@ -19,14 +19,14 @@ from kubewright.api.quantity import Quantity
 from kubewright.apiserver.admission.quota_evaluator import Amounts, counted_by, in_scope, missing, usage
 from kubewright.apiserver.builtin.trees import peek
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Change, Store, Table
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.status_errors import Refused, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 
-__all__ = ("Quotas",)
+__all__ = ("ResourceQuota",)
 
 _LOG: Final = logging.getLogger("kubewright.apiserver")
 _NOTHING: Final = Quantity(0)
@@ -35,13 +35,13 @@ _CHANGES_COUNT: Final = ("services", "persistentvolumeclaims")
 
 
 @final
-class Quotas:
+class ResourceQuota:
     """The judge, and the keeper of the status."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing, clock: Clock) -> None:
+    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock) -> None:
         self._store = store
         self._catalog = catalog
-        self._writing = writing
+        self._writes = writes
         self._clock = clock
         found = catalog.of_kind(GroupVersionKind("", "v1", "ResourceQuota"))
         assert found is not None
@@ -74,30 +74,30 @@ class Quotas:
 
     # what admission asks
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         """Whether there is a quota, and the write may cost something."""
-        if not operation.namespace or not len(self._quotas):
+        if not attributes.namespace or not len(self._quotas):
             return False
-        resource, core = operation.resource, not operation.resource.kind.group
-        if operation.subresource:
-            resized = core and resource.plural == "pods" and operation.subresource == "resize"
-            return resized and operation.verb == "UPDATE" and self._has_quota(operation)
-        if operation.verb == "UPDATE":
-            return core and resource.plural in _CHANGES_COUNT and self._has_quota(operation)
-        return operation.verb == "CREATE" and self._has_quota(operation)
+        resource, core = attributes.resource, not attributes.resource.kind.group
+        if attributes.subresource:
+            resized = core and resource.plural == "pods" and attributes.subresource == "resize"
+            return resized and attributes.verb == "UPDATE" and self._has_quota(attributes)
+        if attributes.verb == "UPDATE":
+            return core and resource.plural in _CHANGES_COUNT and self._has_quota(attributes)
+        return attributes.verb == "CREATE" and self._has_quota(attributes)
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         """It changes nothing."""
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Refuse what no quota leaves room for."""
-        resource, tree = operation.resource, operation.object
+        resource, tree = attributes.resource, attributes.object
         assert tree is not None
         kind = resource.kind.group, resource.plural
         cost = usage(*kind, tree, self._clock.now())
-        before = usage(*kind, operation.old, self._clock.now()) if operation.old is not None else {}
+        before = usage(*kind, attributes.old, self._clock.now()) if attributes.old is not None else {}
         more = {name: amount - before.get(name, _NOTHING) for name, amount in cost.items()}
-        for entry in self._quotas.entries(operation.namespace):
+        for entry in self._quotas.entries(attributes.namespace):
             quota = decode_json(entry.value)
             hard = peek(quota, "spec", "hard") or {}
             names = [name for name in hard if counted_by(name) == kind]
@@ -105,15 +105,15 @@ class Quotas:
                 continue
             label = quota["metadata"]["name"]
             if kind == ("", "pods") and (silent := missing(names, tree)):
-                raise _refused(operation, f"failed quota: {label}: {silent}")
+                raise _refused(attributes, f"failed quota: {label}: {silent}")
             # What comes under a quota by this update was not counted for it before.
-            counted = operation.old is not None and in_scope(quota, resource.plural, operation.old)
+            counted = attributes.old is not None and in_scope(quota, resource.plural, attributes.old)
             extra = more if counted else cost
             asked = {name: extra[name] for name in names if extra.get(name, _NOTHING) > _NOTHING}
             if asked:
-                self._check(operation, quota, asked)
+                self._check(attributes, quota, asked)
 
-    def _check(self, operation: Operation, quota: Tree, asked: Amounts) -> None:
+    def _check(self, attributes: Attributes, quota: Tree, asked: Amounts) -> None:
         hard = {name: Quantity(quota["spec"]["hard"][name]) for name in asked}
         used = self._used(quota, asked)
         exceeded = sorted(name for name in asked if used[name] + asked[name] > hard[name])
@@ -121,10 +121,10 @@ class Quotas:
             requested, present, limited = (_shown(amounts, exceeded) for amounts in (asked, used, hard))
             label = quota["metadata"]["name"]
             why = f"exceeded quota: {label}, requested: {requested}, used: {present}, limited: {limited}"
-            raise _refused(operation, why)
+            raise _refused(attributes, why)
 
-    def _has_quota(self, operation: Operation) -> bool:
-        return next(self._quotas.entries(operation.namespace), None) is not None
+    def _has_quota(self, attributes: Attributes) -> bool:
+        return next(self._quotas.entries(attributes.namespace), None) is not None
 
     # counting
 
@@ -178,7 +178,7 @@ class Quotas:
                 for entry in tuple(self._quotas.entries(namespace)):
                     try:
                         await self._settle(entry.key)
-                    except Refused:  # somebody wrote meanwhile, and has woken this task by it
+                    except StatusError:  # somebody wrote meanwhile, and has woken this task by it
                         continue
                     except Exception:
                         _LOG.exception("the status of a quota could not be kept", extra={"quota": entry.key})
@@ -197,11 +197,11 @@ class Quotas:
         status = {"hard": dict(hard), "used": used} if hard else {}
         if (quota.get("status") or {}) != status:
             quota["status"] = status
-            await self._writing.put_back(self._resource, entry, quota)
+            await self._writes.put_back(self._resource, entry, quota)
 
 
-def _refused(operation: Operation, why: str) -> Refused:
-    return forbidden(operation.resource.group_resource, operation.name, why)
+def _refused(attributes: Attributes, why: str) -> StatusError:
+    return forbidden(attributes.resource.group_resource, attributes.name, why)
 
 
 def _shown(amounts: Amounts, names: list[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, final
 
 from kubewright.api.kinds import GroupResource
 from kubewright.api.selectors import Selector
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -24,16 +24,16 @@ class NamespaceLookup:
     def __init__(self, store: Store) -> None:
         self._table = store.table(_TABLE)
 
-    def selected(self, operation: Operation, selector: Selector | None) -> bool:
+    def selected(self, attributes: Attributes, selector: Selector | None) -> bool:
         """Whether a selector of namespaces takes the write; what is in no namespace is always taken."""
         if selector is None:
             return True
-        if operation.resource.table == _TABLE:
-            if not operation.subresource and operation.object is not None:
-                return selector.matches(_labels(operation.object))
-            name = operation.name
+        if attributes.resource.table == _TABLE:
+            if not attributes.subresource and attributes.object is not None:
+                return selector.matches(_labels(attributes.object))
+            name = attributes.name
         else:
-            name = operation.namespace
+            name = attributes.namespace
         if not name:
             return True
         found = self.find(name)
@@ -47,11 +47,11 @@ class NamespaceLookup:
         return None if entry is None else decode_json(entry.value)
 
 
-def labels_match(operation: Operation, selector: Selector | None) -> bool:
+def labels_match(attributes: Attributes, selector: Selector | None) -> bool:
     """Whether a selector of objects takes the write: the object as it was or as it will be."""
     if selector is None:
         return True
-    return any(tree is not None and selector.matches(_labels(tree)) for tree in (operation.object, operation.old))
+    return any(tree is not None and selector.matches(_labels(tree)) for tree in (attributes.object, attributes.old))
 
 
 def _labels(tree: Tree) -> dict[str, Any]:

@@ -18,16 +18,16 @@ from kubewright.apiserver.apiextensions.definitions.defaults import (
 )
 from kubewright.apiserver.apiextensions.definitions.shape import normalize_crd
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
-from kubewright.apiserver.builtin.strategy import BuiltinRules
+from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.managedfields.reset_fields import Reset
 from kubewright.apiserver.managedfields.types import FieldType
 
-__all__ = ("DefinitionRules",)
+__all__ = ("DefinitionStrategy",)
 
 
 @final
-class DefinitionRules:
+class DefinitionStrategy:
     """What a definition must be like."""
 
     strategic = True
@@ -35,7 +35,7 @@ class DefinitionRules:
     unconditional_update = False
     create_on_update = False
 
-    def __init__(self, inner: BuiltinRules) -> None:
+    def __init__(self, inner: BuiltinStrategy) -> None:
         self._inner = inner
         self.selectable = inner.selectable
 

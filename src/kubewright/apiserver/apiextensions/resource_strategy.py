@@ -25,7 +25,7 @@ from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.wire.status_errors import bad_request
 from kubewright.schema.check.metadata_coercion import MetadataMisfit
 
-__all__ = ("Converter", "CustomRules", "version_of")
+__all__ = ("Converter", "CustomResourceStrategy", "version_of")
 
 _GENERAL: Final = ("metadata", "apiVersion", "kind")
 
@@ -39,7 +39,7 @@ class Converter(Protocol):
 
 
 @final
-class CustomRules:
+class CustomResourceStrategy:
     """What one version of a custom resource demands."""
 
     strategic = False
@@ -209,6 +209,6 @@ def _text(value: Any) -> str:
 
 def version_of(resource: Resource) -> CustomVersion:
     """The version of its definition a custom resource is served by."""
-    rules = resource.rules
-    assert isinstance(rules, CustomRules)
+    rules = resource.strategy
+    assert isinstance(rules, CustomResourceStrategy)
     return rules.version

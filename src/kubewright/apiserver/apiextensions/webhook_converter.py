@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Final, final
 
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
-from kubewright.apiserver.outbound.webhook_client import Caller, CallFailed, check_type
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.outbound.webhook_client import CallFailed, WebhookClient, check_type
 from kubewright.apiserver.outbound.webhook_target import target_of_client
 from kubewright.apiserver.wire.go_json import go_name
-from kubewright.apiserver.wire.status_errors import Refused, refused
+from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 __all__ = ("WebhookConverter",)
 
@@ -29,13 +29,13 @@ _GO: Final = {dict: "map[string]interface {}", list: "[]interface {}", str: "str
 class WebhookConverter:
     """The converter of one definition."""
 
-    def __init__(self, webhook: Mapping[str, Any], caller: Caller, addresses: ServiceAddresses) -> None:
+    def __init__(self, webhook: Mapping[str, Any], caller: WebhookClient, addresses: ServiceResolver) -> None:
         self._caller = caller
         self._target = target_of_client(webhook.get("clientConfig") or {}, addresses)
         self._versions = tuple(webhook.get("conversionReviewVersions") or ())
 
     async def convert(self, trees: list[Tree], api_version: str) -> list[Tree]:
-        """The objects in another version; raises `Refused` if the webhook does not do it."""
+        """The objects in another version; raises `StatusError` if the webhook does not do it."""
         version = next((item for item in self._versions if item in ("v1", "v1beta1")), "")
         if not version:
             raise _failed("no supported conversion review versions")
@@ -127,5 +127,5 @@ def _kind_of(tree: Tree) -> str:
     return f"{tree.get('apiVersion', '')}, Kind={tree.get('kind', '')}"
 
 
-def _failed(message: str) -> Refused:
-    return refused(500, "", message)
+def _failed(message: str) -> StatusError:
+    return status_error(500, "", message)

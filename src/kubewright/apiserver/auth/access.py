@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import final
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright.apiserver.auth.authentication import Authentication
+from kubewright.apiserver.auth.authentication import Authenticator
 from kubewright.apiserver.auth.impersonation import impersonated
-from kubewright.apiserver.auth.rbac import RoleBook
-from kubewright.apiserver.auth.service_accounts import Accounts
+from kubewright.apiserver.auth.rbac import RbacAuthorizer
+from kubewright.apiserver.auth.service_accounts import ServiceAccounts
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
 from kubewright.apiserver.kinds.calls import User
@@ -34,13 +34,13 @@ class RbacAccess:
     ) -> None:
         """`tokens` are bearer tokens known beforehand; without `anonymous` a request must say who it is from."""
         self.signer = signer
-        self.accounts = Accounts(store, signer, clock or SystemClock())
-        self.authentication = Authentication(self.accounts, tokens=tokens or {}, anonymous=anonymous)
-        self.roles = RoleBook(store)
+        self.accounts = ServiceAccounts(store, signer, clock or SystemClock())
+        self.authentication = Authenticator(self.accounts, tokens=tokens or {}, anonymous=anonymous)
+        self.roles = RbacAuthorizer(store)
 
     def user_of(self, request: Request) -> User:
         """Who asks, impersonation included."""
-        request.asker = user = self.authentication.user_of(request)
+        request.authenticated = user = self.authentication.user_of(request)
         return impersonated(request, user, self.roles.decide)
 
     def decide(self, user: User, target: Target) -> Decision:

@@ -16,8 +16,8 @@ from kubewright.apiserver.auth.rbac import GROUP
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.loopback import Follower, own_call, resource_of
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.loopback import TableController, loopback_call, resource_of
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("AggregatedRoles",)
@@ -30,11 +30,11 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 class AggregatedRoles:
     """Keeps the rules of aggregated roles up to date."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing) -> None:
+    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler) -> None:
         self._table = store.table(f"{GROUP}/clusterroles")
         self._resource = resource_of(catalog, GROUP, "clusterroles")
-        self._writing = writing
-        self._follower = Follower(store, self._table.name, self._changed)
+        self._writes = writes
+        self._follower = TableController(store, self._table.name, self._changed)
 
     def start(self) -> None:
         """Begin; roles that are there already are looked at."""
@@ -59,8 +59,8 @@ class AggregatedRoles:
         if rules:
             tree["rules"] = rules
         query = {"fieldManager": _MANAGER, "force": "true"}
-        await self._writing.patch(
-            own_call(self._resource, name, verb="patch", manager=_MANAGER, tree=tree, query=query)
+        await self._writes.patch(
+            loopback_call(self._resource, name, verb="patch", manager=_MANAGER, tree=tree, query=query)
         )
 
 

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Final, final
 from urllib.parse import unquote
 
-from kubewright.apiserver.auth.service_accounts import Accounts, Identity
+from kubewright.apiserver.auth.service_accounts import Identity, ServiceAccounts
 from kubewright.apiserver.auth.tokens import BadToken
 from kubewright.apiserver.kinds.calls import ANONYMOUS, User
 from kubewright.apiserver.wire.requests import Peer, Request
 from kubewright.apiserver.wire.status_errors import unauthorized
 
-__all__ = ("Authentication",)
+__all__ = ("Authenticator",)
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UNKNOWN: Final = "invalid bearer token"
@@ -30,10 +30,10 @@ _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 
 @final
-class Authentication:
+class Authenticator:
     """Recognizes users."""
 
-    def __init__(self, accounts: Accounts, *, tokens: Mapping[str, User], anonymous: bool) -> None:
+    def __init__(self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool) -> None:
         self._accounts = accounts
         self._tokens = {token: _authenticated(user) for token, user in tokens.items()}
         self._anonymous = anonymous

@@ -69,7 +69,7 @@ def write_bootstrap(
         version = store.next_version()
         tree["metadata"] = _dated(meta, time, version)
         _date_conditions(tree, time)
-        table.put(key, resource.encode(tree), version, shape=resource.storage_shape)
+        table.put(key, resource.encode(tree), version, schema_id=resource.storage_schema)
         written += 1
     return written
 

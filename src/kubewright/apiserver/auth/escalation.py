@@ -14,12 +14,12 @@ import msgspec
 from kubewright.api.go_text import quoted
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
-from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RoleBook, RoleRef, aggregate
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RbacAuthorizer, RoleRef, aggregate
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.wire.requests import Target
-from kubewright.apiserver.wire.status_errors import forbidden, not_found, refused
+from kubewright.apiserver.wire.status_errors import forbidden, not_found, status_error
 
-__all__ = ("EscalationJudge",)
+__all__ = ("EscalationPlugin",)
 
 _ROLES: Final = ("roles", "clusterroles")
 _BINDINGS: Final = ("rolebindings", "clusterrolebindings")
@@ -29,65 +29,65 @@ _COLLECTED: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields
 
 
 @final
-class EscalationJudge:
+class EscalationPlugin:
     """Refuses to let somebody grant more than they hold."""
 
-    def __init__(self, roles: RoleBook) -> None:
+    def __init__(self, roles: RbacAuthorizer) -> None:
         self._roles = roles
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         return (
-            operation.resource.kind.group == GROUP
-            and operation.object is not None
-            and operation.verb in ("CREATE", "UPDATE")
-            and MASTERS not in operation.user.groups
+            attributes.resource.kind.group == GROUP
+            and attributes.object is not None
+            and attributes.verb in ("CREATE", "UPDATE")
+            and MASTERS not in attributes.user.groups
         )
 
-    async def mutate(self, operation: Operation) -> None:
-        self._check(operation)
+    async def mutate(self, attributes: Attributes) -> None:
+        self._check(attributes)
 
-    async def validate(self, operation: Operation) -> None:
-        self._check(operation)
+    async def validate(self, attributes: Attributes) -> None:
+        self._check(attributes)
 
-    def _check(self, operation: Operation) -> None:
-        assert operation.object is not None
-        if operation.old is not None and _only_collected(operation.object, operation.old):
+    def _check(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        if attributes.old is not None and _only_collected(attributes.object, attributes.old):
             return
-        if operation.resource.plural in _ROLES:
-            self._check_role(operation, operation.object)
-        elif operation.resource.plural in _BINDINGS:
-            self._check_binding(operation, operation.object)
+        if attributes.resource.plural in _ROLES:
+            self._check_role(attributes, attributes.object)
+        elif attributes.resource.plural in _BINDINGS:
+            self._check_binding(attributes, attributes.object)
 
-    def _check_role(self, operation: Operation, role: dict[str, Any]) -> None:
+    def _check_role(self, attributes: Attributes, role: dict[str, Any]) -> None:
         # A role that is created has no name yet as far as permissions go: the URL does not say it.
-        name = operation.name if operation.verb == "UPDATE" else ""
-        if self._may(operation, "escalate", operation.resource.plural, name):
+        name = attributes.name if attributes.verb == "UPDATE" else ""
+        if self._may(attributes, "escalate", attributes.resource.plural, name):
             return
-        self._confirm(operation, _rules(role.get("rules")))
-        if any(_aggregates(tree) for tree in (role, operation.old) if tree):
-            owned = self._roles.rules_for(operation.user, operation.namespace)
+        self._confirm(attributes, _rules(role.get("rules")))
+        if any(_aggregates(tree) for tree in (role, attributes.old) if tree):
+            owned = self._roles.rules_for(attributes.user, attributes.namespace)
             if missing_rights(owned, FULL_AUTHORITY):
-                raise forbidden(operation.resource.group_resource, operation.name, _AGGREGATION)
+                raise forbidden(attributes.resource.group_resource, attributes.name, _AGGREGATION)
 
-    def _check_binding(self, operation: Operation, binding: dict[str, Any]) -> None:
+    def _check_binding(self, attributes: Attributes, binding: dict[str, Any]) -> None:
         ref = msgspec.convert(binding.get("roleRef") or {}, RoleRef)
         plural = {"ClusterRole": "clusterroles", "Role": "roles"}.get(ref.kind)
         if plural is None:
-            raise refused(500, "", f"unsupported role reference kind: {quoted(ref.kind)}")
-        if self._may(operation, "bind", plural, ref.name, group=ref.api_group):
+            raise status_error(500, "", f"unsupported role reference kind: {quoted(ref.kind)}")
+        if self._may(attributes, "bind", plural, ref.name, group=ref.api_group):
             return
-        rules = self._roles.rules_of(ref, operation.namespace)
+        rules = self._roles.rules_of(ref, attributes.namespace)
         if rules is None:
-            raise not_found(operation.resource.group_resource, ref.name)
-        self._confirm(operation, rules)
+            raise not_found(attributes.resource.group_resource, ref.name)
+        self._confirm(attributes, rules)
 
-    def _may(self, operation: Operation, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
-        target = Target(verb, "", group, "*", plural, "", operation.namespace, name)
-        return self._roles.decide(operation.user, target).allowed
+    def _may(self, attributes: Attributes, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
+        target = Target(verb, "", group, "*", plural, "", attributes.namespace, name)
+        return self._roles.decide(attributes.user, target).allowed
 
-    def _confirm(self, operation: Operation, rules: tuple[PolicyRule, ...]) -> None:
-        user, resource = operation.user, operation.resource.group_resource
-        missing = missing_rights(self._roles.rules_for(user, operation.namespace), rules)
+    def _confirm(self, attributes: Attributes, rules: tuple[PolicyRule, ...]) -> None:
+        user, resource = attributes.user, attributes.resource.group_resource
+        missing = missing_rights(self._roles.rules_for(user, attributes.namespace), rules)
         if not missing:
             return
         groups = " ".join(quoted(group) for group in user.groups)
@@ -95,10 +95,10 @@ class EscalationJudge:
             f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently"
             " held:\n" + "\n".join(summaries(missing))
         )
-        errors = self._roles.errors(user, operation.namespace, resource=resource.resource)
+        errors = self._roles.errors(user, attributes.namespace, resource=resource.resource)
         if errors:
             why += f"; resolution errors: [{aggregate(errors)}]"
-        raise forbidden(resource, operation.name, why)
+        raise forbidden(resource, attributes.name, why)
 
 
 def _rules(trees: Any) -> tuple[PolicyRule, ...]:

@@ -16,7 +16,7 @@ from kubewright.apiserver.auth.service_accounts import account_groups, split_use
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
 from kubewright.apiserver.kinds.calls import ANONYMOUS, User
 from kubewright.apiserver.wire.requests import Request, Target
-from kubewright.apiserver.wire.status_errors import Refused, bad_request
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
 __all__ = ("impersonated",)
 
@@ -85,7 +85,7 @@ def _wishes(request: Request) -> list[_Wish]:
     if found and not has_user:
         listed = " ".join(str(wish) for wish in found)
         refusal = bad_request(f"requested [{listed}] without impersonating a user")
-        raise Refused(refusal.status, headers={"X-Content-Type-Options": "nosniff"})
+        raise StatusError(refusal.status, headers={"X-Content-Type-Options": "nosniff"})
     return found
 
 

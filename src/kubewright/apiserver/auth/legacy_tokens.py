@@ -11,17 +11,17 @@ import logging
 from typing import Any, Final, final
 
 from kubewright._base.clock import Clock
-from kubewright.apiserver.auth.service_accounts import LAST_USED, Accounts, username
+from kubewright.apiserver.auth.service_accounts import LAST_USED, ServiceAccounts, username
 from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, ServiceAccountTokens
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.loopback import Follower, own_call, resource_of
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.loopback import TableController, loopback_call, resource_of
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("LegacyTokens",)
 
@@ -41,9 +41,9 @@ class LegacyTokens:
         self,
         store: Store,
         catalog: Catalog,
-        writing: Writing,
-        deleting: Deleting,
-        accounts: Accounts,
+        writes: WriteHandler,
+        deletes: DeleteHandler,
+        accounts: ServiceAccounts,
         signer: ServiceAccountTokens,
         *,
         clock: Clock,
@@ -52,14 +52,14 @@ class LegacyTokens:
         self._secrets = store.table("/secrets")
         self._accounts = store.table("/serviceaccounts")
         self._resource = resource_of(catalog, "", "secrets")
-        self._writing = writing
-        self._deleting = deleting
+        self._writes = writes
+        self._deletes = deletes
         self._signer = signer
         self._clock = clock
         self._root = base64.b64encode(root_certificate).decode()
         self._used: set[str] = set()
-        self._of_secrets = Follower(store, "/secrets", self._secrets_changed)
-        self._of_accounts = Follower(store, "/serviceaccounts", self._accounts_changed)
+        self._of_secrets = TableController(store, "/secrets", self._secrets_changed)
+        self._of_accounts = TableController(store, "/serviceaccounts", self._accounts_changed)
         accounts.on_legacy_use = self._note_use
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class LegacyTokens:
         for key in keys:
             try:
                 await self._look_at(key)
-            except Refused as exc:
+            except StatusError as exc:
                 # It changed under us; that change is handed out next.
                 _LOG.debug("a token was not written", extra={"secret": key, "why": str(exc)})
 
@@ -106,8 +106,8 @@ class LegacyTokens:
             return
         account = self._account_of(meta)
         if account is None:
-            call = own_call(self._resource, key, verb="delete", manager=_CONTROLLER)
-            await self._deleting.delete_key(call, key, DeleteOptions())
+            call = loopback_call(self._resource, key, verb="delete", manager=_CONTROLLER)
+            await self._deletes.delete_key(call, key, DeleteOptions())
             return
         if not _is_filled(secret):
             await self._edit(key, lambda live: self._filled(live, account), manager=_CONTROLLER)
@@ -126,8 +126,8 @@ class LegacyTokens:
         return account
 
     async def _edit(self, key: str, change: Any, *, manager: str) -> None:
-        call = own_call(self._resource, key, verb="update", manager=manager)
-        await self._writing.edit(call, WriteOptions(manager=manager), change)
+        call = loopback_call(self._resource, key, verb="update", manager=manager)
+        await self._writes.edit(call, WriteOptions(manager=manager), change)
 
     def _filled(self, secret: Tree, account: Tree) -> Tree:
         meta, owner = secret["metadata"], account["metadata"]

@@ -8,7 +8,7 @@ from typing import Final, final
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Answer, encode_json
+from kubewright.apiserver.wire.responses import Response, encode_json
 
 __all__ = ("OpenId",)
 
@@ -25,13 +25,13 @@ class OpenId:
         self._signer = signer
         self._address = address
 
-    def answer(self, request: Request, user: User) -> Answer:
+    def answer(self, request: Request, user: User) -> Response:
         """Either page; nothing else is there."""
         path = request.path.rstrip("/")
         if path == _KEYS:
-            return Answer(200, encode_json(self._signer.key_set()), "application/jwk-set+json", _CACHED)
+            return Response(200, encode_json(self._signer.key_set()), "application/jwk-set+json", _CACHED)
         if path != "/.well-known/openid-configuration":
-            return Answer(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
+            return Response(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
         document = {
             "issuer": self._signer.issuer,
             "jwks_uri": f"https://{self._address()}{_KEYS}",
@@ -39,4 +39,4 @@ class OpenId:
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": [self._signer.algorithm],
         }
-        return Answer(200, encode_json(document), headers=_CACHED)
+        return Response(200, encode_json(document), headers=_CACHED)

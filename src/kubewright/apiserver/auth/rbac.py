@@ -1,6 +1,6 @@
 """Role-based access control: what the roles and bindings in the store allow somebody.
 
-`RoleBook` follows the four tables of `rbac.authorization.k8s.io`. A change only marks its object; it is read when
+`RbacAuthorizer` follows the four tables of `rbac.authorization.k8s.io`. A change only marks its object; it is read when
 somebody next asks. What was found for a user in a namespace, and each verdict, are kept until the next change, so most
 questions cost one look into a dictionary. No administrator lives here but the group `system:masters`.
 """
@@ -21,7 +21,7 @@ from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Store, Table
 from kubewright.apiserver.wire.requests import Target
 
-__all__ = ("GROUP", "MASTERS", "Grant", "RoleBook", "RoleRef", "aggregate", "not_found")
+__all__ = ("GROUP", "MASTERS", "Grant", "RbacAuthorizer", "RoleRef", "aggregate", "not_found")
 
 GROUP: Final = "rbac.authorization.k8s.io"
 MASTERS: Final = "system:masters"
@@ -79,7 +79,7 @@ _NONE: Final = _Grants((), ())
 
 
 @final
-class RoleBook:
+class RbacAuthorizer:
     """Every role and binding, and what they come to."""
 
     def __init__(self, store: Store) -> None:

@@ -7,15 +7,15 @@ from typing import Any, final
 from kubewright._base.clock import Clock
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
-from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import manager_of, meta_of
 from kubewright.apiserver.managedfields.field_manager import record_update
 from kubewright.apiserver.verbs.transform import metadata_only
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.options import WriteOptions, write_options
-from kubewright.apiserver.wire.responses import Answer, of_tree
+from kubewright.apiserver.wire.responses import Response, of_tree
 from kubewright.apiserver.wire.status_errors import bad_request, method_not_allowed, no_such_resource
 
 __all__ = ("ReviewBodies",)
@@ -25,8 +25,8 @@ __all__ = ("ReviewBodies",)
 class ReviewBodies:
     """Reads the bodies of reviews and writes their answers."""
 
-    def __init__(self, writing: Writing, admission: Admission, clock: Clock) -> None:
-        self._writing = writing
+    def __init__(self, writes: WriteHandler, admission: Chain, clock: Clock) -> None:
+        self._writes = writes
         self._admission = admission
         self._clock = clock
 
@@ -48,16 +48,16 @@ class ReviewBodies:
         if call.resource.namespaced and not call.target.namespace:
             raise no_such_resource()
         options = write_options("CreateOptions", call.request.query)
-        spoken = Call(call.request, call.target, resource or call.resource, call.user, call.form, call.warnings)
-        tree = self._writing.read(spoken, options)
+        spoken = Call(call.request, call.target, resource or call.resource, call.user, call.output, call.warnings)
+        tree = self._writes.read(spoken, options)
         self._place(call, meta_of(tree))
         self._record(spoken, tree, options)
         if admit:
-            operation = self._operation(call, tree, options)
-            await self._admission.mutate(operation)
-            tree = operation.object or tree
-            await self._admission.validate(operation)
-            call.warnings.extend(operation.warnings)
+            attributes = self._operation(call, tree, options)
+            await self._admission.mutate(attributes)
+            tree = attributes.object or tree
+            await self._admission.validate(attributes)
+            call.warnings.extend(attributes.warnings)
         return tree
 
     def _place(self, call: Call, meta: dict[str, Any]) -> None:
@@ -68,7 +68,7 @@ class ReviewBodies:
             meta["namespace"] = namespace
 
     def _record(self, call: Call, tree: Tree, options: WriteOptions) -> None:
-        rules = call.resource.rules
+        rules = call.resource.strategy
         # Nobody owns what is empty, and the status is the answer.
         spec = {name: value for name, value in (tree.get("spec") or {}).items() if value is not None}
         record_update(
@@ -82,8 +82,8 @@ class ReviewBodies:
             reset=rules.reset_fields(call.target.subresource),
         )
 
-    def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Operation:
-        return Operation(
+    def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Attributes:
+        return Attributes(
             verb="CREATE",
             resource=call.resource,
             namespace=call.namespace,
@@ -97,9 +97,9 @@ class ReviewBodies:
             annotations=call.request.annotations,
         )
 
-    def answer(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Answer:
+    def answer(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Response:
         """The review, answered."""
         ordered = {"kind": kind.kind, "apiVersion": kind.api_version, **tree}
-        if call.form.as_kind:
-            ordered = metadata_only(ordered, call.form.version)
-        return of_tree(ordered, call.form, code=201, headers=call.headers())
+        if call.output.as_kind:
+            ordered = metadata_only(ordered, call.output.version)
+        return of_tree(ordered, call.output, code=201, headers=call.headers())

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.auth.authentication import Authentication
-from kubewright.apiserver.auth.rbac import RoleBook, aggregate
+from kubewright.apiserver.auth.authentication import Authenticator
+from kubewright.apiserver.auth.rbac import RbacAuthorizer, aggregate
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.review_validation import check_spec, evaluation_error, is_empty
 from kubewright.apiserver.auth.tokens import BadToken
@@ -31,7 +31,7 @@ class Reviews:
     """The reviews of `authentication.k8s.io` and `authorization.k8s.io`."""
 
     def __init__(
-        self, bodies: ReviewBodies, authentication: Authentication, roles: RoleBook, audiences: tuple[str, ...]
+        self, bodies: ReviewBodies, authentication: Authenticator, roles: RbacAuthorizer, audiences: tuple[str, ...]
     ) -> None:
         self._bodies = bodies
         self._authentication = authentication

@@ -23,7 +23,7 @@ from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, BadToken, ServiceAcc
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 
-__all__ = ("LAST_USED", "Accounts", "Identity", "account_groups", "split_username", "username")
+__all__ = ("LAST_USED", "Identity", "ServiceAccounts", "account_groups", "split_username", "username")
 
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 _INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"
@@ -77,7 +77,7 @@ def split_username(name: str) -> tuple[str, str] | None:
 
 
 @final
-class Accounts:
+class ServiceAccounts:
     """Recognizes the tokens of service accounts."""
 
     def __init__(self, store: Store, signer: ServiceAccountTokens, clock: Clock) -> None:

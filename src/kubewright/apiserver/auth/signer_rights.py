@@ -10,51 +10,51 @@ from base64 import b64decode
 from typing import Any, Final, final
 
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.auth.rbac import MASTERS, RoleBook
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.auth.rbac import MASTERS, RbacAuthorizer
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.wire.requests import Target
-from kubewright.apiserver.wire.status_errors import Refused, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 from kubewright.errors import DecodeError
 
-__all__ = ("SignerJudge",)
+__all__ = ("SignerPlugin",)
 
 _GROUP: Final = "certificates.k8s.io"
 _CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 
 
 @final
-class SignerJudge:
+class SignerPlugin:
     """Looks after the rights on signers."""
 
-    def __init__(self, roles: RoleBook) -> None:
+    def __init__(self, roles: RbacAuthorizer) -> None:
         self._roles = roles
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         return (
-            operation.resource.kind.group == _GROUP
-            and operation.resource.plural == "certificatesigningrequests"
-            and operation.object is not None
-            and (operation.verb, operation.subresource)
+            attributes.resource.kind.group == _GROUP
+            and attributes.resource.plural == "certificatesigningrequests"
+            and attributes.object is not None
+            and (attributes.verb, attributes.subresource)
             in (("CREATE", ""), ("UPDATE", "approval"), ("UPDATE", "status"))
         )
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         return None
 
-    async def validate(self, operation: Operation) -> None:
-        assert operation.object is not None
-        if operation.verb == "CREATE":
-            self._check_subject(operation, operation.object)
+    async def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        if attributes.verb == "CREATE":
+            self._check_subject(attributes, attributes.object)
             return
-        old = operation.old or {}
+        old = attributes.old or {}
         signer = (old.get("spec") or {}).get("signerName") or ""
-        if operation.subresource == "status" and _same_answer(operation.object, old):
+        if attributes.subresource == "status" and _same_answer(attributes.object, old):
             return
-        verb = "approve" if operation.subresource == "approval" else "sign"
-        if not any(self._may(operation, verb, name) for name in (signer, f"{signer.partition('/')[0]}/*")):
-            raise _refused(operation, f'user not permitted to {verb} requests with signerName "{signer}"')
+        verb = "approve" if attributes.subresource == "approval" else "sign"
+        if not any(self._may(attributes, verb, name) for name in (signer, f"{signer.partition('/')[0]}/*")):
+            raise _refused(attributes, f'user not permitted to {verb} requests with signerName "{signer}"')
 
-    def _check_subject(self, operation: Operation, request: dict[str, Any]) -> None:
+    def _check_subject(self, attributes: Attributes, request: dict[str, Any]) -> None:
         spec = request.get("spec") or {}
         if spec.get("signerName") != _CLIENT:
             return
@@ -63,17 +63,17 @@ class SignerJudge:
         try:
             facts = request_facts(b64decode(spec.get("request") or ""))
         except DecodeError as error:
-            raise _refused(operation, f"failed to parse CSR: {error}") from None
+            raise _refused(attributes, f"failed to parse CSR: {error}") from None
         if MASTERS in facts.organizations:
-            raise _refused(operation, f"use of {_CLIENT} signer with {MASTERS} group is not allowed")
+            raise _refused(attributes, f"use of {_CLIENT} signer with {MASTERS} group is not allowed")
 
-    def _may(self, operation: Operation, verb: str, signer: str) -> bool:
+    def _may(self, attributes: Attributes, verb: str, signer: str) -> bool:
         target = Target(verb, "", _GROUP, "*", "signers", "", "", signer)
-        return self._roles.decide(operation.user, target).allowed
+        return self._roles.decide(attributes.user, target).allowed
 
 
-def _refused(operation: Operation, why: str) -> Refused:
-    return forbidden(operation.resource.group_resource, operation.name, why)
+def _refused(attributes: Attributes, why: str) -> StatusError:
+    return forbidden(attributes.resource.group_resource, attributes.name, why)
 
 
 def _same_answer(new: dict[str, Any], old: dict[str, Any]) -> bool:

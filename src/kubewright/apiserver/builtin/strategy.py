@@ -32,7 +32,7 @@ from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_kind
 from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
 
-__all__ = ("UNTOLD", "BuiltinRules")
+__all__ = ("UNTOLD", "BuiltinStrategy")
 
 UNTOLD: Final = frozenset(("Event", "PodDisruptionBudget"))
 """Kinds whose rules for updates do not look at metadata."""
@@ -45,7 +45,7 @@ _AS_NEW: Final = _ONLY_AS_NEW | {
 
 
 @final
-class BuiltinRules:
+class BuiltinStrategy:
     """What one built-in kind demands. `storage` is the kind in the version it is stored in."""
 
     strategic = True

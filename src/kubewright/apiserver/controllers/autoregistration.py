@@ -12,14 +12,14 @@ from typing import Final, final
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.loopback import Follower, own_call, resource_of
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.loopback import TableController, loopback_call, resource_of
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import JSON
 from kubewright.apiserver.wire.options import DeleteOptions
 
-__all__ = ("Registration",)
+__all__ = ("Autoregistration",)
 
 _MANAGER: Final = "kube-apiserver"
 _LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -28,21 +28,21 @@ _VERSION_PRIORITY: Final = 100
 
 
 @final
-class Registration:
+class Autoregistration:
     """Follows definitions, and keeps their APIServices."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing, deleting: Deleting) -> None:
+    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler) -> None:
         self._resource = resource_of(catalog, "apiregistration.k8s.io", "apiservices")
         definitions = resource_of(catalog, "apiextensions.k8s.io", "customresourcedefinitions")
         self._definitions = store.table(definitions.table)
         self._services = store.table(self._resource.table)
-        self._writing = writing
-        self._deleting = deleting
+        self._writes = writes
+        self._deletes = deletes
         self._served: dict[str, tuple[str, ...]] = {}
         """What each definition serves, as names of APIServices."""
         self._followers = [
-            Follower(store, definitions.table, self._definitions_changed),
-            Follower(store, self._resource.table, self._services_changed),
+            TableController(store, definitions.table, self._definitions_changed),
+            TableController(store, self._resource.table, self._services_changed),
         ]
 
     def start(self) -> None:
@@ -102,17 +102,17 @@ class Registration:
     async def _create(self, name: str, spec: Tree) -> None:
         metadata = {"name": name, "labels": {_LABEL: "true"}}
         tree = {"apiVersion": self._resource.kind.api_version, "kind": "APIService", "metadata": metadata, "spec": spec}
-        call = own_call(self._resource, name, verb="create", manager=_MANAGER, tree=tree, content_type=JSON)
-        await self._writing.create(call)
+        call = loopback_call(self._resource, name, verb="create", manager=_MANAGER, tree=tree, content_type=JSON)
+        await self._writes.create(call)
 
     async def _update(self, tree: Tree) -> None:
         name = tree["metadata"]["name"]
-        call = own_call(self._resource, name, verb="update", manager=_MANAGER, tree=tree, content_type=JSON)
-        await self._writing.update(call)
+        call = loopback_call(self._resource, name, verb="update", manager=_MANAGER, tree=tree, content_type=JSON)
+        await self._writes.update(call)
 
     async def _delete(self, name: str) -> None:
-        call = own_call(self._resource, name, verb="delete", manager=_MANAGER)
-        await self._deleting.delete_key(call, name, DeleteOptions())
+        call = loopback_call(self._resource, name, verb="delete", manager=_MANAGER)
+        await self._deletes.delete_key(call, name, DeleteOptions())
 
 
 def _served(spec: Tree) -> tuple[str, ...]:

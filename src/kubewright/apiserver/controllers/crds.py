@@ -27,24 +27,24 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
     settle,
     terminating,
 )
-from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomRules
+from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomResourceStrategy
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Resource, Subresource, Tree
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.storage.store import Change, Entry, Store
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.negotiation import Form
+from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import DeleteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, Target
 from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import Refused, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 
-__all__ = ("Definitions",)
+__all__ = ("CrdController",)
 
 _KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -64,14 +64,16 @@ _glance: Final = msgspec.json.Decoder(_Glance).decode
 
 
 @final
-class Definitions:
+class CrdController:
     """Keeps the catalog in step with the definitions in the store."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing, deleting: Deleting, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler, clock: Clock
+    ) -> None:
         self._store = store
         self._catalog = catalog
-        self._writing = writing
-        self._deleting = deleting
+        self._writes = writes
+        self._deletes = deletes
         self._clock = clock
         found = catalog.of_kind(_KIND)
         assert found is not None
@@ -124,16 +126,16 @@ class Definitions:
 
     # what admission asks
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         """Whether an object of a kind that is being deleted is to be created."""
-        return bool(self._ending) and operation.verb == "CREATE" and _name_of(operation.resource) in self._ending
+        return bool(self._ending) and attributes.verb == "CREATE" and _name_of(attributes.resource) in self._ending
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         """Refuse it."""
         why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(operation.resource.group_resource, operation.name, why)
+        raise forbidden(attributes.resource.group_resource, attributes.name, why)
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Nothing gets that far."""
 
     def _look_at(self, name: str) -> None:
@@ -149,7 +151,7 @@ class Definitions:
                 del self._changed[name]
                 try:
                     await self._settle(name)
-                except Refused as exc:
+                except StatusError as exc:
                     if exc.reason == "Conflict":  # somebody wrote meanwhile: the change they made is looked at
                         self._look_at(name)
                     else:
@@ -187,8 +189,8 @@ class Definitions:
 
     async def _write_status(self, entry: Entry, crd: Tree) -> None:
         """Store a status this server has worked out, as its own."""
-        self._writing.record_own(self._resource, decode_json(entry.value), crd, "status")
-        await self._writing.put_back(self._resource, entry, crd)
+        self._writes.record_own(self._resource, decode_json(entry.value), crd, "status")
+        await self._writes.put_back(self._resource, entry, crd)
 
     def _look_at_rivals(self, others: list[Tree]) -> None:
         """Names a definition took or gave up may be another's."""
@@ -204,9 +206,9 @@ class Definitions:
 
     def _withdraw(self, name: str) -> None:
         self._ending.discard(name)
-        watching = self._instances.pop(name, None)
-        if watching is not None:
-            watching.leave()
+        watches = self._instances.pop(name, None)
+        if watches is not None:
+            watches.leave()
         plural, _, group = name.partition(".")
         self._look_at_rivals(self._others(name))
         self._catalog.withdraw(name)
@@ -235,10 +237,10 @@ class Definitions:
         finalizers = [item for item in crd["metadata"]["finalizers"] if item != CLEANUP_FINALIZER]
         if finalizers:
             crd["metadata"]["finalizers"] = finalizers
-            await self._writing.put_back(self._resource, entry, crd)
+            await self._writes.put_back(self._resource, entry, crd)
         else:
             del crd["metadata"]["finalizers"]
-            self._writing.remove(self._resource, entry.key, crd)
+            self._writes.remove(self._resource, entry.key, crd)
 
     def _note_deletion(self, crd: Tree) -> None:
         text = "CustomResource deletion is in progress"
@@ -254,10 +256,10 @@ class Definitions:
                 "delete", "", resource.kind.group, resource.kind.version, resource.plural, "", namespace, name
             )
             request = Request("DELETE", "", {}, {}, b"", Peer())
-            call = Call(request, target, resource, _SYSTEM, Form())
+            call = Call(request, target, resource, _SYSTEM, MediaType())
             try:
-                await self._deleting.delete_key(call, entry.key, DeleteOptions())
-            except Refused as exc:
+                await self._deletes.delete_key(call, entry.key, DeleteOptions())
+            except StatusError as exc:
                 if exc.reason != "NotFound":
                     _LOG.warning("an object of a deleted kind stays", extra={"key": entry.key, "error": str(exc)})
 
@@ -311,7 +313,9 @@ def _resource(
 ) -> Resource:
     names = crd["spec"]["names"]
     kind, storage_version = version.gvk, storage.gvk.api_version
-    rules = CustomRules(version, kind=kind, storage_version=storage_version, converter=converter, field_types=types)
+    strategy = CustomResourceStrategy(
+        version, kind=kind, storage_version=storage_version, converter=converter, field_types=types
+    )
     subresources = {}
     if version.has_status:
         subresources["status"] = Subresource("status", kind, _READ_WRITE)
@@ -323,14 +327,14 @@ def _resource(
         singular=names.get("singular") or names["kind"].lower(),
         namespaced=version.namespaced,
         verbs=_VERBS,
-        rules=rules,
+        strategy=strategy,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         subresources=subresources,
         storage_version=storage_version,
-        shape=_shape(version),
-        storage_shape=_shape(storage),
+        schema_id=_schema_id(version),
+        storage_schema=_schema_id(storage),
         custom=True,
         columns=version.columns,
         deprecation=version.warning,
@@ -338,6 +342,6 @@ def _resource(
     )
 
 
-def _shape(version: CustomVersion) -> int:
+def _schema_id(version: CustomVersion) -> int:
     """A number for what bytes written under this schema look like: the same schema, the same number."""
     return 2 + zlib.crc32(encode_json([version.gvk.api_version, version.schema]))

@@ -13,14 +13,14 @@ from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.decoding import decode_json
 
-__all__ = ("ServiceRanges",)
+__all__ = ("ServiceCidrs",)
 
 _RANGES: Final = "networking.k8s.io/servicecidrs"
 _SERVICES: Final = "/services"
 
 
 @final
-class ServiceRanges:
+class ServiceCidrs:
     """Keeps the allocator's networks as ServiceCIDRs say."""
 
     def __init__(self, store: Store, services: ServiceAllocator) -> None:

@@ -23,8 +23,8 @@ from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.decoding import read_body
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
 from kubewright.apiserver.wire.requests import Peer, Request, Target
-from kubewright.apiserver.wire.responses import Answer, Reply, Stream, encode_json
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.responses import Reply, Response, Stream, encode_json
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import ClusterError
 
 __all__ = ("AuditLog", "Level")
@@ -75,7 +75,7 @@ class AuditLog:
         now = time.time()
         event = self._event(request, target, user, reply)
         event["requestReceivedTimestamp"] = _moment(now - seconds)
-        if request.asker is None:
+        if request.authenticated is None:
             # Nobody was recognized: the real server hears of the answer only as it begins.
             self._write(event, "ResponseStarted", now, request.annotations)
             return
@@ -94,7 +94,7 @@ class AuditLog:
         stream.on_over = over
 
     def _event(self, request: Request, target: Target, user: User | None, reply: Reply) -> dict[str, Any]:
-        asker: User | None = request.asker
+        authenticated: User | None = request.authenticated
         event: dict[str, Any] = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
@@ -103,9 +103,9 @@ class AuditLog:
             "stage": "",
             "requestURI": request.uri or request.path,
             "verb": target.verb,
-            "user": {} if asker is None else _user(asker),
+            "user": {} if authenticated is None else _user(authenticated),
         }
-        if user is not None and user is not asker:
+        if user is not None and user is not authenticated:
             event["impersonatedUser"] = _user(user)
         event["sourceIPs"] = _addresses(request)
         agent = request.header("user-agent")
@@ -123,7 +123,7 @@ class AuditLog:
             tree = _tree(request)
             if tree is not None:
                 event["requestObject"] = tree
-        if self._level >= 3 and isinstance(reply, Answer) and reply.content_type == JSON and reply.body:
+        if self._level >= 3 and isinstance(reply, Response) and reply.content_type == JSON and reply.body:
             event["responseObject"] = msgspec.Raw(reply.body.rstrip())
 
     def _write(self, event: dict[str, Any], stage: str, now: float, notes: Mapping[str, str]) -> None:
@@ -197,7 +197,7 @@ def _address(text: str) -> str:
 
 
 def _status(reply: Reply) -> dict[str, Any]:
-    if not isinstance(reply, Answer):
+    if not isinstance(reply, Response):
         return {"metadata": {}, "code": reply.code if isinstance(reply, Stream) else 101}
     said = _said(reply)
     status: dict[str, Any] = {"metadata": {}}
@@ -208,7 +208,7 @@ def _status(reply: Reply) -> dict[str, Any]:
     return status
 
 
-def _said(answer: Answer) -> Mapping[str, Any]:
+def _said(answer: Response) -> Mapping[str, Any]:
     """The Status an answer consists of, if it does."""
     if answer.content_type == JSON and answer.body.startswith(b'{"kind":"Status"'):
         said: Mapping[str, Any] = msgspec.json.decode(answer.body)
@@ -266,6 +266,6 @@ def _tree(request: Request) -> dict[str, Any] | None:
 def _tree_of(media: str, body: bytes) -> dict[str, Any] | None:
     try:
         tree, _ = read_body(Request("", "", {}, {"content-type": media}, body, Peer()))
-    except Refused:
+    except StatusError:
         return None
     return tree if isinstance(tree, dict) else None

@@ -15,10 +15,10 @@ from kubewright.api.kinds import version_key
 from kubewright.apiserver.catalog import Catalog, builtin_groups
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.negotiation import PROTOBUF, form_of
+from kubewright.apiserver.wire.negotiation import PROTOBUF, negotiate
 from kubewright.apiserver.wire.protobuf import encode
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Answer, encode_line
+from kubewright.apiserver.wire.responses import Response, encode_line
 
 __all__ = ("Discovery",)
 
@@ -39,7 +39,7 @@ class Discovery:
         self._made: dict[str, bytes] = {}
         self._generation = 0
         self.address = "127.0.0.1"
-        self.elsewhere: Callable[[], list[dict[str, Any]]] = list
+        self.aggregator: Callable[[], list[dict[str, Any]]] = list
         """The groups other servers serve."""
         self.priorities: Callable[[], Mapping[tuple[str, str], tuple[int, int]]] = dict
         """Those of groups and versions, as their APIServices have them."""
@@ -48,7 +48,7 @@ class Discovery:
         """What other servers serve has changed."""
         self._made = {}
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Response:
         """The answer to a discovery path, or 404."""
         if self._generation != self._catalog.generation:
             self._made, self._generation = {}, self._catalog.generation
@@ -61,19 +61,19 @@ class Discovery:
         if body is None:
             tree = self._old_form(path)
             if tree is None:
-                return Answer(
+                return Response(
                     404, b"404 page not found\n", "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
                 )
             body = self._made[path] = encode_line(tree)
         accept = request.header("accept")
-        if PROTOBUF in accept and form_of(accept, parts=False).media == PROTOBUF:
+        if PROTOBUF in accept and negotiate(accept, parts=False).media == PROTOBUF:
             tree = decode_json(body)
-            return Answer(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
-        return Answer(200, body)
+            return Response(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
+        return Response(200, body)
 
     # the aggregated form
 
-    def _aggregated(self, request: Request, path: str, version: str) -> Answer:
+    def _aggregated(self, request: Request, path: str, version: str) -> Response:
         key = f"{path}|{version}"
         body = self._made.get(key)
         if body is None:
@@ -89,8 +89,8 @@ class Discovery:
         tag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
         headers = {"ETag": tag, "Vary": "Accept"}
         if request.header("if-none-match") == tag:
-            return Answer(304, b"", "", headers)
-        return Answer(200, body, content_type, headers)
+            return Response(304, b"", "", headers)
+        return Response(200, body, content_type, headers)
 
     def _groups(self, *, old: bool = False) -> list[dict[str, Any]]:
         """Every group with its versions, what matters most first. The old form orders groups of the same priority by
@@ -122,7 +122,7 @@ class Discovery:
             yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM
 
     def _versions_elsewhere(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-        for group in self.elsewhere():
+        for group in self.aggregator():
             for version in group["versions"]:
                 yield group["metadata"]["name"], version, _CUSTOM
 

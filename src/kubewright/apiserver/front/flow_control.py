@@ -22,10 +22,10 @@ from kubewright.apiserver.builtin.trees import Tree, items, peek
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Entry, Store
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Target
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("FlowControl",)
 
@@ -43,13 +43,13 @@ Heads = Mapping[str, str]
 class FlowControl:
     """Follows FlowSchemas and levels, and classifies by them."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock, metrics: Metrics) -> None:
         found = catalog.of_kind(GroupVersionKind(_GROUP, "v1", "FlowSchema"))
         assert found is not None
         self._resource = found
         self._schemas = store.table(found.table)
         self._levels = store.table(f"{_GROUP}/prioritylevelconfigurations")
-        self._writing = writing
+        self._writes = writes
         self._clock = clock
         self._ranked: list[tuple[Tree, Heads]] | None = None
         self._verdicts: dict[tuple[str, ...], Heads] = {}
@@ -135,7 +135,7 @@ class FlowControl:
             for entry in tuple(self._schemas.entries()):
                 try:
                     await self._settle(entry)
-                except Refused:  # somebody wrote meanwhile, and has woken this task by it
+                except StatusError:  # somebody wrote meanwhile, and has woken this task by it
                     continue
                 except Exception:
                     _LOG.exception("the status of a FlowSchema could not be kept", extra={"schema": entry.key})
@@ -159,8 +159,8 @@ class FlowControl:
         wanted["lastTransitionTime"] = same or format_time(self._clock.now())
         others = [one for one in conditions if one.get("type") != "Dangling"]
         tree["status"] = {**(tree.get("status") or {}), "conditions": [*others, wanted]}
-        self._writing.record_own(self._resource, decode_json(entry.value), tree, "status")
-        await self._writing.put_back(self._resource, entry, tree)
+        self._writes.record_own(self._resource, decode_json(entry.value), tree, "status")
+        await self._writes.put_back(self._resource, entry, tree)
 
     def _measure(self) -> None:
         shares = {entry.key: _shares(decode_json(entry.value)) for entry in self._levels.entries()}

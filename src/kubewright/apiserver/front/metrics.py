@@ -8,7 +8,7 @@ from kubewright._base.metrics import Metrics
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Request, Target
-from kubewright.apiserver.wire.responses import Answer, Reply, Stream
+from kubewright.apiserver.wire.responses import Reply, Response, Stream
 
 __all__ = ("RequestCounter",)
 
@@ -46,7 +46,7 @@ class RequestCounter:
 
     def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
         """One request."""
-        code = str(reply.code) if isinstance(reply, (Answer, Stream)) else "101"
+        code = str(reply.code) if isinstance(reply, (Response, Stream)) else "101"
         scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
         verb = _VERBS.get(target.verb, target.verb.upper())
         labels = (verb, target.group, target.version, target.resource, target.subresource, scope)

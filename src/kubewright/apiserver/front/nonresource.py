@@ -11,9 +11,9 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.health import Check, Health
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.responses import Response
 
-__all__ = ("Pages",)
+__all__ = ("NonResourcePaths",)
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _VERSION: Final = {
@@ -39,7 +39,7 @@ _ALWAYS: Final = (
 
 
 @final
-class Pages:
+class NonResourcePaths:
     """Version, health, metrics, index."""
 
     def __init__(self, catalog: Catalog, metrics: Metrics, health: Health) -> None:
@@ -52,18 +52,18 @@ class Pages:
             "kubernetes_healthchecks_total", "How checks ended.", labels=("name", "status", "type")
         )
 
-    def version(self, request: Request, user: User) -> Answer:
+    def version(self, request: Request, user: User) -> Response:
         """`/version`."""
-        return Answer(200, json.dumps(_VERSION, indent=2).encode())
+        return Response(200, json.dumps(_VERSION, indent=2).encode())
 
-    def health(self, request: Request, user: User) -> Answer:
+    def health(self, request: Request, user: User) -> Response:
         """`/healthz`, `/livez`, `/readyz`: all checks, or one by its name."""
         kind, _, name = request.path.strip("/").partition("/")
         if name:
             check = self._health.of(kind).get(name)
             if check is None:
-                return Answer(404, b"404 page not found\n", _TEXT)
-            return Answer(200, b"ok", _TEXT) if check() else Answer(500, b"internal server error\n", _TEXT)
+                return Response(404, b"404 page not found\n", _TEXT)
+            return Response(200, b"ok", _TEXT) if check() else Response(500, b"internal server error\n", _TEXT)
         excluded = request.query.get("exclude", "").split(",")
         lines, healthy = [], True
         for label, check in self._health.of(kind).items():
@@ -74,10 +74,10 @@ class Pages:
             healthy = healthy and good
             lines.append(f"[+]{label} ok" if good else f"[-]{label} failed: reason withheld")
         if healthy and "verbose" not in request.query:
-            return Answer(200, b"ok", _TEXT)
+            return Response(200, b"ok", _TEXT)
         verdict = "passed" if healthy else "failed"
         text = "\n".join((*lines, f"{kind} check {verdict}")) + "\n"
-        return Answer(200 if healthy else 500, text.encode(), _TEXT)
+        return Response(200 if healthy else 500, text.encode(), _TEXT)
 
     def _outcome(self, kind: str, name: str, check: Check) -> bool:
         good = check()
@@ -85,13 +85,13 @@ class Pages:
         self._asked.child(name, "success" if good else "error", kind).inc()
         return good
 
-    def metrics(self, request: Request, user: User) -> Answer:
+    def metrics(self, request: Request, user: User) -> Response:
         """`/metrics`, and `/metrics/slis`, which tells of the checks alone, and of those that were asked for."""
         if request.path.endswith("/slis"):
-            return Answer(200, self._slis.exposition(), CONTENT_TYPE)
-        return Answer(200, self._metrics.exposition(), CONTENT_TYPE)
+            return Response(200, self._slis.exposition(), CONTENT_TYPE)
+        return Response(200, self._metrics.exposition(), CONTENT_TYPE)
 
-    def index(self, request: Request, user: User) -> Answer:
+    def index(self, request: Request, user: User) -> Response:
         """`/`: every path there is."""
         found = {*_ALWAYS}
         for resource in self._catalog:
@@ -101,4 +101,4 @@ class Pages:
         for kind_of_check in ("healthz", "livez", "readyz"):
             found.add(f"/{kind_of_check}")
             found.update(f"/{kind_of_check}/{name}" for name in self._health.of(kind_of_check))
-        return Answer(200, json.dumps({"paths": sorted(found)}, indent=2).encode())
+        return Response(200, json.dumps({"paths": sorted(found)}, indent=2).encode())

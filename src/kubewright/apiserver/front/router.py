@@ -19,15 +19,15 @@ from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.get import Reading
-from kubewright.apiserver.verbs.watch import Watching
-from kubewright.apiserver.verbs.write import Writing
-from kubewright.apiserver.wire.negotiation import Form, form_of, is_for_eyes
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.get import ReadHandler
+from kubewright.apiserver.verbs.watch import WatchHandler
+from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.wire.negotiation import MediaType, is_for_eyes, negotiate
 from kubewright.apiserver.wire.requests import Request, Target, target_of
-from kubewright.apiserver.wire.responses import Answer, Reply, Stream, indent, of_refusal
+from kubewright.apiserver.wire.responses import Reply, Response, Stream, indent, of_status_error
 from kubewright.apiserver.wire.status_errors import (
-    Refused,
+    StatusError,
     bad_request,
     internal_error,
     method_not_allowed,
@@ -35,12 +35,12 @@ from kubewright.apiserver.wire.status_errors import (
     not_found,
 )
 
-__all__ = ("Elsewhere", "Front", "Page", "Recorder", "Special")
+__all__ = ("AggregatedServers", "Handler", "PathHandler", "RequestObserver", "Router")
 
-Page = Callable[[Request, User], Awaitable[Reply] | Reply]
+PathHandler = Callable[[Request, User], Awaitable[Reply] | Reply]
 """Answers a path that is no resource."""
 
-Special = Callable[[Call], Awaitable[Reply]]
+Handler = Callable[[Call], Awaitable[Reply]]
 """Answers a resource or a subresource that is more than an object in a table."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -55,7 +55,7 @@ _ONLY_READ: Final = ("version", "api", ".well-known", "openid")
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Recorder(Protocol):
+class RequestObserver(Protocol):
     """Hears of every request once it is answered, or once its stream has begun."""
 
     def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
@@ -71,7 +71,7 @@ class Classifier(Protocol):
         ...
 
 
-class Elsewhere(Protocol):
+class AggregatedServers(Protocol):
     """Other servers, to which some requests are passed on."""
 
     def claimed(self, path: str) -> bool:
@@ -84,7 +84,7 @@ class Elsewhere(Protocol):
 
 
 @final
-class Front:
+class Router:
     """Takes every request."""
 
     def __init__(
@@ -92,35 +92,35 @@ class Front:
         catalog: Catalog,
         access: Access,
         *,
-        reading: Reading,
-        watching: Watching,
-        writing: Writing,
-        deleting: Deleting,
+        reads: ReadHandler,
+        watches: WatchHandler,
+        writes: WriteHandler,
+        deletes: DeleteHandler,
     ) -> None:
         self._catalog = catalog
         self._access = access
-        self.recorders: list[Recorder] = []
-        self.pages: dict[str, Page] = {}
+        self.recorders: list[RequestObserver] = []
+        self.path_handlers: dict[str, PathHandler] = {}
         """By the first part of the path."""
         self.flow_control: Classifier | None = None
-        self.elsewhere: Elsewhere | None = None
+        self.aggregator: AggregatedServers | None = None
         """Servers that some paths belong to."""
-        self.specials: dict[tuple[str, str, str], Special] = {}
+        self.subresource_handlers: dict[tuple[str, str, str], Handler] = {}
         """By group, resource and subresource; they answer every verb."""
-        self._verbs: Mapping[str, Special] = {
-            "get": reading.get,
-            "list": reading.list,
-            "watch": watching.watch,
-            "create": writing.create,
-            "update": writing.update,
-            "patch": writing.patch,
-            "delete": deleting.delete,
-            "deletecollection": deleting.collection,
+        self._verbs: Mapping[str, Handler] = {
+            "get": reads.get,
+            "list": reads.list,
+            "watch": watches.watch,
+            "create": writes.create,
+            "update": writes.update,
+            "patch": writes.patch,
+            "delete": deletes.delete,
+            "deletecollection": deletes.collection,
         }
-        self._subresource_verbs: Mapping[str, Special] = {
-            "get": reading.get,
-            "update": writing.update,
-            "patch": writing.patch,
+        self._subresource_verbs: Mapping[str, Handler] = {
+            "get": reads.get,
+            "update": writes.update,
+            "patch": writes.patch,
         }
 
     async def handle(self, request: Request) -> Reply:
@@ -138,16 +138,16 @@ class Front:
                 heads = self.flow_control.heads(user, target)
             self._authorize(request, user, target)
             reply = await self._reply(request, target, user)
-        except Refused as exc:
-            reply = of_refusal(exc, _error_form(request))
+        except StatusError as exc:
+            reply = of_status_error(exc, _error_form(request))
         except RecursionError:
-            reply = of_refusal(bad_request("what is asked for is nested too deeply"), _error_form(request))
+            reply = of_status_error(bad_request("what is asked for is nested too deeply"), _error_form(request))
         except Exception as exc:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
-            reply = of_refusal(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
-        if isinstance(reply, Answer) and self._is_for_eyes(request, target):
+            reply = of_status_error(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
+        if isinstance(reply, Response) and self._is_for_eyes(request, target):
             indent(reply)
-        if isinstance(reply, (Answer, Stream)):
+        if isinstance(reply, (Response, Stream)):
             reply.headers = {"Audit-Id": request.audit_id, **heads, **reply.headers}
         seconds = time.perf_counter() - started
         for recorder in self.recorders:
@@ -158,7 +158,7 @@ class Front:
         """Whether the answer is indented; what others answered is passed on as it is."""
         if not is_for_eyes(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
             return False
-        return target.subresource not in _LONG and not (self.elsewhere and self.elsewhere.claimed(request.path))
+        return target.subresource not in _LONG and not (self.aggregator and self.aggregator.claimed(request.path))
 
     def _authorize(self, request: Request, user: User, target: Target) -> None:
         decision = self._access.decide(user, target)
@@ -170,8 +170,8 @@ class Front:
     async def _reply(self, request: Request, target: Target, user: User) -> Reply:
         if request.path.startswith("//"):
             return _page_not_found()
-        if self.elsewhere is not None and self.elsewhere.claimed(request.path):
-            return await self.elsewhere.proxy(request, user)
+        if self.aggregator is not None and self.aggregator.claimed(request.path):
+            return await self.aggregator.proxy(request, user)
         if not target.is_resource:
             if self._is_misplaced(request.path):
                 raise no_such_resource()
@@ -187,15 +187,15 @@ class Front:
             raise method_not_allowed()
         verb = self._verb(resource, target)
         rows = "list" in resource.verbs and target.subresource not in _ONLY_ANSWERED
-        form = form_of(request.header("accept"), rows=rows, custom=resource.custom)
-        call = Call(request, target, resource, user, form)
+        output = negotiate(request.header("accept"), rows=rows, custom=resource.custom)
+        call = Call(request, target, resource, user, output)
         if resource.deprecation:
             call.warn(resource.deprecation)
         try:
             return await verb(call)
-        except Refused as refusal:
+        except StatusError as refusal:
             if call.warnings:
-                raise Refused(refusal.status, headers={**refusal.headers, **call.headers()}) from None
+                raise StatusError(refusal.status, headers={**refusal.headers, **call.headers()}) from None
             raise
 
     def _is_misplaced(self, path: str) -> bool:
@@ -210,24 +210,24 @@ class Front:
 
     async def _page(self, request: Request, user: User) -> Reply:
         name, slash, rest = request.path[1:].partition("/")
-        page = self.pages.get(name)
+        page = self.path_handlers.get(name)
         if page is None or (slash and _ends_there(name, rest)):
             return _page_not_found()
         if request.method != "GET" and (name in _ONLY_READ or (name == "apis" and "/" in rest.strip("/"))):
             raise method_not_allowed()
         reply = page(request, user)
-        return reply if isinstance(reply, (Answer, Stream)) else await reply  # type: ignore[misc] # a page replies or promises
+        return reply if isinstance(reply, (Response, Stream)) else await reply  # type: ignore[misc] # a page replies or promises
 
-    def _unknown(self, target: Target) -> Answer:
+    def _unknown(self, target: Target) -> Response:
         if not self._catalog.has_built_in(target.group):
             return _page_not_found()
         raise no_such_resource()
 
-    def _verb(self, resource: Resource, target: Target) -> Special:
+    def _verb(self, resource: Resource, target: Target) -> Handler:
         sub = resource.subresources.get(target.subresource)
         if target.subresource and sub is None:
             raise not_found(resource.group_resource, target.name) if resource.custom else no_such_resource()
-        special = self.specials.get((target.group, target.resource, target.subresource))
+        special = self.subresource_handlers.get((target.group, target.resource, target.subresource))
         if special is not None:
             return special
         if sub is not None:
@@ -256,8 +256,8 @@ def _check_timeout(timeout: str, target: Target) -> None:
     raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
 
 
-def _page_not_found() -> Answer:
-    return Answer(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
+def _page_not_found() -> Response:
+    return Response(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
 
 
 def _placed(resource: Resource, target: Target) -> bool:
@@ -284,8 +284,8 @@ def _fits(resource: Resource, target: Target) -> bool:
     return True
 
 
-def _error_form(request: Request) -> Form:
+def _error_form(request: Request) -> MediaType:
     try:
-        return form_of(request.header("accept"), parts=False)
-    except Refused:
-        return Form()
+        return negotiate(request.header("accept"), parts=False)
+    except StatusError:
+        return MediaType()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.kinds.calls import ADMIN, User
 from kubewright.apiserver.wire.requests import Request, Target
-from kubewright.apiserver.wire.status_errors import Refused, forbidden, refused
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden, status_error
 
 __all__ = ("Access", "Decision", "OpenAccess", "forbidden_to")
 
@@ -32,9 +32,9 @@ class Access(Protocol):
     """Identity and permission."""
 
     def user_of(self, request: Request) -> User:
-        """Who asks, impersonation included; raises `Refused` (401, or 403 for an impersonation not allowed).
+        """Who asks, impersonation included; raises `StatusError` (401, or 403 for an impersonation not allowed).
 
-        Notes who was recognized as `request.asker`.
+        Notes who was recognized as `request.authenticated`.
         """
         ...
 
@@ -43,7 +43,7 @@ class Access(Protocol):
         ...
 
     def check(self, user: User, target: Target) -> None:
-        """Return if this user may do this; raise `Refused` (403) if not."""
+        """Return if this user may do this; raise `StatusError` (403) if not."""
         ...
 
 
@@ -52,7 +52,7 @@ class OpenAccess:
     """Everybody is the administrator."""
 
     def user_of(self, request: Request) -> User:
-        request.asker = ADMIN
+        request.authenticated = ADMIN
         return ADMIN
 
     def decide(self, user: User, target: Target) -> Decision:
@@ -65,13 +65,13 @@ class OpenAccess:
 _YES: Final = Decision(True)
 
 
-def forbidden_to(user: User, target: Target, reason: str = "") -> Refused:
+def forbidden_to(user: User, target: Target, reason: str = "") -> StatusError:
     """The refusal of something a user may not do, in kube-apiserver's words."""
     why = _not_html(_cannot(user, target)) + (f": {reason}" if reason else "")
     if not target.is_resource:
-        return refused(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
+        return status_error(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
     said = forbidden(target.group_resource, target.name, why)
-    return Refused(said.status, headers=_NO_SNIFFING)
+    return StatusError(said.status, headers=_NO_SNIFFING)
 
 
 def _cannot(user: User, target: Target) -> str:

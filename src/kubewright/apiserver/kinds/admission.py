@@ -1,6 +1,6 @@
 """The door every write passes: what is asked to change an object, and what is asked whether it may be written.
 
-This module is the contract: `Operation` is one write as admission sees it, `Admission` a chain of those who judge it.
+This module is the contract: `Attributes` is one write as admission sees it, `Chain` a chain of those who judge it.
 The judges themselves are elsewhere: `lifecycle` (namespaces), `webhook_admission`, `policies`.
 """
 
@@ -13,14 +13,14 @@ from typing import Any, Literal, Protocol, final
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
 
-__all__ = ("Admission", "Judge", "Operation", "Verb")
+__all__ = ("Attributes", "Chain", "Plugin", "Verb")
 
 Verb = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 @final
 @dataclass(slots=True, eq=False)
-class Operation:
+class Attributes:
     """One write. Judges that mutate change `object` in place or replace it."""
 
     verb: Verb
@@ -39,40 +39,40 @@ class Operation:
     """What judges want to have in the audit log."""
 
 
-class Judge(Protocol):
+class Plugin(Protocol):
     """One member of the chain."""
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         """Whether it has anything to say; asked for every write, so it must be quick."""
         ...
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         """Change the object, or raise `Refused`."""
         ...
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Raise `Refused` if the object may not be written."""
         ...
 
 
 @final
-class Admission:
+class Chain:
     """The judges, in order."""
 
-    def __init__(self, judges: Sequence[Judge] = ()) -> None:
-        self.judges = list(judges)
+    def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
+        self.plugins = list(plugins)
 
-    async def mutate(self, operation: Operation) -> bool:
+    async def mutate(self, attributes: Attributes) -> bool:
         """Let every judge change the object; says whether any was asked."""
         asked = False
-        for judge in self.judges:
-            if judge.concerns(operation):
-                await judge.mutate(operation)
+        for judge in self.plugins:
+            if judge.handles(attributes):
+                await judge.mutate(attributes)
                 asked = True
         return asked
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Let every judge refuse."""
-        for judge in self.judges:
-            if judge.concerns(operation):
-                await judge.validate(operation)
+        for judge in self.plugins:
+            if judge.handles(attributes):
+                await judge.validate(attributes)

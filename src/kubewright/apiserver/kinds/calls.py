@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from msgspec import Struct
 
 from kubewright.apiserver.kinds.resources import Resource
-from kubewright.apiserver.wire.negotiation import Form
+from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Request, Target
 
 __all__ = ("ADMIN", "ANONYMOUS", "Call", "User")
@@ -47,7 +47,7 @@ class Call:
     target: Target
     resource: Resource
     user: User
-    form: Form
+    output: MediaType
     warnings: list[str] = field(default_factory=list)
 
     @property

@@ -1,11 +1,11 @@
 """One resource the embedded API server serves: its names, its rules, and how its stored bytes become an answer.
 
-`Resource` is one group, version and plural: `apps/v1 deployments`. `KindRules` is what the kind itself demands
+`Resource` is one group, version and plural: `apps/v1 deployments`. `Strategy` is what the kind itself demands
 (defaults, validation, what an update may touch): one implementation for the built-in kinds (`builtin_rules`), one for
 custom resources (`custom_rules`). The verbs know only this contract.
 
-Stored bytes carry a number, their `shape`: the schema and version they were written under. When a resource's own
-shape is the same, they are the answer as they are; else they are read, converted and written anew.
+Stored bytes carry a number, their `schema_id`: the schema and version they were written under. When a resource's own
+one is the same, they are the answer as they are; else they are read, converted and written anew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("Column", "KindRules", "Resource", "Scale", "Subresource", "Tree", "key_of")
+__all__ = ("Column", "Resource", "Scale", "Strategy", "Subresource", "Tree", "key_of")
 
 Tree = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Scale:
     label_selector_path: str | None = None
 
 
-class KindRules(Protocol):
+class Strategy(Protocol):
     """What a kind demands of its objects. Trees are changed in place."""
 
     unconditional_update: bool
@@ -154,16 +154,16 @@ class Resource:
     singular: str
     namespaced: bool
     verbs: tuple[str, ...]
-    rules: KindRules
+    strategy: Strategy
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     list_kind: str = ""
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     storage_version: str = ""
     """The apiVersion the bytes are stored in."""
-    shape: int = 0
-    storage_shape: int = 0
-    """The shape of the bytes it stores."""
+    schema_id: int = 0
+    storage_schema: int = 0
+    """The schema under which it stores bytes."""
     custom: bool = False
     columns: Sequence[Column] = ()
     """The printer columns of a custom resource."""
@@ -201,16 +201,16 @@ class Resource:
 
     async def bytes_of(self, entry: Entry) -> bytes:
         """An object as this version answers it."""
-        if entry.shape == self.shape:
+        if entry.schema_id == self.schema_id:
             return entry.value
-        return self.encode((await self.rules.from_storage([decode_json(entry.value)]))[0])
+        return self.encode((await self.strategy.from_storage([decode_json(entry.value)]))[0])
 
     async def all_bytes(self, entries: Sequence[Entry]) -> list[bytes]:
         """As `bytes_of`, for many, converted in one go."""
-        old = [index for index, entry in enumerate(entries) if entry.shape != self.shape]
+        old = [index for index, entry in enumerate(entries) if entry.schema_id != self.schema_id]
         found = [entry.value for entry in entries]
         if old:
-            trees = await self.rules.from_storage([decode_json(found[index]) for index in old])
+            trees = await self.strategy.from_storage([decode_json(found[index]) for index in old])
             for index, tree in zip(old, trees, strict=True):
                 found[index] = self.encode(tree)
         return found
@@ -218,7 +218,7 @@ class Resource:
     async def tree_of(self, entry: Entry) -> Tree:
         """An object as a tree of its own in this version."""
         tree: Tree = decode_json(entry.value)
-        return tree if entry.shape == self.shape else (await self.rules.from_storage([tree]))[0]
+        return tree if entry.schema_id == self.schema_id else (await self.strategy.from_storage([tree]))[0]
 
 
 def key_of(namespace: str, name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from kubewright.apiserver.managedfields.path_elements import step_text
-from kubewright.apiserver.wire.status_errors import Refused, refused
+from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 __all__ = ("ApplyConflict", "Conflict", "Owner", "refusal")
 
@@ -80,10 +80,10 @@ def _message(conflicts: Sequence[Conflict]) -> str:
     return f"Apply failed with {len(conflicts)} conflicts: {text}"
 
 
-def refusal(conflict: ApplyConflict) -> Refused:
+def refusal(conflict: ApplyConflict) -> StatusError:
     """409: the answer to an apply that conflicts, with one cause for each field."""
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {one.owner}", "field": one.path}
         for one in conflict.conflicts
     ]
-    return refused(409, "Conflict", str(conflict), details={"causes": causes})
+    return status_error(409, "Conflict", str(conflict), details={"causes": causes})

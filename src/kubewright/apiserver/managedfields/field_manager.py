@@ -33,7 +33,7 @@ from kubewright.apiserver.managedfields.reset_fields import Reset, ownable
 from kubewright.apiserver.managedfields.typed_values import claim, reconciled, with_named_fields
 from kubewright.apiserver.managedfields.types import FieldType
 from kubewright.apiserver.managedfields.validation import misfits
-from kubewright.apiserver.wire.status_errors import refused
+from kubewright.apiserver.wire.status_errors import status_error
 
 __all__ = ("Convert", "apply", "only_times_differ", "record_update")
 
@@ -227,7 +227,7 @@ def apply(
                 raise ApplyConflict(left) from None
             result, owners = _applied(live, intent, owners, owner, versions, time, force=True)
     except Misfit as misfit:
-        raise refused(500, "", str(misfit)) from None
+        raise status_error(500, "", str(misfit)) from None
     if manager == last_applied.KUBECTL:
         result = last_applied.synchronized(result, intent)
     # Of metadata nothing is null: what nothing is left of is not there.

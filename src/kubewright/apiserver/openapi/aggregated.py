@@ -19,14 +19,14 @@ from kubewright._base.tasks import cancel_and_wait
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.openapi.merge import part_of
 from kubewright.apiserver.openapi.upgrade import upgraded_document
-from kubewright.apiserver.proxy.aggregator import Aggregation
+from kubewright.apiserver.proxy.aggregator import Aggregator
 from kubewright.apiserver.proxy.api_services import ExtensionServer, Fetched
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
-__all__ = ("DocumentsElsewhere",)
+__all__ = ("AggregatedDocuments",)
 
 Tree = dict[str, Any]
 
@@ -54,10 +54,10 @@ class _Kept:
 
 
 @final
-class DocumentsElsewhere:
+class AggregatedDocuments:
     """Keeps the documents of extension servers."""
 
-    def __init__(self, aggregation: Aggregation) -> None:
+    def __init__(self, aggregation: Aggregator) -> None:
         self._aggregation = aggregation
         self._kept: dict[str, _Kept] = {}
         self._wake = asyncio.Event()
@@ -200,6 +200,6 @@ def _tree(fetched: Fetched) -> Tree | None:
         return None
     try:
         tree = decode_json(fetched.body)
-    except Refused:
+    except StatusError:
         return None
     return tree if isinstance(tree, dict) else None

@@ -29,7 +29,7 @@ from kubewright.apiserver.openapi.schemas import Published, item_schema, list_sc
 from kubewright.apiserver.openapi.swagger import swagger_document
 from kubewright.apiserver.wire.negotiation import JSON
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Answer, Reply, encode_json
+from kubewright.apiserver.wire.responses import Reply, Response, encode_json
 
 __all__ = ("OpenApi",)
 
@@ -39,7 +39,7 @@ _OLD_SPELLING: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protob
 _YEAR: Final = timedelta(days=365)
 
 
-class Others(Protocol):
+class AggregatedSource(Protocol):
     """The documents of other servers."""
 
     generation: int
@@ -74,7 +74,7 @@ class OpenApi:
         self._builtin = frozenset(self._hashes)
         self._bodies: dict[str, bytes] = {}
         self._upgraded: dict[str, tuple[str, dict[str, Any]]] = {}
-        self.others: Others | None = None
+        self.others: AggregatedSource | None = None
         """Extension servers, if there can be any."""
 
     def answer(self, request: Request, user: User) -> Reply | Awaitable[Reply]:
@@ -82,7 +82,7 @@ class OpenApi:
         self._follow()
         path = request.path.removeprefix("/openapi")
         if path == "/v3":
-            return Answer(200, self._body("", self._index), _TEXT)
+            return Response(200, self._body("", self._index), _TEXT)
         if path == "/v2":
             return self._swagger(request)
         if path.startswith("/v3/"):
@@ -90,7 +90,7 @@ class OpenApi:
             if self.others is not None and not self._is_ours(path) and path in self.others.index():
                 return self.others.answer(request, user, path)
             return self._document(request, path)
-        return Answer(404, b"404 page not found\n", _TEXT)
+        return Response(404, b"404 page not found\n", _TEXT)
 
     def _follow(self) -> None:
         """Forget what was made of custom resources that have changed."""
@@ -134,22 +134,22 @@ class OpenApi:
             found = self._hashes[path] = _hash(__version__.encode() + encode_json(said))
         return found
 
-    def _document(self, request: Request, path: str) -> Answer:
+    def _document(self, request: Request, path: str) -> Response:
         if not self._is_ours(path):
-            return Answer(404, b"", "")
+            return Response(404, b"", "")
         if not _accepts(request):
             return _not_acceptable()
         tag = self._hash_of(path)
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
         asked = request.query.get("hash")
         if asked and asked != tag:
-            return Answer(301, b"", JSON, {**headers, "Location": f"/openapi/v3/{path}?hash={tag}"})
+            return Response(301, b"", JSON, {**headers, "Location": f"/openapi/v3/{path}?hash={tag}"})
         if asked:
             headers["Cache-Control"] = "public, immutable"
             headers["Expires"] = format_datetime(datetime.now(UTC) + _YEAR, usegmt=True)
         if _known(request, tag):
-            return Answer(304, b"", "", headers)
-        return Answer(200, self._body(path, lambda: self._made(path)), JSON, headers)
+            return Response(304, b"", "", headers)
+        return Response(200, self._body(path, lambda: self._made(path)), JSON, headers)
 
     def _made(self, path: str) -> Mapping[str, Any]:
         if path in self._upgraded:
@@ -158,7 +158,7 @@ class OpenApi:
 
     # the older form
 
-    def _swagger(self, request: Request) -> Answer:
+    def _swagger(self, request: Request) -> Response:
         binary = _wants_protobuf(request)
         if not binary and not _accepts(request):
             return _not_acceptable()
@@ -167,13 +167,13 @@ class OpenApi:
         tag = _hash("".join((*hashes, *(mark for mark, _ in others))).encode())
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
         if _known(request, tag):
-            return Answer(304, b"", "", headers)
+            return Response(304, b"", "", headers)
         if binary:
             body = self._bodies.get("/v2 binary")
             if body is None:
                 body = self._bodies["/v2 binary"] = encode_document(self._whole())
-            return Answer(200, body, MEDIA_TYPE, headers)
-        return Answer(200, self._body("/v2", self._whole), JSON, headers)
+            return Response(200, body, MEDIA_TYPE, headers)
+        return Response(200, self._body("/v2", self._whole), JSON, headers)
 
     def _whole(self) -> Mapping[str, Any]:
         documents = [self._made(path) for path in (*sorted(self._builtin), *sorted(self._custom))]
@@ -224,8 +224,8 @@ def _wants_protobuf(request: Request) -> bool:
     return False
 
 
-def _not_acceptable() -> Answer:
-    return Answer(406, b"", "", {"Vary": "Accept"})
+def _not_acceptable() -> Response:
+    return Response(406, b"", "", {"Vary": "Accept"})
 
 
 def _known(request: Request, tag: str) -> bool:

@@ -1,7 +1,7 @@
 """The embedded API server as a client: of webhooks, extension servers, kubelets and whatever it is a proxy for.
 
 HTTP/1.1 on asyncio's streams and httptools' parser. Connections are kept and used again. What goes wrong on the way is
-one `OutboundError` in the words of Go's HTTP client, because they end up in messages that people search for. What an
+one `HttpClientError` in the words of Go's HTTP client, because they end up in messages that people search for. What an
 answer means is not known here.
 """
 
@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from kubewright.apiserver.outbound.certificate_names import misfit_of
 
-__all__ = ("Destination", "Incoming", "Line", "Outbound", "OutboundError")
+__all__ = ("ClientConnection", "Destination", "HttpClient", "HttpClientError", "IncomingResponse")
 
 _READ: Final = 64 * 1024
 _MAX_HEAD: Final = 1024 * 1024
@@ -42,7 +42,7 @@ _REASONS: Final = {
 
 
 @final
-class OutboundError(Exception):
+class HttpClientError(Exception):
     """No answer came; the text is what Go says behind the method and the address."""
 
     def __init__(self, text: str, *, overdue: bool = False) -> None:
@@ -62,7 +62,7 @@ class Destination(Struct, frozen=True):
     certificate: tuple[str, str] = ("", "")
     """The files of a client certificate and its key."""
     dial: Callable[[], tuple[str, int]] | None = None
-    """Where the connection really goes; asked for each, and may raise `OutboundError`."""
+    """Where the connection really goes; asked for each, and may raise `HttpClientError`."""
 
     @property
     def url(self) -> str:
@@ -80,15 +80,15 @@ class Destination(Struct, frozen=True):
 
 
 @final
-class Incoming:
+class IncomingResponse:
     """An answer as it comes in: the head is there, the body may still be on its way."""
 
-    def __init__(self, line: Line, release: Callable[[Line], None]) -> None:
+    def __init__(self, line: ClientConnection, release: Callable[[ClientConnection], None]) -> None:
         self.code = 0
         self.headers: list[tuple[str, str]] = []
         self.complete = False
         self._line = line
-        self._release: Callable[[Line], None] | None = release
+        self._release: Callable[[ClientConnection], None] | None = release
         self._parts: list[bytes] = []
         self._headed = False
         self._keeps_alive = False
@@ -134,7 +134,7 @@ class Incoming:
         async for part in self.chunks():
             size += len(part)
             if size > limit:
-                raise OutboundError(f"the answer is larger than {limit} bytes")
+                raise HttpClientError(f"the answer is larger than {limit} bytes")
             parts.append(part)
         return b"".join(parts)
 
@@ -156,23 +156,23 @@ class Incoming:
         if not data:
             endless = self._headed and not self.header("content-length") and not self.header("transfer-encoding")
             if not endless:
-                raise OutboundError(at_end)
+                raise HttpClientError(at_end)
             self.complete = True
             return
         self._line.answered = True
         if not self._headed:
             self._size += len(data)
             if self._size > _MAX_HEAD:
-                raise OutboundError("net/http: server response headers exceeded 1048576 bytes; aborted")
+                raise HttpClientError("net/http: server response headers exceeded 1048576 bytes; aborted")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
             self.complete = True
             self._parts = [data[upgrade.args[0] :]]
         except httptools.HttpParserError:
-            raise OutboundError("malformed HTTP response") from None
+            raise HttpClientError("malformed HTTP response") from None
 
-    def take_over(self) -> Line:
+    def take_over(self) -> ClientConnection:
         """The connection itself, whose protocol has changed; what came behind the head is read first."""
         self._release = None
         parts, self._parts = self._parts, []
@@ -188,7 +188,7 @@ class Incoming:
 
 
 @final
-class Line:
+class ClientConnection:
     """One open connection."""
 
     __slots__ = ("_reader", "answered", "key", "rested", "reusable", "unread", "used", "writer")
@@ -220,21 +220,21 @@ class Line:
             return await self._reader.read(_READ)
         except (ConnectionError, ssl.SSLError) as error:
             if isinstance(error, ssl.SSLError):
-                raise OutboundError(f"remote error: tls: {_alert(error)}") from None
+                raise HttpClientError(f"remote error: tls: {_alert(error)}") from None
             ends = _end(self.writer, "sockname"), _end(self.writer, "peername")
-            raise OutboundError(f"read tcp {ends[0]}->{ends[1]}: read: connection reset by peer") from None
+            raise HttpClientError(f"read tcp {ends[0]}->{ends[1]}: read: connection reset by peer") from None
 
     def close(self) -> None:
         self.writer.close()
 
 
 @final
-class Outbound:
+class HttpClient:
     """Asks other servers."""
 
     def __init__(self) -> None:
-        self._idle: dict[tuple[object, ...], list[Line]] = {}
-        self._open: set[Line] = set()
+        self._idle: dict[tuple[object, ...], list[ClientConnection]] = {}
+        self._open: set[ClientConnection] = set()
 
     async def ask(
         self,
@@ -245,7 +245,7 @@ class Outbound:
         headers: Iterable[tuple[str, str]] = (),
         body: bytes = b"",
         timeout: float | None = None,
-    ) -> Incoming:
+    ) -> IncomingResponse:
         """Send a request; returns when the head of the answer is there. `timeout` is for that, in seconds.
 
         Whoever gets the answer reads it to its end or closes it.
@@ -254,26 +254,26 @@ class Outbound:
             async with asyncio.timeout(timeout):
                 return await self._asked(destination, method, _request(destination, method, target, headers, body))
         except TimeoutError:
-            raise OutboundError("context deadline exceeded", overdue=True) from None
+            raise HttpClientError("context deadline exceeded", overdue=True) from None
 
-    async def _asked(self, destination: Destination, method: str, data: bytes) -> Incoming:
+    async def _asked(self, destination: Destination, method: str, data: bytes) -> IncomingResponse:
         while True:
             line = self._rested(destination) or await self._connected(destination)
-            incoming = Incoming(line, self._released)
+            incoming = IncomingResponse(line, self._released)
             try:
                 with contextlib.suppress(ConnectionError):  # what the server said before it hung up is still to be read
                     await line.send(data)
                 await incoming.read_head(without_body=method == "HEAD")
             except BaseException as error:
                 self._drop(line)
-                if isinstance(error, OutboundError) and line.used and not line.answered:
+                if isinstance(error, HttpClientError) and line.used and not line.answered:
                     continue  # it was closed while nobody looked
                 raise
             return incoming
 
     # connections
 
-    def _rested(self, destination: Destination) -> Line | None:
+    def _rested(self, destination: Destination) -> ClientConnection | None:
         idle = self._idle.get(_key(destination)) or []
         now = asyncio.get_running_loop().time()
         while idle:
@@ -284,7 +284,7 @@ class Outbound:
             self._drop(line)
         return None
 
-    def _released(self, line: Line) -> None:
+    def _released(self, line: ClientConnection) -> None:
         idle = self._idle.setdefault(line.key, [])
         if line.reusable and line.alive and len(idle) < _IDLE_KEPT:
             line.rested = asyncio.get_running_loop().time()
@@ -292,11 +292,11 @@ class Outbound:
         else:
             self._drop(line)
 
-    def _drop(self, line: Line) -> None:
+    def _drop(self, line: ClientConnection) -> None:
         self._open.discard(line)
         line.close()
 
-    async def _connected(self, destination: Destination) -> Line:
+    async def _connected(self, destination: Destination) -> ClientConnection:
         host, port = destination.address()
         context = None
         if destination.secure:
@@ -307,14 +307,14 @@ class Outbound:
                 host, port, ssl=context, server_hostname=name if context else None
             )
         except OSError as error:
-            raise OutboundError(_dial_error(error, host, port)) from None
-        line = Line(_key(destination), reader, writer)
+            raise HttpClientError(_dial_error(error, host, port)) from None
+        line = ClientConnection(_key(destination), reader, writer)
         self._open.add(line)
         if context is not None and destination.verify:
             wrong = misfit_of(writer.get_extra_info("peercert") or {}, name)
             if wrong:
                 self._drop(line)
-                raise OutboundError(f"tls: failed to verify certificate: x509: {wrong}")
+                raise HttpClientError(f"tls: failed to verify certificate: x509: {wrong}")
         return line
 
     async def close(self) -> None:
@@ -371,7 +371,7 @@ def _request(
         lines.append(f"Content-Length: {len(body)}")
     text = "\r\n".join(lines)
     if any(ord(one) < 32 and one not in "\r\n\t" for one in text) or text.count("\n") != len(lines) - 1:
-        raise OutboundError("invalid header field value")
+        raise HttpClientError("invalid header field value")
     return text.encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
 
 

@@ -8,7 +8,7 @@ from kubewright.api.kinds import GroupResource
 from kubewright.apiserver.outbound.http_client import Destination
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.status_errors import not_found, refused
+from kubewright.apiserver.wire.status_errors import not_found, status_error
 
 __all__ = ("kubelet_of",)
 
@@ -34,7 +34,7 @@ def kubelet_of(store: Store, node: str, *, asked_for: GroupResource) -> Destinat
             host = str(addresses[kind])
             shown = f"[{host}]" if ":" in host else host
             return Destination(f"{shown}:{endpoint.get('Port') or _PORT}", verify=False)
-    raise refused(500, "", f"no preferred addresses found; known addresses: {_shown(addresses)}")
+    raise status_error(500, "", f"no preferred addresses found; known addresses: {_shown(addresses)}")
 
 
 def _shown(addresses: dict[str, str]) -> str:

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, final
 
-from kubewright.apiserver.outbound.http_client import OutboundError
+from kubewright.apiserver.outbound.http_client import HttpClientError
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
 
-__all__ = ("ServiceAddresses",)
+__all__ = ("ServiceResolver",)
 
 _SERVICE: Final = "kubernetes.io/service-name"
 
 
 @final
-class ServiceAddresses:
+class ServiceResolver:
     """Finds the addresses of services in the store."""
 
     def __init__(self, store: Store) -> None:
@@ -30,22 +30,22 @@ class ServiceAddresses:
         self._turn = 0
 
     def resolve(self, namespace: str, name: str, port: int | str) -> tuple[str, int]:
-        """Host and port for one connection; raises `OutboundError` in the words of kube-apiserver."""
+        """Host and port for one connection; raises `HttpClientError` in the words of kube-apiserver."""
         known = self.overrides.get((namespace, name))
         if known is not None:
             return known
         entry = self._store.table("/services").get(f"{namespace}/{name}")
         if entry is None:
-            raise OutboundError(f'service "{name}" not found')
+            raise HttpClientError(f'service "{name}" not found')
         spec = decode_json(entry.value).get("spec") or {}
         if spec.get("type") == "ExternalName":
             return str(spec.get("externalName")), int(port)
         wanted = _port(spec, port)
         if wanted is None:
-            raise OutboundError(f'no service port {port} found for service "{name}"')
+            raise HttpClientError(f'no service port {port} found for service "{name}"')
         found = list(self._endpoints(namespace, name, str(wanted.get("name") or "")))
         if not found:
-            raise OutboundError(f'no endpoints available for service "{name}"')
+            raise HttpClientError(f'no endpoints available for service "{name}"')
         self._turn += 1
         return found[self._turn % len(found)]
 

@@ -12,13 +12,13 @@ from typing import Any, Final, final
 
 import msgspec
 
-from kubewright.apiserver.outbound.http_client import Incoming, Outbound, OutboundError
+from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
 from kubewright.apiserver.outbound.webhook_target import WebhookTarget
 from kubewright.apiserver.wire.go_json import go_name, syntax_error
 from kubewright.apiserver.wire.negotiation import media_type
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("CallFailed", "Caller", "check_type", "served_error")
+__all__ = ("CallFailed", "WebhookClient", "check_type", "served_error")
 
 _LARGEST: Final = 16 * 1024 * 1024
 _MOST_HOPS: Final = 10
@@ -58,10 +58,10 @@ class CallFailed(Exception):
 
 
 @final
-class Caller:
+class WebhookClient:
     """Calls webhooks."""
 
-    def __init__(self, outbound: Outbound) -> None:
+    def __init__(self, outbound: HttpClient) -> None:
         self._outbound = outbound
 
     async def call(self, target: WebhookTarget, review: Mapping[str, Any], *, timeout: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Caller:
                 body = await incoming.body(_LARGEST)
         except TimeoutError:
             raise CallFailed(f"{asked}: context deadline exceeded") from None
-        except OutboundError as error:
+        except HttpClientError as error:
             raise CallFailed(f"{asked}: {error}") from None
         content_type = incoming.header("content-type")
         if not 200 <= incoming.code <= 206:
@@ -83,7 +83,7 @@ class Caller:
             raise CallFailed(f"0-length response with status code: {incoming.code} and content type: {kind}")
         return _object(body)
 
-    async def _followed(self, asked: _Asked, review: bytes) -> Incoming:
+    async def _followed(self, asked: _Asked, review: bytes) -> IncomingResponse:
         """The first answer that does not point elsewhere; only some of those that do want the review sent there."""
         method, body, location = "POST", review, ""
         for _ in range(_MOST_HOPS):

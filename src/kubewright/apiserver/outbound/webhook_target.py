@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from msgspec import Struct
 
 from kubewright.apiserver.outbound.http_client import Destination
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 
 __all__ = ("WebhookTarget", "target_of_client")
 
@@ -45,7 +45,7 @@ class WebhookTarget(Struct, frozen=True):
         return WebhookTarget(destination, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
 
 
-def target_of_client(client: Mapping[str, Any], addresses: ServiceAddresses) -> WebhookTarget:
+def target_of_client(client: Mapping[str, Any], addresses: ServiceResolver) -> WebhookTarget:
     """The server a `clientConfig` names by url or by service."""
     try:
         authorities = base64.b64decode(client.get("caBundle") or "", validate=False)
@@ -65,7 +65,7 @@ def _cleaned(path: str) -> str:
     return quote(posixpath.normpath("/" + path.lstrip("/")), safe=_PLAIN)
 
 
-def _of_service(service: Mapping[str, Any], authorities: bytes, addresses: ServiceAddresses) -> WebhookTarget:
+def _of_service(service: Mapping[str, Any], authorities: bytes, addresses: ServiceResolver) -> WebhookTarget:
     namespace, name, port = str(service["namespace"]), str(service["name"]), int(service.get("port") or 443)
     server_name = f"{name}.{namespace}.svc"
 

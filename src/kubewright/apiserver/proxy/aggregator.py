@@ -24,21 +24,21 @@ from kubewright.api.times import Duration, format_time
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.outbound.http_client import Incoming, Outbound, OutboundError
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.proxy.api_services import ExtensionServer, identity_headers
 from kubewright.apiserver.proxy.availability import Availability, Finding
-from kubewright.apiserver.proxy.reverse_proxy import kept_headers, passed_on, protocol_headers
+from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request, target_of
-from kubewright.apiserver.wire.responses import Answer, Reply
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.responses import Reply, Response
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import DecodeError
 
-__all__ = ("Aggregation",)
+__all__ = ("Aggregator",)
 
 _KIND: Final = GroupVersionKind("apiregistration.k8s.io", "v1", "APIService")
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -60,18 +60,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class Aggregation:
+class Aggregator:
     """Keeps the extension servers and passes requests on to them."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, writing: Writing, clock: Clock, *, outbound: Outbound,
-        addresses: ServiceAddresses,
+        self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock, *, outbound: HttpClient,
+        addresses: ServiceResolver,
     ) -> None:  # fmt: skip
         resource = catalog.of_kind(_KIND)
         assert resource is not None
         self._resource = resource
         self._table = store.table(resource.table)
-        self._writing = writing
+        self._writes = writes
         self._clock = clock
         self._addresses = addresses
         self._availability = Availability(store, outbound)
@@ -210,7 +210,7 @@ class Aggregation:
                 body=request.body,
                 timeout=seconds,
             )
-        except OutboundError as error:
+        except HttpClientError as error:
             if error.overdue and if_late is not None:
                 return if_late
             return _said(503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}")
@@ -252,7 +252,7 @@ class Aggregation:
             if changed or was != server.available:
                 self._tell()
             await self._report(server, finding)
-        except Refused as refusal:  # somebody wrote meanwhile, which brings us back
+        except StatusError as refusal:  # somebody wrote meanwhile, which brings us back
             _LOG.debug("an APIService changed", extra={"apiservice": server.name, "error": str(refusal)})
         except Exception:
             _LOG.exception("an extension server could not be looked at", extra={"apiservice": server.name})
@@ -263,7 +263,7 @@ class Aggregation:
             return
         tree = decode_json(entry.value)
         if finding.write(tree, format_time(self._clock.now())):
-            await self._writing.put_back(self._resource, entry, tree)
+            await self._writes.put_back(self._resource, entry, tree)
             written = self._table.get(server.name)
             if written is not None and server.revision == entry.version:
                 server.revision = written.version  # this one says nothing new
@@ -291,7 +291,7 @@ class _Neighbour:
         """Never: the table stays."""
 
 
-async def _answered(incoming: Incoming, *, upgrade: bool) -> Reply:
+async def _answered(incoming: IncomingResponse, *, upgrade: bool) -> Reply:
     code = incoming.code
     if code == 101:
         return tunnel(incoming)
@@ -300,11 +300,11 @@ async def _answered(incoming: Incoming, *, upgrade: bool) -> Reply:
         return _said(503, f"invalid upgrade response: status code {code}")
     if 300 <= code <= 399 and incoming.header("location"):
         incoming.close()
-        return Answer(502, _REDIRECT, _TEXT)
-    return await passed_on(incoming)
+        return Response(502, _REDIRECT, _TEXT)
+    return await proxied(incoming)
 
 
-def _patience(request: Request) -> tuple[float | None, Answer | None]:
+def _patience(request: Request) -> tuple[float | None, Response | None]:
     """How long to wait for the head of an answer, and what is said if that was in vain and nobody else was late."""
     target = target_of(request.method, request.path, request.query)
     if target.verb == "watch" or target.subresource in _LONG:
@@ -314,7 +314,7 @@ def _patience(request: Request) -> tuple[float | None, Answer | None]:
         allowed = min(Duration(request.query.get("timeout") or "0").nanoseconds / 1e9 or _LONGEST, _LONGEST)
     if request.path.startswith("/apis/") and request.path.strip("/").count("/") == 2 and allowed > _DISCOVERY_SECONDS:
         return _DISCOVERY_SECONDS, None
-    return allowed, Answer(504, _LATE, _TEXT)
+    return allowed, Response(504, _LATE, _TEXT)
 
 
 def _target(request: Request) -> str:
@@ -335,5 +335,5 @@ def _chain(request: Request) -> str:
     return f"{before}, {here}" if before else here
 
 
-def _said(code: int, text: str) -> Answer:
-    return Answer(code, f"{text}\n".encode(), _TEXT, _NO_SNIFFING)
+def _said(code: int, text: str) -> Response:
+    return Response(code, f"{text}\n".encode(), _TEXT, _NO_SNIFFING)

@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.outbound.http_client import Destination, Outbound, OutboundError
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("ExtensionServer", "Fetched", "identity_headers")
 
@@ -75,7 +75,7 @@ class ExtensionServer:
         """Where its group and version begins."""
         return f"/apis/{self.group}/{self.version}"
 
-    def read(self, entry: Entry, tree: Tree, addresses: ServiceAddresses, certificate: tuple[str, str]) -> None:
+    def read(self, entry: Entry, tree: Tree, addresses: ServiceResolver, certificate: tuple[str, str]) -> None:
         """Learn from its APIService."""
         spec = tree["spec"]
         service = spec["service"]
@@ -100,7 +100,7 @@ class ExtensionServer:
     # asking it
 
     async def fetch(
-        self, outbound: Outbound, path: str, *, user: User, seconds: float, accept: str = "", tag: str = ""
+        self, outbound: HttpClient, path: str, *, user: User, seconds: float, accept: str = "", tag: str = ""
     ) -> Fetched:
         """What it answers to this server, on behalf of a user of its own."""
         if not self.available or self.problem:
@@ -112,7 +112,7 @@ class ExtensionServer:
             async with asyncio.timeout(seconds):
                 incoming = await outbound.ask(self.destination, "GET", path, headers=headers)
                 body = await incoming.body(_LARGEST)
-        except (OutboundError, TimeoutError):
+        except (HttpClientError, TimeoutError):
             return Fetched(503)
         return Fetched(incoming.code, body, incoming.header("content-type"), incoming.header("etag"))
 
@@ -120,7 +120,7 @@ class ExtensionServer:
         """The headers that say what was asked for, and where it really goes; none if it goes nowhere."""
         try:
             host, port = self.destination.address()
-        except OutboundError:
+        except HttpClientError:
             return []
         shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         return [
@@ -132,7 +132,7 @@ class ExtensionServer:
 
     # discovery
 
-    async def discover(self, outbound: Outbound, now: float) -> bool:
+    async def discover(self, outbound: HttpClient, now: float) -> bool:
         """Ask what it serves, unless that is known; whether it is something else than before."""
         turn, since = self._described_at
         if self._described is not None and turn == self.turn and now - since < _KNOWN_FOR:
@@ -143,7 +143,7 @@ class ExtensionServer:
             self._tag = ""  # it may come back with what it had
         return before != self._described
 
-    async def _asked(self, outbound: Outbound) -> Tree | None:
+    async def _asked(self, outbound: HttpClient) -> Tree | None:
         fetched = await self.fetch(
             outbound, "/apis", user=_AGGREGATOR, seconds=_DISCOVERY_SECONDS, accept=_ACCEPT, tag=self._tag
         )
@@ -218,7 +218,7 @@ def _is_available(tree: Tree) -> bool:
 def _tree(body: bytes) -> Tree:
     try:
         tree = decode_json(body)
-    except Refused:
+    except StatusError:
         return {}
     return tree if isinstance(tree, dict) else {}
 

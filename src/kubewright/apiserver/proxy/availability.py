@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.outbound.http_client import Outbound, OutboundError
+from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError
 from kubewright.apiserver.proxy.api_services import ExtensionServer, identity_headers
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -64,7 +64,7 @@ class Finding(Struct, frozen=True):
 class Availability:
     """Looks at extension servers."""
 
-    def __init__(self, store: Store, outbound: Outbound) -> None:
+    def __init__(self, store: Store, outbound: HttpClient) -> None:
         self._services = store.table("/services")
         self._slices = store.table("discovery.k8s.io/endpointslices")
         self._outbound = outbound
@@ -102,7 +102,7 @@ class Availability:
     async def _answer(self, server: ExtensionServer) -> Finding:
         try:
             host, port = server.destination.address()
-        except OutboundError as error:
+        except HttpClientError as error:
             return Finding("FailedDiscoveryCheck", str(error))
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         url = f"https://{place}{server.path}"
@@ -112,7 +112,7 @@ class Availability:
                 headers = identity_headers(_AGGREGATOR)
                 incoming = await self._outbound.ask(destination, "GET", server.path, headers=headers)
                 await incoming.body(_LARGEST)
-        except (OutboundError, TimeoutError) as error:
+        except (HttpClientError, TimeoutError) as error:
             text = str(error) or _LATE
             return Finding("FailedDiscoveryCheck", f'failing or missing response from {url}: Get "{url}": {text}')
         if not 200 <= incoming.code < 300:

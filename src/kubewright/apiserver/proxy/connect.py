@@ -13,13 +13,13 @@ from urllib.parse import parse_qsl, quote, urlencode
 from msgspec.structs import replace
 
 from kubewright.apiserver.kinds.access import Access
-from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
-from kubewright.apiserver.outbound.http_client import Destination, Outbound, OutboundError
+from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
 from kubewright.apiserver.outbound.kubelet_address import kubelet_of
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.proxy.pod_logs import chosen_container
-from kubewright.apiserver.proxy.reverse_proxy import kept_headers, passed_on, protocol_headers
+from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -34,7 +34,7 @@ from kubewright.apiserver.wire.status_errors import (
     unavailable,
 )
 
-__all__ = ("Proxies",)
+__all__ = ("ProxyHandlers",)
 
 _IDENTITY: Final = frozenset({"authorization", "host"})
 _SCHEMES: Final = ("", "http", "https")
@@ -43,16 +43,16 @@ _WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForwa
 
 
 @final
-class Proxies:
+class ProxyHandlers:
     """Passes requests on to services, pods and nodes."""
 
     def __init__(
         self,
         store: Store,
-        outbound: Outbound,
-        addresses: ServiceAddresses,
+        outbound: HttpClient,
+        addresses: ServiceResolver,
         *,
-        admission: Admission,
+        admission: Chain,
         access: Access,
     ) -> None:
         self._store = store
@@ -71,7 +71,7 @@ class Proxies:
         wanted = port or (str(ports[0].get("port")) if ports else "")
         try:
             host, number = self._addresses.resolve(call.namespace, name, wanted)
-        except OutboundError as error:
+        except HttpClientError as error:
             raise unavailable(str(error)) from None
         return await self._pass(call, _destination(scheme, host, number))
 
@@ -138,7 +138,7 @@ class Proxies:
         command = _values(call.request, "command")
         if command:
             options["command"] = command
-        operation = Operation(
+        attributes = Attributes(
             verb="CONNECT",
             resource=call.resource,
             namespace=call.namespace,
@@ -150,8 +150,8 @@ class Proxies:
             warnings=call.warnings,
             annotations=call.request.annotations,
         )
-        await self._admission.mutate(operation)
-        await self._admission.validate(operation)
+        await self._admission.mutate(attributes)
+        await self._admission.validate(attributes)
 
     async def _pass(self, call: Call, to: Destination, *, target: str = "") -> Reply:
         request = call.request
@@ -164,11 +164,11 @@ class Proxies:
         headers.append(("X-Forwarded-Uri", request.path))
         try:
             incoming = await self._outbound.ask(to, request.method, target, headers=headers, body=request.body)
-        except OutboundError as error:
+        except HttpClientError as error:
             raise unavailable(f"error trying to reach service: {error}") from None
         if incoming.code == 101:
             return tunnel(incoming)
-        return await passed_on(incoming)
+        return await proxied(incoming)
 
 
 def _values(request: Request, name: str) -> list[str]:

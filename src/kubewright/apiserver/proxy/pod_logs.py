@@ -14,21 +14,21 @@ from urllib.parse import urlencode
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
-from kubewright.apiserver.outbound.http_client import Incoming, Outbound, OutboundError
+from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
 from kubewright.apiserver.outbound.kubelet_address import kubelet_of
 from kubewright.apiserver.outbound.webhook_client import served_error
-from kubewright.apiserver.proxy.reverse_proxy import PassedOn
+from kubewright.apiserver.proxy.reverse_proxy import ProxiedStream
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.responses import Answer, Reply
+from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import (
-    Refused,
+    StatusError,
     bad_request,
     internal_error,
     invalid,
     method_not_allowed,
     not_found,
-    refused,
+    status_error,
 )
 
 __all__ = ("PodLogs", "chosen_container")
@@ -49,7 +49,7 @@ _REASONS: Final = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: 
 class PodLogs:
     """Answers `pods/log`."""
 
-    def __init__(self, store: Store, outbound: Outbound) -> None:
+    def __init__(self, store: Store, outbound: HttpClient) -> None:
         self._store = store
         self._outbound = outbound
 
@@ -69,7 +69,7 @@ class PodLogs:
         container = chosen_container(pod, query.get("container", ""))
         node = (pod.get("spec") or {}).get("nodeName")
         if not node:
-            return Answer(204, b"", "")
+            return Response(204, b"", "")
         return await self._fetched(call, str(node), container, said)
 
     async def _fetched(self, call: Call, node: str, container: str, said: Mapping[str, Any]) -> Reply:
@@ -79,11 +79,11 @@ class PodLogs:
         target = f"{path}?{urlencode(sorted(wanted.items()))}" if wanted else path
         try:
             incoming = await self._outbound.ask(kubelet, "GET", target)
-        except OutboundError as error:
-            raise refused(500, "", f'Get "{kubelet.url}{target}": {error}') from None
+        except HttpClientError as error:
+            raise status_error(500, "", f'Get "{kubelet.url}{target}": {error}') from None
         if not 200 <= incoming.code <= 206:
             raise await _refusal(incoming, call.target.name)
-        return PassedOn(incoming, content_type="text/plain")
+        return ProxiedStream(incoming, content_type="text/plain")
 
 
 def chosen_container(pod: Mapping[str, Any], asked: str) -> str:
@@ -146,7 +146,7 @@ def _errors(said: Mapping[str, Any]) -> list[FieldError]:
     return found
 
 
-async def _refusal(incoming: Incoming, name: str) -> Refused:
+async def _refusal(incoming: IncomingResponse, name: str) -> StatusError:
     body = await incoming.body(_LARGEST_ERROR)
     text = body.decode(errors="replace")
     if incoming.code == 500:
@@ -155,4 +155,4 @@ async def _refusal(incoming: Incoming, name: str) -> Refused:
         return bad_request(text)
     said = f"{served_error(incoming.code, 'text/plain', body)} ( {_LOG} {name})"
     details = {"name": name, "kind": str(_LOG)}
-    return refused(incoming.code, _REASONS.get(incoming.code, "InternalError"), said, details=details)
+    return status_error(incoming.code, _REASONS.get(incoming.code, "InternalError"), said, details=details)

@@ -1,7 +1,7 @@
 """An answer of another server, passed on as it comes in.
 
-`PassedOn` is the stream of a log, of a proxied service or of an extension server. It reads no faster than its client
-takes, and lets go of the other server as soon as the client is gone.
+`ProxiedStream` is the stream of a log, of a proxied service or of an extension server. It reads no faster than its
+client takes, and lets go of the other server as soon as the client is gone.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 
-from kubewright.apiserver.outbound.http_client import Incoming, OutboundError
+from kubewright.apiserver.outbound.http_client import HttpClientError, IncomingResponse
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Answer, Reply, Sink, Stream
+from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
 
-__all__ = ("PassedOn", "headers_of", "kept_headers", "passed_on", "protocol_headers")
+__all__ = ("ProxiedStream", "headers_of", "kept_headers", "protocol_headers", "proxied")
 
 _BACKLOG: Final = 1024 * 1024
 _PAUSE: Final = 0.02
@@ -44,11 +44,16 @@ _OTHERS_SITES: Final = frozenset(
 
 
 @final
-class PassedOn(Stream):
+class ProxiedStream(Stream):
     """The rest of an answer, to be passed on."""
 
     def __init__(
-        self, incoming: Incoming, *, code: int = 200, content_type: str, headers: Mapping[str, str] | None = None
+        self,
+        incoming: IncomingResponse,
+        *,
+        code: int = 200,
+        content_type: str,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.code = code
         self.content_type = content_type
@@ -65,7 +70,7 @@ class PassedOn(Stream):
         self._incoming.close()
 
     async def _pass_on(self, sink: Sink) -> None:
-        with contextlib.suppress(OutboundError):  # the head is out: all that is left is to end
+        with contextlib.suppress(HttpClientError):  # the head is out: all that is left is to end
             async for data in self._incoming.chunks():
                 sink.write(data)
                 while sink.backlog > _BACKLOG:  # noqa: ASYNC110 - a sink does not tell when it is empty
@@ -74,7 +79,7 @@ class PassedOn(Stream):
         sink.end()
 
 
-def headers_of(incoming: Incoming) -> dict[str, str]:
+def headers_of(incoming: IncomingResponse) -> dict[str, str]:
     """The headers of an answer that go on to the client; several of one name are kept apart by line breaks."""
     found: dict[str, str] = {}
     for name, value in incoming.headers:
@@ -85,14 +90,14 @@ def headers_of(incoming: Incoming) -> dict[str, str]:
     return found
 
 
-async def passed_on(incoming: Incoming) -> Reply:
+async def proxied(incoming: IncomingResponse) -> Reply:
     """An answer as a reply: whole if it is small and all there, else as a stream."""
     content_type = incoming.header("content-type")
     length = incoming.header("content-length")
     headers = headers_of(incoming)
     if incoming.complete or (length.isdecimal() and int(length) <= _SMALL):
-        return Answer(incoming.code, await incoming.body(_SMALL), content_type, headers)
-    return PassedOn(incoming, code=incoming.code, content_type=content_type, headers=headers)
+        return Response(incoming.code, await incoming.body(_SMALL), content_type, headers)
+    return ProxiedStream(incoming, code=incoming.code, content_type=content_type, headers=headers)
 
 
 def kept_headers(headers: Iterable[tuple[str, str]], *, without: frozenset[str]) -> list[tuple[str, str]]:

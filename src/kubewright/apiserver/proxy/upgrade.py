@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from typing import Final, cast, final
 
-from kubewright.apiserver.outbound.http_client import Incoming, Line, OutboundError
+from kubewright.apiserver.outbound.http_client import ClientConnection, HttpClientError, IncomingResponse
 from kubewright.apiserver.wire.responses import Takeover
 
 __all__ = ("tunnel",)
@@ -18,7 +18,7 @@ __all__ = ("tunnel",)
 _MOST_WAITING: Final = 1024 * 1024
 
 
-def tunnel(incoming: Incoming) -> Takeover:
+def tunnel(incoming: IncomingResponse) -> Takeover:
     """The reply that hands the client's connection over to a server that has answered 101."""
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in incoming.headers)]
     head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
@@ -29,7 +29,7 @@ def tunnel(incoming: Incoming) -> Takeover:
 class _Tunnel(asyncio.Protocol):
     """The client's side; the other is a line of the server."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: ClientConnection) -> None:
         self._line = line
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
@@ -84,7 +84,7 @@ class _Tunnel(asyncio.Protocol):
                 await self._line.send(data)
 
     async def _downwards(self) -> None:
-        with contextlib.suppress(OutboundError):
+        with contextlib.suppress(HttpClientError):
             while data := await self._line.read():
                 await self._writable.wait()
                 if self._transport is None:

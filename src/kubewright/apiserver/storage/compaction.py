@@ -2,7 +2,7 @@
 
 A list that is read page by page shows one version, and a client may ask for one by name; etcd forgets old versions
 every five minutes, so the last pages of a list that is read too slowly are refused. `store` may remember more, which
-watches use. Asked by `reading`, told of the time by the server.
+watches use. Asked by `reads`, told of the time by the server.
 """
 
 from __future__ import annotations

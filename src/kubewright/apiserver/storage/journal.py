@@ -93,10 +93,10 @@ class SqliteJournal:
         store.version = store.base = version
         rows = self._db.execute("SELECT resource, key, version, shape, sum, value FROM objects")
         try:
-            for resource, key, at, shape, check, value in rows:
-                if _sum(resource, key, at, shape, value) != check:
+            for resource, key, at, schema_id, check, value in rows:
+                if _sum(resource, key, at, schema_id, value) != check:
                     raise self._damaged(f"{resource} {key} does not match its checksum")
-                store.table(resource).restore(Entry(key, value, at, shape))
+                store.table(resource).restore(Entry(key, value, at, schema_id))
         except (sqlite3.DatabaseError, TypeError, AttributeError, UnicodeError) as exc:  # a row of other types
             raise self._damaged(str(exc)) from exc
 
@@ -105,8 +105,8 @@ class SqliteJournal:
         if entry is None:
             self._change(version, "DELETE FROM objects WHERE resource = ? AND key = ?", (table, key))
             return
-        check = _sum(table, key, version, entry.shape, entry.value)
-        row = (table, key, version, entry.shape, check, entry.value)
+        check = _sum(table, key, version, entry.schema_id, entry.value)
+        row = (table, key, version, entry.schema_id, check, entry.value)
         self._change(version, "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def forget_table(self, table: str, version: int) -> None:
@@ -150,5 +150,5 @@ class SqliteJournal:
         os.close(self._note)
 
 
-def _sum(resource: str, key: str, version: int, shape: int, value: bytes) -> int:
-    return zlib.crc32(value, zlib.crc32(f"{resource} {key} {version} {shape}".encode()))
+def _sum(resource: str, key: str, version: int, schema_id: int, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(f"{resource} {key} {version} {schema_id}".encode()))

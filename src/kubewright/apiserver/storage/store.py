@@ -3,7 +3,7 @@
 A `Table` holds one resource, sorted by key (`namespace/name`, or `name` when cluster-scoped); the `Store` holds the
 tables and the one counter all versions come from, like a revision of etcd. Every change is remembered for a while,
 so a watch can start in the past and a paged list can go on from the state its first page saw; what has been
-forgotten is answered with `Forgotten`, which the verbs turn into 410.
+forgotten is answered with `Compacted`, which the verbs turn into 410.
 
 No I/O and no Kubernetes rules here: `verbs` decides what is written, `journal` makes it survive. One thread writes.
 """
@@ -17,18 +17,18 @@ from typing import Final, Protocol, final
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
-__all__ = ("Change", "Entry", "Forgotten", "Journal", "Store", "Table", "Watcher")
+__all__ = ("Change", "Compacted", "Entry", "Journal", "Store", "Table", "Watcher")
 
 _AFTER_SLASH: Final = "0"  # the character behind "/": a range of one namespace ends there
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One object at one version. `shape` says under which schema the bytes were written."""
+    """One object at one version. `schema_id` says under which schema the bytes were written."""
 
     key: str
     value: bytes
     version: int
-    shape: int = 0
+    schema_id: int = 0
 
 
 class Change(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
     last: Entry | None = None
 
 
-class Forgotten(Exception):
+class Compacted(Exception):
     """The version asked for is older than the history that is kept."""
 
     def __init__(self, asked: int, oldest: int) -> None:
@@ -140,16 +140,16 @@ class Table:
 
     def _newest_first(self, version: int) -> Iterator[Change]:
         if version < self.floor:
-            raise Forgotten(version, self.floor)
+            raise Compacted(version, self.floor)
         for change in reversed(self._history):
             if change.version <= version:
                 return
             yield change
 
-    def put(self, key: str, value: bytes, version: int, *, shape: int = 0) -> Entry:
+    def put(self, key: str, value: bytes, version: int, *, schema_id: int = 0) -> Entry:
         """Create or replace an object. The version must come from `Store.next_version`, just now."""
         old = self.get(key)
-        new = Entry(key, value, version, shape)
+        new = Entry(key, value, version, schema_id)
         if self._store.journal is not None:
             self._store.journal.record(self.name, new, key, version)
         self._entries[key] = new
@@ -157,14 +157,14 @@ class Table:
         self._happened(Change(version, key, old, new))
         return new
 
-    def delete(self, key: str, final: bytes, version: int, *, shape: int = 0) -> Entry:
+    def delete(self, key: str, final: bytes, version: int, *, schema_id: int = 0) -> Entry:
         """Remove an object. `final` is what watchers are shown: its last state, at the version of the removal."""
         old: Entry = self._entries[key]
         if self._store.journal is not None:
             self._store.journal.record(self.name, None, key, version)
         del self._entries[key]
         self.bytes -= len(old.value)
-        last = Entry(key, final, version, shape)
+        last = Entry(key, final, version, schema_id)
         self._happened(Change(version, key, old, None, last))
         return last
 

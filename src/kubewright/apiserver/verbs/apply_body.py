@@ -12,12 +12,12 @@ from kubewright.apiserver.kinds.system_metadata import meta_of
 from kubewright.apiserver.wire.decoding import decode_json, go_yaml_error, repeated_names
 from kubewright.apiserver.wire.go_json import go_name
 from kubewright.apiserver.wire.options import WriteOptions
-from kubewright.apiserver.wire.status_errors import Refused, bad_request
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
-__all__ = ("read_intent",)
+__all__ = ("read_apply",)
 
 
-def read_intent(call: Call, options: WriteOptions) -> Tree:
+def read_apply(call: Call, options: WriteOptions) -> Tree:
     """The applied object, as it was said: what the URL says is not filled in."""
     repeated: list[str] = []
     tree = _parsed(call.request.body, repeated)
@@ -53,7 +53,7 @@ def _parsed(body: bytes, repeated: list[str]) -> Tree:
         tree = decode_json(body)
         if repeated_names(body, tree):
             load(body, repeated=repeated)
-    except Refused:
+    except StatusError:
         try:
             tree = load(body, repeated=repeated)
         except (ValueError, RecursionError) as exc:

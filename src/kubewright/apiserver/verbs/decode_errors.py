@@ -1,6 +1,6 @@
 """What the verbs that write object to, and in which words: types that do not fit, fields twice, metadata.
 
-Pure functions on trees, called by `writing` alone; what a kind itself objects to is in its rules.
+Pure functions on trees, called by `writes` alone; what a kind itself objects to is in its rules.
 """
 
 from __future__ import annotations

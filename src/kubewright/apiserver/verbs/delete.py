@@ -1,7 +1,7 @@
 """The verbs that delete: one object or a collection.
 
 An object goes at once, or is marked and stays: for the time its kind needs to stop (pods), until its finalizers are
-gone, or until the garbage collector has dealt with its dependents. Who removes it then is `writing`, when the last
+gone, or until the garbage collector has dealt with its dependents. Who removes it then is `writes`, when the last
 finalizer is taken away, or a second delete without grace.
 """
 
@@ -16,20 +16,20 @@ from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.apiextensions.definitions.conditions import CLEANUP_FINALIZER, set_condition, terminating
 from kubewright.apiserver.builtin.golang.decoder import normalize_type
-from kubewright.apiserver.kinds.admission import Admission, Operation
+from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import finalizers_of
 from kubewright.apiserver.storage.store import Entry, Store
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json, not_an_object, read_body, wrong_name_of_type
 from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
-from kubewright.apiserver.wire.responses import Answer, of_tree
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, conflict, not_found
+from kubewright.apiserver.wire.responses import Response, of_tree
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, conflict, not_found
 
-__all__ = ("Deleting",)
+__all__ = ("DeleteHandler",)
 
 _ORPHAN: Final = "orphan"
 _SHOWN_TEXT: Final = re.compile(r" \(.*\)$", re.DOTALL)
@@ -58,24 +58,24 @@ _JOB_WARNING: Final = (
 
 
 @final
-class Deleting:
+class DeleteHandler:
     """Delete and deletecollection on a store."""
 
-    def __init__(self, store: Store, writing: Writing, admission: Admission, clock: Clock) -> None:
+    def __init__(self, store: Store, writes: WriteHandler, admission: Chain, clock: Clock) -> None:
         self._store = store
-        self._writing = writing
+        self._writes = writes
         self._admission = admission
         self._clock = clock
 
-    async def delete(self, call: Call) -> Answer:
+    async def delete(self, call: Call) -> Response:
         """One object."""
         options = self._options(call)
         value, gone = await self.delete_key(call, call.key, options)
         if not gone or (call.resource.kind.group, call.resource.plural) in _RETURNED:
             return of_bytes(call, value)
-        return of_tree(_success(call, decode_json(value)), call.form, headers=call.headers())
+        return of_tree(_success(call, decode_json(value)), call.output, headers=call.headers())
 
-    async def collection(self, call: Call) -> Answer:
+    async def collection(self, call: Call) -> Response:
         """Everything a list with the same parameters would show."""
         options = self._options(call)
         wanted = list_options({**call.request.query, "resourceVersion": ""}, watch=False)
@@ -89,7 +89,7 @@ class Deleting:
         for entry in found:
             try:
                 await self.delete_key(call, entry.key, options)
-            except Refused as exc:
+            except StatusError as exc:
                 if exc.reason != "NotFound":
                     raise
         return of_items(call, shown, {"resourceVersion": version})
@@ -110,9 +110,9 @@ class Deleting:
                 raise not_found(call.resource.group_resource, name)
             old = await call.resource.tree_of(entry)
             _check_preconditions(call.resource, name, old, options)
-            operation = self._operation(call, name, old, options)
-            await self._admission.mutate(operation)
-            await self._admission.validate(operation)
+            attributes = self._operation(call, name, old, options)
+            await self._admission.mutate(attributes)
+            await self._admission.validate(attributes)
             if table.get(key) is entry:
                 return await self._delete_now(call.resource, entry, old, options)
 
@@ -123,7 +123,7 @@ class Deleting:
         before = resource.encode(tree)
         _set_collector_finalizers(resource, meta, options)
         _hold(resource, tree)
-        grace = resource.rules.grace_period(tree, options.grace)
+        grace = resource.strategy.grace_period(tree, options.grace)
         marked = bool(meta.get("deletionTimestamp"))
         waits = int(meta.get("deletionGracePeriodSeconds") or 0)
         if marked:
@@ -131,18 +131,18 @@ class Deleting:
             grace = min(grace, waits)
         free = grace == 0 and not finalizers_of(tree) and not _is_held(resource, tree)
         if free and resource.kind != _POD:
-            return self._writing.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+            return self._writes.remove(resource, entry.key, tree, dry_run=options.dry_run), True
         if resource.kind == _CRD and not marked:
             self._mark_definition(tree)
         elif not marked or grace < waits:
             self._mark(resource, meta, grace)
         if not free and resource.encode(tree) == before:
             return before, False
-        value = await self._writing.put_back(resource, entry, tree, dry_run=options.dry_run)
+        value = await self._writes.put_back(resource, entry, tree, dry_run=options.dry_run)
         if not free:
             return value, False
         # A pod is marked even when there is nothing to wait for: whoever watches sees it marked, then gone.
-        return self._writing.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+        return self._writes.remove(resource, entry.key, tree, dry_run=options.dry_run), True
 
     def _mark(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
         if not meta.get("deletionTimestamp") and meta.get("generation"):
@@ -160,7 +160,7 @@ class Deleting:
         conditions = status["conditions"] = [dict(one) for one in status.get("conditions") or ()]
         set_condition(conditions, terminating("InstanceDeletionPending", text, status="True"), now=now)
 
-    def _operation(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Operation:
+    def _operation(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Attributes:
         said: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         if options.grace is not None:
             said["gracePeriodSeconds"] = options.grace
@@ -172,7 +172,7 @@ class Deleting:
         conditions = {"uid": uid, "resourceVersion": options.version}
         if any(value is not None for value in conditions.values()):
             said["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
-        return Operation(
+        return Attributes(
             verb="DELETE",
             resource=call.resource,
             namespace=str(old["metadata"].get("namespace", "")),
@@ -193,7 +193,7 @@ def _body(call: Call) -> dict[str, Any] | None:
         return None
     try:
         tree, _ = read_body(call.request)
-    except Refused as exc:
+    except StatusError as exc:
         raise bad_request(_SHOWN_TEXT.sub("", str(exc))) if exc.code == 400 else exc from None
     if tree is None:
         return None

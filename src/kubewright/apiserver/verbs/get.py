@@ -17,15 +17,15 @@ import msgspec
 
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.storage.compaction import Compaction
-from kubewright.apiserver.storage.store import Entry, Forgotten, Store, Table
+from kubewright.apiserver.storage.store import Compacted, Entry, Store, Table
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
 from kubewright.apiserver.wire.go_json import syntax_error
 from kubewright.apiserver.wire.options import ListOptions, asked_version, flag, list_options
-from kubewright.apiserver.wire.responses import Answer, encode_json
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, expired, not_found, too_large_version
+from kubewright.apiserver.wire.responses import Response, encode_json
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, expired, not_found, too_large_version
 
-__all__ = ("Reading",)
+__all__ = ("ReadHandler",)
 
 _TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list"
@@ -47,14 +47,14 @@ class _Token(msgspec.Struct):
 
 
 @final
-class Reading:
+class ReadHandler:
     """Get and list on a store."""
 
     def __init__(self, store: Store, compaction: Compaction) -> None:
         self._store = store
         self._compaction = compaction
 
-    async def get(self, call: Call) -> Answer:
+    async def get(self, call: Call) -> Response:
         """One object."""
         if "export" in call.request.query and flag(call.request.query["export"]):
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
@@ -64,7 +64,7 @@ class Reading:
             raise not_found(call.resource.group_resource, call.target.name)
         return of_bytes(call, await call.resource.bytes_of(entry))
 
-    async def list(self, call: Call) -> Answer:
+    async def list(self, call: Call) -> Response:
         """The objects of a namespace or of all, or one page of them."""
         options = list_options(call.request.query, watch=False)
         resource = call.resource
@@ -111,9 +111,9 @@ class Reading:
     def _past_entries(self, table: Table, selection: Selection, version: int, after: str) -> Sequence[Entry]:
         try:
             if version < self._compaction.oldest:
-                raise Forgotten(version, self._compaction.oldest)
+                raise Compacted(version, self._compaction.oldest)
             return table.entries_at(version, selection.namespace or None, after=after)
-        except Forgotten:
+        except Compacted:
             if not after:
                 raise expired("The resourceVersion for the provided list is too old.") from None
             raise _expired_page(after) from None
@@ -156,11 +156,11 @@ def _read_token(text: str) -> _Token:
     return token
 
 
-def _bad_token(why: str) -> Refused:
+def _bad_token(why: str) -> StatusError:
     return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
-def _expired_page(after: str) -> Refused:
+def _expired_page(after: str) -> StatusError:
     refusal = expired(_TOO_OLD)
     refusal.status = {**refusal.status, "metadata": {"continue": _token(-1, after)}}
     return refusal

@@ -1,7 +1,7 @@
 """Writes the server makes on its own behalf, through the same steps as anybody's.
 
-`Follower` is how it learns that there is something to write: it watches a table, remembers the keys that changed, and
-hands them out to a task, since nothing may be written from within a write.
+`TableController` is how it learns that there is something to write: it watches a table, remembers the keys that
+changed, and hands them out to a task, since nothing may be written from within a write.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
-from kubewright.apiserver.wire.negotiation import APPLY_YAML, Form
+from kubewright.apiserver.wire.negotiation import APPLY_YAML, MediaType
 from kubewright.apiserver.wire.requests import Peer, Request, Target
 from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
-__all__ = ("Follower", "own_call", "resource_of")
+__all__ = ("TableController", "loopback_call", "resource_of")
 
 _SELF: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
 _LOG: Final = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ def resource_of(catalog: Catalog, group: str, plural: str) -> Resource:
     return found
 
 
-def own_call(
+def loopback_call(
     resource: Resource,
     key: str,
     *,
@@ -50,11 +50,11 @@ def own_call(
     target = Target(verb, "", kind.group, kind.version, resource.plural, "", namespace, name)
     headers = {"user-agent": manager, "content-type": content_type}
     body = encode_json(tree) if tree is not None else b""
-    return Call(Request("", "", query or {}, headers, body, Peer()), target, resource, _SELF, Form())
+    return Call(Request("", "", query or {}, headers, body, Peer()), target, resource, _SELF, MediaType())
 
 
 @final
-class Follower:
+class TableController:
     """Calls `handle` with the keys of objects of a table that were written or deleted, soon but later."""
 
     def __init__(self, store: Store, table: str, handle: Callable[[tuple[str, ...]], Awaitable[None]]) -> None:
@@ -105,7 +105,7 @@ class Follower:
             self._waiting.clear()
             try:
                 await self._handle(keys)
-            except Refused as exc:
+            except StatusError as exc:
                 # An object changed under us, and that change is the next to be handed out.
                 _LOG.debug("a write of the server's own was refused", extra={"keys": keys, "why": str(exc)})
             except Exception:

@@ -21,10 +21,10 @@ from kubewright.apiserver.wire.go_json import go_name, syntax_error
 from kubewright.apiserver.wire.negotiation import APPLY_JSON, APPLY_YAML, media_type
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import (
-    Refused,
+    StatusError,
     bad_request,
     invalid,
-    refused,
+    status_error,
     too_large,
     unsupported_media_type,
 )
@@ -50,10 +50,10 @@ def patch_type(call: Call) -> str:
     kind = media_type(call.request.header("content-type"))
     # cbor is not offered, and custom resources have no merge keys a strategic patch could go by.
     offered = [JSON_PATCH, MERGE, APPLY_YAML]
-    if call.resource.rules.strategic:
+    if call.resource.strategy.strategic:
         offered.insert(2, STRATEGIC)
     if kind not in (JSON_PATCH, MERGE, STRATEGIC, *APPLY_TYPES):
-        raise refused(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+        raise status_error(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
     if kind not in offered and kind != APPLY_JSON:
         raise unsupported_media_type(offered)
     return kind
@@ -98,7 +98,7 @@ def _listed_whole(patch: Any, *, listed: bool = False) -> Any:
 def _read(kind: str, body: bytes) -> Any:
     try:
         return whole_numbers(body, decode_json(body))
-    except Refused:
+    except StatusError:
         why = syntax_error(body)
         raise bad_request(why if kind == STRATEGIC else f"error decoding patch: {why}") from None
 
@@ -110,7 +110,7 @@ def said_twice(kind: str, body: bytes) -> list[str]:
     return [f'duplicate field "{path}"' for path in repeated_names(body, decode_json(body))]
 
 
-def unfit(resource: Resource, kind: str, body: bytes, result: Tree, refusal: Refused) -> Refused:
+def unfit(resource: Resource, kind: str, body: bytes, result: Tree, refusal: StatusError) -> StatusError:
     """A refusal of what a patch made of an object: it does not say what, but shows all of it."""
     _, found, why = str(refusal).partition(" cannot be handled as a ")
     if refusal.code != 400 or not found:
@@ -175,4 +175,4 @@ def _json_patched(operations: Any, live: Tree) -> Any:
     except PatchMisfit:
         # Which operation failed and why is not said: kube-apiserver does not, and clients match its sentence.
         message = "the server rejected our request due to an error in our request"
-        raise refused(422, "Invalid", message, details={}) from None
+        raise status_error(422, "Invalid", message, details={}) from None

@@ -14,16 +14,16 @@ from kubewright.apiserver.builtin.scale import scale_of, with_scale
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.apply_body import read_intent
+from kubewright.apiserver.verbs.apply_body import read_apply
 from kubewright.apiserver.verbs.patch import APPLY_TYPES, patch_type, patched, unfit
 from kubewright.apiserver.verbs.transform import of_scale
-from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, read_sent
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, read_transient
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Reply, encode_json
 from kubewright.apiserver.wire.status_errors import (
-    Refused,
+    StatusError,
     bad_request,
     conflict,
     invalid,
@@ -31,25 +31,25 @@ from kubewright.apiserver.wire.status_errors import (
     not_found,
 )
 
-__all__ = ("Scaling", "shown_scale", "with_replicas")
+__all__ = ("ScaleHandler", "shown_scale", "with_replicas")
 
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @final
-class Scaling:
+class ScaleHandler:
     """Get, update and patch of `/scale`."""
 
-    def __init__(self, store: Store, writing: Writing) -> None:
+    def __init__(self, store: Store, writes: WriteHandler) -> None:
         self._store = store
-        self._writing = writing
+        self._writes = writes
 
     async def answer(self, call: Call) -> Reply:
         """Any verb on a scale."""
         if call.target.verb == "get":
             return of_scale(call, shown_scale(call.resource, await self._live(call)))
         if call.target.verb == "update":
-            tree = read_sent(call.request, SCALE)
+            tree = read_transient(call.request, SCALE)
             return await self._write(call, lambda _live: tree, "UpdateOptions")
         if call.target.verb == "patch":
             kind = patch_type(call)
@@ -77,7 +77,7 @@ class Scaling:
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
             return with_replicas(call.resource, decode_json(encode_json(live)), replicas)
 
-        await self._writing.edit(call, options, edited)
+        await self._writes.edit(call, options, edited)
         live = await self._live(call)
         if options.dry_run:
             live = with_replicas(call.resource, live, (wanted.get("spec") or {}).get("replicas", 0))
@@ -88,12 +88,12 @@ def _patched(call: Call, kind: str, live: Tree) -> Tree:
     result = patched(call.resource, kind, call.request.body, live)
     try:
         return as_kind(result, SCALE)
-    except Refused as refusal:
+    except StatusError as refusal:
         raise unfit(call.resource, kind, call.request.body, result, refusal) from None
 
 
 def _parts(call: Call) -> dict[str, Any]:
-    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_intent(call, WriteOptions())
+    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_apply(call, WriteOptions())
     return {"spec": tree.get("spec") or {}}
 
 
@@ -113,7 +113,7 @@ def _check(call: Call, wanted: Tree, shown: Tree) -> None:
         raise invalid(SCALE, call.target.name, [error])
 
 
-def _another(call: Call, wanted: str, present: str) -> Refused:
+def _another(call: Call, wanted: str, present: str) -> StatusError:
     resource, name = call.resource.group_resource, call.target.name
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
     if call.target.verb == "patch":

@@ -71,7 +71,7 @@ class Selection:
         namespace, _, name = entry.key.rpartition("/")
         values = {"metadata.name": name, "metadata.namespace": namespace}
         if self._other_fields:
-            values.update(self._resource.rules.field_values(decode_json(entry.value)))
+            values.update(self._resource.strategy.field_values(decode_json(entry.value)))
         return fields.matches(values)
 
 
@@ -79,6 +79,6 @@ def _problem(resource: Resource, names: list[str]) -> str:
     """Why these fields cannot be selected by; empty if they can."""
     if not resource.custom:
         return unsupported_fields(resource.kind, names)
-    known = {*_IN_KEY, *resource.rules.selectable}
+    known = {*_IN_KEY, *resource.strategy.selectable}
     unknown = next((name for name in names if name not in known), "")
     return f"field label not supported: {unknown}" if unknown else ""

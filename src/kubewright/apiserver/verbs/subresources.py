@@ -20,22 +20,22 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import Deleting
-from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_sent
-from kubewright.apiserver.verbs.write import Writing
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_transient
+from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
-from kubewright.apiserver.wire.responses import Answer, Reply, of_tree
+from kubewright.apiserver.wire.responses import Reply, Response, of_tree
 from kubewright.apiserver.wire.status_errors import (
     bad_request,
     conflict,
     invalid,
     method_not_allowed,
     not_found,
-    refused,
+    status_error,
 )
 
-__all__ = ("Subresources",)
+__all__ = ("SubresourceHandlers",)
 
 _CREATED: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _BINDING: Final = GroupResource("", "pods/binding")
@@ -49,14 +49,16 @@ _SCHEDULED: Final = "PodScheduled"
 
 
 @final
-class Subresources:
+class SubresourceHandlers:
     """The special subresources of pods and namespaces."""
 
-    def __init__(self, store: Store, catalog: Catalog, writing: Writing, deleting: Deleting, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler, clock: Clock
+    ) -> None:
         self._store = store
         self._catalog = catalog
-        self._writing = writing
-        self._deleting = deleting
+        self._writes = writes
+        self._deletes = deletes
         self._clock = clock
 
     # pods/binding and bindings
@@ -66,7 +68,7 @@ class Subresources:
         if call.target.verb != "create":
             raise method_not_allowed()
         options = write_options("CreateOptions", call.request.query)
-        binding = read_sent(call.request, BINDING)
+        binding = read_transient(call.request, BINDING)
         said = str(meta_of(binding).get("name", ""))
         name = call.target.name or said
 
@@ -75,9 +77,9 @@ class Subresources:
                 raise bad_request("name in URL does not match name in Binding object")
             errors = _binding_errors(admitted.get("target") or {})
             if errors:
-                raise refused(500, "", summary(errors))
+                raise status_error(500, "", summary(errors))
 
-        binding = await self._writing.admit_new(call, binding, options, check=check)
+        binding = await self._writes.admit_new(call, binding, options, check=check)
         target = binding["target"]
         pod_call = self._pod_call(call, name)
         entry = self._store.table("/pods").get(pod_call.key)
@@ -86,8 +88,8 @@ class Subresources:
         uid = (binding.get("metadata") or {}).get("uid")
         pod = self._bound(pod_call, decode_json(entry.value), str(target["name"]), uid, binding)
         # Nobody is noted as the manager of what a binding sets.
-        await self._writing.put_back(pod_call.resource, entry, pod, dry_run=options.dry_run)
-        return of_tree(_CREATED, call.form, code=201)
+        await self._writes.put_back(pod_call.resource, entry, pod, dry_run=options.dry_run)
+        return of_tree(_CREATED, call.output, code=201)
 
     def _bound(self, call: Call, pod: Tree, node: str, uid: str | None, binding: Tree) -> Tree:
         name = call.target.name
@@ -118,7 +120,7 @@ class Subresources:
         pods = self._catalog.find("", "v1", "pods")
         assert pods is not None
         target = msgspec.structs.replace(call.target, resource="pods", name=name, subresource="binding")
-        return Call(call.request, target, pods, call.user, call.form)
+        return Call(call.request, target, pods, call.user, call.output)
 
     # pods/eviction
 
@@ -127,14 +129,14 @@ class Subresources:
         if call.target.verb != "create":
             raise method_not_allowed()
         written = write_options("CreateOptions", call.request.query)
-        eviction = read_sent(call.request, EVICTION)
+        eviction = read_transient(call.request, EVICTION)
         name = meta_of(eviction).get("name")
 
         def check(admitted: Tree) -> None:
             if name != call.target.name:
                 raise bad_request("name in URL does not match name in Eviction object")
 
-        eviction = await self._writing.admit_new(call, eviction, written, check=check)
+        eviction = await self._writes.admit_new(call, eviction, written, check=check)
         options = delete_options({}, eviction.get("deleteOptions"))
         if written.dry_run:
             options = msgspec.structs.replace(options, dry_run=True)
@@ -147,8 +149,8 @@ class Subresources:
             await self._spend_budget(call, pod, dry_run=options.dry_run)
         if not options.dry_run:
             await self._note_eviction(pod_call, options)
-        await self._deleting.delete_key(pod_call, pod_call.key, options)
-        return of_tree(_CREATED, call.form, code=201)
+        await self._deletes.delete_key(pod_call, pod_call.key, options)
+        return of_tree(_CREATED, call.output, code=201)
 
     async def _note_eviction(self, call: Call, options: DeleteOptions) -> None:
         """Say in a pod's status why it goes."""
@@ -163,7 +165,7 @@ class Subresources:
             now = format_time(self._clock.now())
             conditions.append({**_EVICTED, "lastProbeTime": None, "lastTransitionTime": now})
             if options.version is None:
-                await self._writing.put_back(call.resource, entry, pod)
+                await self._writes.put_back(call.resource, entry, pod)
 
     async def _spend_budget(self, call: Call, pod: Tree, *, dry_run: bool) -> None:
         labels = pod["metadata"].get("labels") or {}
@@ -176,7 +178,7 @@ class Subresources:
                 matching.append((entry, budget))
         if len(matching) > 1:
             message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            raise refused(500, "", message)
+            raise status_error(500, "", message)
         for entry, budget in matching:
             status = budget.setdefault("status", {})
             if _is_free(pod, budget["spec"], status):
@@ -190,8 +192,8 @@ class Subresources:
             self._disrupt(status, pod["metadata"]["name"])
             resource = self._catalog.find("policy", "v1", "poddisruptionbudgets")
             assert resource is not None
-            self._writing.record_own(resource, decode_json(entry.value), budget, "status")
-            await self._writing.put_back(resource, entry, budget, dry_run=dry_run)
+            self._writes.record_own(resource, decode_json(entry.value), budget, "status")
+            await self._writes.put_back(resource, entry, budget, dry_run=dry_run)
 
     def _disrupt(self, status: Tree, pod: str) -> None:
         """Take one disruption from a budget."""
@@ -220,7 +222,7 @@ class Subresources:
         if call.target.verb != "update":
             raise method_not_allowed()
         options: WriteOptions = write_options("UpdateOptions", call.request.query)
-        tree = self._writing.read(call, options)
+        tree = self._writes.read(call, options)
         entry = self._store.table("/namespaces").get(call.target.name)
         if entry is None:
             raise not_found(call.resource.group_resource, call.target.name)
@@ -242,15 +244,15 @@ class Subresources:
         ]
         if errors:
             raise invalid(call.resource.kind, call.target.name, errors)
-        await self._writing.record(call, old, changed, options)
+        await self._writes.record(call, old, changed, options)
         meta = changed["metadata"]
         if not finalizers and meta.get("deletionTimestamp") and not meta.get("finalizers"):
-            value = self._writing.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)
+            value = self._writes.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)
         elif changed == old:
             value = entry.value
         else:
-            value = await self._writing.put_back(call.resource, entry, changed, dry_run=options.dry_run)
-        return Answer(200, value + b"\n")
+            value = await self._writes.put_back(call.resource, entry, changed, dry_run=options.dry_run)
+        return Response(200, value + b"\n")
 
 
 def _binding_errors(target: dict[str, Any]) -> list[FieldError]:
@@ -276,7 +278,7 @@ def _is_free(pod: Tree, spec: Tree, status: Tree) -> bool:
 
 
 def _too_early(message: str) -> Exception:
-    return refused(
+    return status_error(
         429,
         "TooManyRequests",
         "Cannot evict pod as it would violate the pod's disruption budget.",
@@ -292,7 +294,7 @@ def _blocked(budget: Tree) -> Exception:
         f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has"
         f" {status.get('currentHealthy', 0)} currently"
     )
-    return refused(
+    return status_error(
         429,
         "TooManyRequests",
         "Cannot evict pod as it would violate the pod's disruption budget.",

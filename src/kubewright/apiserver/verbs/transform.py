@@ -21,8 +21,8 @@ from kubewright.apiserver.printers import (
 )
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import JSON
-from kubewright.apiserver.wire.responses import Answer, encode_json, of_tree
-from kubewright.apiserver.wire.status_errors import bad_request, refused
+from kubewright.apiserver.wire.responses import Response, encode_json, of_tree
+from kubewright.apiserver.wire.status_errors import bad_request, status_error
 
 __all__ = ("metadata_only", "of_bytes", "of_items", "of_scale", "table_tree")
 
@@ -37,45 +37,45 @@ def metadata_only(tree: dict[str, Any], version: str = "v1") -> dict[str, Any]:
 
 def _check_number(call: Call, *, many: bool) -> None:
     """Metadata of one must be asked for as such, and of many too."""
-    asked, kind = call.form.as_kind, call.resource.kind
+    asked, kind = call.output.as_kind, call.resource.kind
     of_many = asked == "PartialObjectMetadataList"
     if of_many == many:
         return
     package = kind.group.partition(".")[0] or "core"
     go_type = f"*{package}.{kind.kind}" if not call.resource.custom else "*unstructured.Unstructured"
     found = f"a list ({go_type}List)" if many else f"not a list ({go_type})"
-    raise refused(406, "NotAcceptable", f"you requested {asked}, but the requested object is {found}")
+    raise status_error(406, "NotAcceptable", f"you requested {asked}, but the requested object is {found}")
 
 
-def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Answer:
+def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Response:
     """One object, of the call's own kind, as an answer."""
-    form = call.form
-    if not form.as_kind and form.media == JSON:
-        return Answer(code, value + b"\n", JSON, call.headers())
+    output = call.output
+    if not output.as_kind and output.media == JSON:
+        return Response(code, value + b"\n", JSON, call.headers())
     tree = decode_json(value)
-    if form.as_kind == "Table":
+    if output.as_kind == "Table":
         version = tree["metadata"].get("resourceVersion")
         tree = table_tree(call.resource, [value], call.request.query.get("includeObject", ""))
         tree["metadata"] = {"resourceVersion": version} if version else {}
-    elif form.as_kind:
+    elif output.as_kind:
         _check_number(call, many=False)
-        tree = metadata_only(tree, form.version)
-    return of_tree(tree, form, code=code, headers=call.headers())
+        tree = metadata_only(tree, output.version)
+    return of_tree(tree, output, code=code, headers=call.headers())
 
 
-def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Answer:
+def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
     """A list as an answer; `meta` is its own metadata."""
-    form, resource = call.form, call.resource
-    if form.as_kind == "Table":
+    output, resource = call.output, call.resource
+    if output.as_kind == "Table":
         tree = table_tree(resource, items, call.request.query.get("includeObject", ""))
         tree["metadata"] = meta
-        return of_tree(tree, form, headers=call.headers())
-    if form.as_kind:
+        return of_tree(tree, output, headers=call.headers())
+    if output.as_kind:
         _check_number(call, many=True)
-        partial = [metadata_only(decode_json(item), form.version) for item in items]
-        api_version = f"meta.k8s.io/{form.version}"
+        partial = [metadata_only(decode_json(item), output.version) for item in items]
+        api_version = f"meta.k8s.io/{output.version}"
         tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
-        return of_tree(tree, form, headers=call.headers())
+        return of_tree(tree, output, headers=call.headers())
     kind = resource.list_kind
     if resource.custom:
         meta = {"continue": "", **meta}
@@ -89,9 +89,9 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Answer
         skip = len(resource.prefix)
         items = [b"{" + item[skip:] for item in items]
     body = b"".join((head, b",".join(items), b"]}\n"))
-    if form.media != JSON:
-        return of_tree(decode_json(body), form, headers=call.headers())
-    return Answer(200, body, JSON, call.headers())
+    if output.media != JSON:
+        return of_tree(decode_json(body), output, headers=call.headers())
+    return Response(200, body, JSON, call.headers())
 
 
 def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, columns: bool = True) -> dict[str, Any]:
@@ -113,10 +113,10 @@ def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, colu
     return {"kind": "Table", "apiVersion": _META, "metadata": {}, "columnDefinitions": definitions, "rows": rows}
 
 
-def of_scale(call: Call, scale: dict[str, Any]) -> Answer:
+def of_scale(call: Call, scale: dict[str, Any]) -> Response:
     """The Scale of an object as an answer."""
-    form, tree = call.form, scale
-    if form.as_kind == "Table":
+    output, tree = call.output, scale
+    if output.as_kind == "Table":
         include = call.request.query.get("includeObject", "")
         shown = {"": metadata_only(scale), "Metadata": metadata_only(scale), "Object": scale}.get(include)
         tree = {
@@ -126,6 +126,6 @@ def of_scale(call: Call, scale: dict[str, Any]) -> Answer:
             "columnDefinitions": scale_columns(call.resource),
             "rows": [{"cells": scale_cells(scale), "object": shown}],
         }
-    elif form.as_kind:
+    elif output.as_kind:
         tree = metadata_only(scale)
-    return of_tree(tree, form, headers=call.headers())
+    return of_tree(tree, output, headers=call.headers())

@@ -16,14 +16,14 @@ from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.status_errors import bad_request
 
-__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "read_sent")
+__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "read_transient")
 
 BINDING: Final = GroupVersionKind("", "v1", "Binding")
 EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
-def read_sent(request: Request, kind: GroupVersionKind) -> Tree:
+def read_transient(request: Request, kind: GroupVersionKind) -> Tree:
     """The body as an object of a kind."""
     tree, _ = read_object(request, kind=kind)
     return as_kind(tree, kind)

@@ -17,7 +17,7 @@ import msgspec
 
 from kubewright.api.selectors import FieldSelector
 from kubewright.apiserver.kinds.calls import Call
-from kubewright.apiserver.storage.store import Change, Entry, Forgotten, Store
+from kubewright.apiserver.storage.store import Change, Compacted, Entry, Store
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import metadata_only, table_tree
 from kubewright.apiserver.wire.decoding import decode_json
@@ -25,9 +25,9 @@ from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from kubewright.apiserver.wire.options import ListOptions, list_options
 from kubewright.apiserver.wire.protobuf import STREAM_MEDIA_TYPE, encode_watch_event
 from kubewright.apiserver.wire.responses import Sink, Stream, encode_json
-from kubewright.apiserver.wire.status_errors import Refused, expired, refused, too_large_version
+from kubewright.apiserver.wire.status_errors import StatusError, expired, status_error, too_large_version
 
-__all__ = ("WatchStream", "Watching")
+__all__ = ("WatchHandler", "WatchStream")
 
 _MAX_BACKLOG: Final = 64 * 1024 * 1024
 _BOOKMARK_EVERY: Final = 55.0
@@ -41,7 +41,7 @@ Event = tuple[str, Entry]
 
 
 @final
-class Watching:
+class WatchHandler:
     """The watches on a store."""
 
     def __init__(self, store: Store) -> None:
@@ -50,9 +50,9 @@ class Watching:
 
     async def watch(self, call: Call) -> WatchStream:
         """A stream of changes; what is wrong with the request is said now, what happens later in the stream."""
-        if call.form.media == YAML:
+        if call.output.media == YAML:
             accepted = ", ".join((f"{JSON};stream=watch", STREAM_MEDIA_TYPE))
-            raise refused(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
+            raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
         options = list_options(call.request.query, watch=True)
         if call.target.name:  # the old way to watch one object has its name in the path
             only = FieldSelector.parse(f"metadata.name={call.target.name}")
@@ -70,7 +70,9 @@ class Watching:
 class WatchStream(Stream):
     """One open watch."""
 
-    def __init__(self, owner: Watching, store: Store, call: Call, options: ListOptions, selection: Selection) -> None:
+    def __init__(
+        self, owner: WatchHandler, store: Store, call: Call, options: ListOptions, selection: Selection
+    ) -> None:
         self._owner = owner
         self._store = store
         self._call = call
@@ -86,8 +88,8 @@ class WatchStream(Stream):
         self._columns_sent = False
         self._queue: asyncio.Queue[Event | None] | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._protobuf = call.form.media == PROTOBUF
-        self._plain = not call.form.as_kind and not self._protobuf
+        self._protobuf = call.output.media == PROTOBUF
+        self._plain = not call.output.as_kind and not self._protobuf
         self.content_type = STREAM_MEDIA_TYPE if self._protobuf else JSON
         self.headers = call.headers()
 
@@ -105,12 +107,12 @@ class WatchStream(Stream):
         if self._options.bookmarks and seconds > _LAST_BOOKMARK:
             self._farewell = loop.call_later(seconds - _LAST_BOOKMARK, self._last_bookmark)
         self._next_bookmark = time.monotonic() + random.uniform(0.5, 1.0) * _BOOKMARK_EVERY
-        if self._call.resource.rules.converts_slowly:
+        if self._call.resource.strategy.converts_slowly:
             self._queue = asyncio.Queue()
             self._pump = loop.create_task(self._send_queued(self._queue))
         try:
             self._send_past()
-        except Forgotten as exc:
+        except Compacted as exc:
             # Events are the one kind the real server keeps no recent history of, and its words for them are others.
             is_event = self._call.resource.kind.kind == "Event"
             self._send_error(expired(_GONE if is_event else str(exc)))
@@ -207,7 +209,7 @@ class WatchStream(Stream):
             kind, entry = event
             try:
                 value = await self._call.resource.bytes_of(entry)
-            except Refused as exc:
+            except StatusError as exc:
                 self._send_error(exc)
                 self._finish()
                 return
@@ -217,12 +219,12 @@ class WatchStream(Stream):
 
     def _send(self, kind: str, entry: Entry, *, change: Change | None = None) -> None:
         resource = self._call.resource
-        if entry.shape == resource.shape and self._plain:
+        if entry.schema_id == resource.schema_id and self._plain:
             self._write_frame(_frames.frame(kind, entry.value, change))
             return
         value = entry.value
-        if entry.shape != resource.shape:
-            value = resource.encode(_run_now(resource.rules.from_storage([decode_json(value)]))[0])
+        if entry.schema_id != resource.schema_id:
+            value = resource.encode(_run_now(resource.strategy.from_storage([decode_json(value)]))[0])
         self._write(kind, value)
 
     def _write(self, kind: str, value: bytes) -> None:
@@ -230,9 +232,9 @@ class WatchStream(Stream):
             self._write_frame(b'{"type":"%b","object":%b}\n' % (kind.encode(), value))
             return
         tree: dict[str, Any]
-        if not self._call.form.as_kind:
+        if not self._call.output.as_kind:
             tree = decode_json(value)
-        elif self._call.form.as_kind == "Table":
+        elif self._call.output.as_kind == "Table":
             include = self._call.request.query.get("includeObject", "")
             tree = table_tree(self._call.resource, [value], include, columns=not self._columns_sent)
             tree["metadata"] = {"resourceVersion": decode_json(value)["metadata"]["resourceVersion"]}
@@ -255,7 +257,7 @@ class WatchStream(Stream):
         if sink.backlog > _MAX_BACKLOG:
             self._finish()
 
-    def _send_error(self, refusal: Refused) -> None:
+    def _send_error(self, refusal: StatusError) -> None:
         self._write_tree("ERROR", refusal.status)
 
     def tick(self, now: float) -> None:
@@ -270,9 +272,9 @@ class WatchStream(Stream):
         if annotations:
             meta["annotations"] = dict(annotations)
         tree: dict[str, Any] = {"kind": resource.kind.kind, "apiVersion": resource.kind.api_version, "metadata": meta}
-        if self._call.form.as_kind == "PartialObjectMetadata":
+        if self._call.output.as_kind == "PartialObjectMetadata":
             tree = metadata_only(tree)
-        elif self._call.form.as_kind == "Table":
+        elif self._call.output.as_kind == "Table":
             # A bookmark has a row too: that of an object with nothing in it.
             tree = table_tree(resource, [encode_json(tree)], "", columns=not self._columns_sent)
             tree["metadata"] = {"resourceVersion": meta["resourceVersion"]}
@@ -306,7 +308,7 @@ def _at_version(entry: Entry, version: int) -> Entry:
     """An object that left what is selected: as it last was, at the version of the change that took it away."""
     tree = decode_json(entry.value)
     tree["metadata"]["resourceVersion"] = str(version)
-    return Entry(entry.key, encode_json(tree), version, entry.shape)
+    return Entry(entry.key, encode_json(tree), version, entry.schema_id)
 
 
 def _run_now(conversion: Any) -> Any:

@@ -3,7 +3,7 @@
 Who owns which field is decided by plain functions that do not wait (`fields.managed`), and which objects they need in
 which versions shows only on the way: some of them are made there. So a decision is begun, stops at the first conversion
 that is not known, and begins again when it is. It has no side effects, so it asks for the same things in the same
-order and gets a step further each time. For kinds that need no webhook it runs once. Called by `writing`.
+order and gets a step further each time. For kinds that need no webhook it runs once. Called by `writes`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, final
 
-from kubewright.apiserver.kinds.resources import KindRules, Tree
+from kubewright.apiserver.kinds.resources import Strategy, Tree
 from kubewright.apiserver.managedfields.field_manager import Convert
 from kubewright.apiserver.managedfields.types import FieldType
 from kubewright.apiserver.wire.responses import encode_json
@@ -32,7 +32,7 @@ class _Unknown(Exception):
         self.question = question
 
 
-async def decided(rules: KindRules, decide: Callable[[Convert], T]) -> T:
+async def decided(rules: Strategy, decide: Callable[[Convert], T]) -> T:
     """What `decide` returns, given a way to convert objects of the kind; `Refused` if the webhook does not do it."""
     if not rules.converts_slowly:
         return decide(rules.convert)
@@ -54,7 +54,7 @@ async def decided(rules: KindRules, decide: Callable[[Convert], T]) -> T:
             answers[unknown.question] = await _asked(rules, unknown.tree, unknown.question[1])
 
 
-async def _asked(rules: KindRules, tree: Tree, api_version: str) -> tuple[Tree, FieldType] | None:
+async def _asked(rules: Strategy, tree: Tree, api_version: str) -> tuple[Tree, FieldType] | None:
     try:
         return await rules.convert_slowly(tree, api_version)
     except LookupError:

@@ -18,7 +18,7 @@ from kubewright.api.patches import json_equal
 from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.strategy import UNTOLD
 from kubewright.apiserver.builtin.validation import refusal_kind
-from kubewright.apiserver.kinds.admission import Admission, Operation, Verb
+from kubewright.apiserver.kinds.admission import Attributes, Chain, Verb
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.kinds.system_metadata import (
@@ -35,7 +35,7 @@ from kubewright.apiserver.kinds.system_metadata import (
 from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
 from kubewright.apiserver.managedfields.field_manager import Convert, apply, record_update
 from kubewright.apiserver.storage.store import Entry, Store
-from kubewright.apiserver.verbs.apply_body import read_intent
+from kubewright.apiserver.verbs.apply_body import read_apply
 from kubewright.apiserver.verbs.decode_errors import (
     check_custom_type,
     check_patched_type,
@@ -52,18 +52,18 @@ from kubewright.apiserver.verbs.transform import of_bytes
 from kubewright.apiserver.verbs.webhook_conversions import decided
 from kubewright.apiserver.wire.decoding import decode_json, read_object
 from kubewright.apiserver.wire.options import WriteOptions, write_options
-from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.responses import Response
 from kubewright.apiserver.wire.status_errors import (
-    Refused,
+    StatusError,
     already_exists,
     bad_request,
     conflict,
     invalid,
     not_found,
-    refused,
+    status_error,
 )
 
-__all__ = ("Writing",)
+__all__ = ("WriteHandler",)
 
 _MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _NAME_TRIES: Final = 8
@@ -74,17 +74,17 @@ Edit = Callable[[Tree], Tree]
 
 
 @final
-class Writing:
+class WriteHandler:
     """Create, update and patch on a store."""
 
-    def __init__(self, store: Store, admission: Admission, clock: Clock) -> None:
+    def __init__(self, store: Store, admission: Chain, clock: Clock) -> None:
         self._store = store
         self._admission = admission
         self._clock = clock
 
     # create
 
-    async def create(self, call: Call) -> Answer:
+    async def create(self, call: Call) -> Response:
         """A new object from the body."""
         options = write_options("CreateOptions", call.request.query)
         tree = self.read(call, options)
@@ -109,7 +109,7 @@ class Writing:
     def _normalize(
         self, call: Call, tree: Tree, options: WriteOptions, repeated: list[str], *, in_order: bool = False
     ) -> None:
-        rules = call.resource.rules
+        rules = call.resource.strategy
         unknown = rules.normalize(tree)
         if in_order:
             unknown.sort()  # what a patch makes is read in the order of its names
@@ -121,7 +121,7 @@ class Writing:
                 call.warn(text)
         rules.default(tree)
 
-    async def create_tree(self, call: Call, tree: Tree, options: WriteOptions, *, tracked: bool = False) -> Answer:
+    async def create_tree(self, call: Call, tree: Tree, options: WriteOptions, *, tracked: bool = False) -> Response:
         """Store a new object. `tracked` says that its managed fields are already noted."""
         resource = call.resource
         meta = meta_of(tree)
@@ -129,23 +129,23 @@ class Writing:
         wipe(meta)
         if not tracked:
             await self._record(call, None, tree, options)
-        operation = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
-        await self._admission.mutate(operation)
-        tree = operation.object or tree
+        attributes = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
+        await self._admission.mutate(attributes)
+        tree = attributes.object or tree
         # Whoever changes a new object sees it as it was sent: only now it becomes one of the server's.
         meta = meta_of(tree)
         fill_new(meta, now=self._clock.now())
         generated = not meta.get("name") and bool(meta.get("generateName"))
         if generated:
-            meta["name"] = operation.name = generated_name(str(meta["generateName"]))
-        for text in resource.rules.prepare_create(tree, call.user.tree()):
+            meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
+        for text in resource.strategy.prepare_create(tree, call.user.tree()):
             call.warn(text)
-        errors = resource.rules.check_create(tree)
+        errors = resource.strategy.check_create(tree)
         if errors:
             raise invalid(refusal_kind(resource.kind), str(meta.get("name", "")), errors)
-        for text in resource.rules.warnings(tree, None):
+        for text in resource.strategy.warnings(tree, None):
             call.warn(text)
-        await self._admission.validate(operation)
+        await self._admission.validate(attributes)
         return await self._insert(call, tree, options, generated=generated)
 
     def _check_named(self, call: Call, meta: dict[str, Any]) -> None:
@@ -173,12 +173,12 @@ class Writing:
         if call.target.name and not meta.get("name"):
             meta["name"] = call.target.name
 
-    async def _insert(self, call: Call, tree: Tree, options: WriteOptions, *, generated: bool) -> Answer:
+    async def _insert(self, call: Call, tree: Tree, options: WriteOptions, *, generated: bool) -> Response:
         resource = call.resource
         table = self._store.table(resource.table)
         meta = meta_of(tree)
         if stated_version(meta) and not options.dry_run:
-            raise refused(500, "", "resourceVersion should not be set on objects to be created")
+            raise status_error(500, "", "resourceVersion should not be set on objects to be created")
         for _ in range(_NAME_TRIES if generated else 1):
             key = key_of(call.namespace, str(meta["name"]))
             if table.get(key) is None:
@@ -190,7 +190,7 @@ class Writing:
         stored = await self._for_storage(resource, tree)
         if table.get(key) is not None:
             raise self._taken(resource, key)
-        errors = resource.rules.reserve(tree, None, dry_run=options.dry_run)
+        errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
         if errors:
             raise invalid(refusal_kind(resource.kind), str(meta["name"]), errors)
         value = self._commit(resource, key, tree, stored, dry_run=options.dry_run)
@@ -198,7 +198,7 @@ class Writing:
         answer.about = str(meta["name"])
         return answer
 
-    def _taken(self, resource: Resource, key: str) -> Refused:
+    def _taken(self, resource: Resource, key: str) -> StatusError:
         entry = self._store.table(resource.table).get(key)
         refusal = already_exists(resource.group_resource, key.rpartition("/")[2])
         if entry is not None and b'"deletionTimestamp"' in entry.value:
@@ -211,7 +211,7 @@ class Writing:
         """The object in the version it is stored in; None when that is its own."""
         if resource.storage_version == resource.kind.api_version:
             return None
-        return (await resource.rules.to_storage([decode_json(resource.encode(tree))]))[0]
+        return (await resource.strategy.to_storage([decode_json(resource.encode(tree))]))[0]
 
     def _commit(self, resource: Resource, key: str, tree: Tree, stored: Tree | None, *, dry_run: bool) -> bytes:
         """Write now; returns the object as the client sees it. Nothing may be awaited around this."""
@@ -225,12 +225,12 @@ class Writing:
             stored["metadata"]["resourceVersion"] = str(version)
             stored["apiVersion"] = resource.storage_version
             kept = resource.encode_stored(stored)
-        self._store.table(resource.table).put(key, kept, version, shape=resource.storage_shape)
+        self._store.table(resource.table).put(key, kept, version, schema_id=resource.storage_schema)
         return value
 
     # update
 
-    async def update(self, call: Call) -> Answer:
+    async def update(self, call: Call) -> Response:
         """Replace an object, or the part a subresource is about."""
         options = write_options("UpdateOptions", call.request.query)
         tree = self.read(call, options)
@@ -239,7 +239,7 @@ class Writing:
         self._check_placed(call, meta)
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
-            if call.resource.rules.create_on_update and not call.target.subresource:
+            if call.resource.strategy.create_on_update and not call.target.subresource:
                 self._unversion(meta, options)
                 return await self.create_tree(call, tree, options)
             raise not_found(call.resource.group_resource, call.target.name)
@@ -258,7 +258,7 @@ class Writing:
     def _unversion(self, meta: dict[str, Any], options: WriteOptions) -> None:
         """Whoever creates by an update may say any version; a dry run shows it as it was said."""
         if stated_version(meta) is None:
-            raise refused(500, "", f'strconv.ParseUint: parsing "{meta["resourceVersion"]}": invalid syntax')
+            raise status_error(500, "", f'strconv.ParseUint: parsing "{meta["resourceVersion"]}": invalid syntax')
         if not options.dry_run:
             meta.pop("resourceVersion", None)
 
@@ -278,7 +278,7 @@ class Writing:
         *,
         kind: str,
         tracked: bool = False,
-    ) -> Answer | None:
+    ) -> Response | None:
         """Store a changed object; None when somebody else wrote in between and the caller may try again."""
         resource, subresource = call.resource, call.target.subresource
         if kind == "UpdateOptions":
@@ -286,22 +286,22 @@ class Writing:
         self._check_version(call, entry, meta_of(tree))
         if not tracked:
             await self._record(call, old, tree, options)
-        operation = self._operation(call, "UPDATE", tree, old, options, kind)
-        await self._admission.mutate(operation)
-        tree = operation.object or tree
+        attributes = self._operation(call, "UPDATE", tree, old, options, kind)
+        await self._admission.mutate(attributes)
+        tree = attributes.object or tree
         keep_system_fields(meta_of(tree), old["metadata"])
         if not meta_of(tree).get("resourceVersion"):
             meta_of(tree)["resourceVersion"] = old["metadata"]["resourceVersion"]
-        resource.rules.prepare_update(tree, old, subresource)
+        resource.strategy.prepare_update(tree, old, subresource)
         keep_deletion_mark(meta_of(tree), old["metadata"])
-        errors = resource.rules.check_update(tree, old, subresource)
+        errors = resource.strategy.check_update(tree, old, subresource)
         if errors or resource.kind.kind in UNTOLD:
             errors = [*general_errors(resource, tree, old), *own_errors(resource, errors)]
         if errors:
             raise invalid(refusal_kind(resource.kind), call.target.name, errors)
-        for text in resource.rules.warnings(tree, old):
+        for text in resource.strategy.warnings(tree, old):
             call.warn(text)
-        await self._admission.validate(operation)
+        await self._admission.validate(attributes)
         tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         table = self._store.table(resource.table)
         if _may_go(tree, old):
@@ -313,7 +313,7 @@ class Writing:
             return of_bytes(call, await resource.bytes_of(entry))
         if table.get(call.key) is not entry:
             return None
-        errors = resource.rules.reserve(tree, old, dry_run=options.dry_run)
+        errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
         if errors:
             raise invalid(refusal_kind(resource.kind), call.target.name, errors)
         return of_bytes(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
@@ -335,12 +335,12 @@ class Writing:
         resource = call.resource
         version = meta.get("resourceVersion")
         if version in (None, "", "0"):
-            if not resource.rules.unconditional_update:
+            if not resource.strategy.unconditional_update:
                 error = FieldError("metadata.resourceVersion", "Invalid", "must be specified for an update", 0)
                 about = GroupVersionKind(resource.kind.group, "", resource.plural)
                 raise invalid(about, call.target.name, [error])
         elif not str(version).isdecimal():
-            raise refused(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+            raise status_error(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
         elif version != str(entry.version):
             raise conflict(resource.group_resource, call.target.name, _MODIFIED)
 
@@ -360,8 +360,8 @@ class Writing:
         version = self._store.next_version()
         stored = decode_json(entry.value)
         stored["metadata"]["resourceVersion"] = str(version)
-        table.delete(key, resource.encode_stored(stored), version, shape=entry.shape)
-        resource.rules.released(tree)
+        table.delete(key, resource.encode_stored(stored), version, schema_id=entry.schema_id)
+        resource.strategy.released(tree)
         if not by_update:
             tree["metadata"]["resourceVersion"] = str(version)
         return resource.encode(tree)
@@ -375,7 +375,7 @@ class Writing:
 
     # patch and apply
 
-    async def patch(self, call: Call) -> Answer:
+    async def patch(self, call: Call) -> Response:
         """Change an object by a patch of any kind."""
         kind = patch_type(call)
         is_apply = kind in APPLY_TYPES
@@ -385,7 +385,7 @@ class Writing:
         body = call.request.body
         return await self.edit(call, options, lambda live: patched(call.resource, kind, body, live), kind=kind)
 
-    async def edit(self, call: Call, options: WriteOptions, change: Edit, *, kind: str = "") -> Answer:
+    async def edit(self, call: Call, options: WriteOptions, change: Edit, *, kind: str = "") -> Response:
         """Read, change, store; again if somebody else was faster. `kind` is that of the patch, if it is one."""
         for _ in range(_PATCH_TRIES):
             entry = self._live(call)
@@ -398,7 +398,7 @@ class Writing:
                     check_patched_type(call, tree)
                 self._check_type(call.resource, tree)
                 self._normalize(call, tree, options, said_twice(kind, body) if kind else [], in_order=True)
-            except Refused as exc:
+            except StatusError as exc:
                 if kind:  # what is shown is what the patch made, before anything was left out of it
                     tree = change(await call.resource.tree_of(entry))
                     raise unfit(call.resource, kind, body, tree, exc) from None
@@ -413,10 +413,10 @@ class Writing:
                 return answer
         raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
 
-    async def _apply(self, call: Call, options: WriteOptions) -> Answer:
+    async def _apply(self, call: Call, options: WriteOptions) -> Response:
         resource = call.resource
         for _ in range(_PATCH_TRIES):
-            intent = read_intent(call, options)
+            intent = read_apply(call, options)
             entry = self._store.table(resource.table).get(call.key)
             if entry is None and call.target.subresource:
                 raise not_found(resource.group_resource, call.target.name)
@@ -456,13 +456,13 @@ class Writing:
                 api_version=resource.kind.api_version,
                 subresource=subresource,
                 time=time,
-                type=resource.rules.field_type,
-                reset=resource.rules.reset_fields(subresource),
+                type=resource.strategy.field_type,
+                reset=resource.strategy.reset_fields(subresource),
                 convert=convert,
             )
 
         try:
-            tree = await decided(resource.rules, decide)
+            tree = await decided(resource.strategy, decide)
         except ApplyConflict as exc:
             raise refusal(exc) from None
         assert isinstance(tree, dict)
@@ -477,12 +477,12 @@ class Writing:
         """
         tree.setdefault("metadata", {}).setdefault("name", call.target.name)
         tree["metadata"].setdefault("namespace", call.namespace)
-        operation = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
-        await self._admission.mutate(operation)
+        attributes = self._operation(call, "CREATE", tree, None, options, "CreateOptions")
+        await self._admission.mutate(attributes)
         if check is not None:
-            check(operation.object or tree)
-        await self._admission.validate(operation)
-        return operation.object or tree
+            check(attributes.object or tree)
+        await self._admission.validate(attributes)
+        return attributes.object or tree
 
     # shared
 
@@ -501,15 +501,15 @@ class Writing:
                 api_version=resource.kind.api_version,
                 subresource=subresource,
                 time=time,
-                type=resource.rules.field_type,
-                reset=resource.rules.reset_fields(subresource),
+                type=resource.strategy.field_type,
+                reset=resource.strategy.reset_fields(subresource),
                 convert=convert,
             )
             return noted["metadata"].get("managedFields")
 
         try:
-            entries = await decided(resource.rules, decide)
-        except Refused:
+            entries = await decided(resource.strategy, decide)
+        except StatusError:
             entries = None  # as for all else that cannot be tracked
         metadata.pop("managedFields", None)
         if entries is not None:
@@ -528,8 +528,8 @@ class Writing:
             api_version=resource.kind.api_version,
             subresource=subresource,
             time=self._time_of(subresource),
-            type=resource.rules.field_type,
-            reset=resource.rules.reset_fields(subresource),
+            type=resource.strategy.field_type,
+            reset=resource.strategy.reset_fields(subresource),
         )
 
     def _time_of(self, subresource: str) -> str:
@@ -538,7 +538,7 @@ class Writing:
 
     def _operation(
         self, call: Call, verb: Verb, tree: Tree, old: Tree | None, options: WriteOptions, kind: str
-    ) -> Operation:
+    ) -> Attributes:
         # A patch is an update to admission, whatever made it.
         known_as = "UpdateOptions" if kind == "PatchOptions" else kind
         said: dict[str, Any] = {"kind": known_as, "apiVersion": "meta.k8s.io/v1"}
@@ -548,7 +548,7 @@ class Writing:
             said["fieldManager"] = options.manager
         if "fieldValidation" in call.request.query:
             said["fieldValidation"] = options.validation
-        return Operation(
+        return Attributes(
             verb=verb,
             resource=call.resource,
             namespace=call.namespace,
@@ -566,7 +566,7 @@ class Writing:
 
 def _is_stored_so(resource: Resource, entry: Entry, tree: Tree) -> bool:
     """Whether the bytes in the store would not change: they do where another version is stored by now."""
-    return entry.shape == resource.storage_shape or json_equal(decode_json(entry.value), tree)
+    return entry.schema_id == resource.storage_schema or json_equal(decode_json(entry.value), tree)
 
 
 def _may_go(tree: Tree, old: Tree) -> bool:

@@ -19,7 +19,7 @@ from kubewright.apiserver.wire.go_json import go_name, readable, summary, syntax
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, media_type
 from kubewright.apiserver.wire.protobuf import decode, decode_body
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, unsupported_media_type
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, unsupported_media_type
 from kubewright.errors import DecodeError
 
 __all__ = (
@@ -66,7 +66,7 @@ def _decode_leniently(data: bytes) -> Json:
         raise bad_request(f"{_UNREADABLE}: {syntax_error(data)} ({summary(data)})") from None
 
 
-def _too_deep() -> Refused:
+def _too_deep() -> StatusError:
     return bad_request(f"the body is nested more than {_DEEPEST} levels deep, and this server reads no more")
 
 
@@ -111,7 +111,7 @@ def read_object(request: Request, *, kind: GroupVersionKind | None = None) -> tu
     name = kind.kind if kind is not None else ""
     try:
         tree, repeated = read_body(request, kind=kind)
-    except Refused as exc:
+    except StatusError as exc:
         if exc.code == 400 and str(exc).startswith((_UNREADABLE, _UNREADABLE_YAML)):
             raise _unrecognized(name, str(exc)) from None
         raise
@@ -144,7 +144,7 @@ def not_an_object(tree: Json) -> str:
     )
 
 
-def _unrecognized(kind: str, why: str) -> Refused:
+def _unrecognized(kind: str, why: str) -> StatusError:
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}")
 
 

@@ -22,9 +22,9 @@ from typing import Any, Final, cast, final
 
 import httptools
 
-from kubewright.apiserver.wire.negotiation import Form
+from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Peer, Request, parse_query
-from kubewright.apiserver.wire.responses import Answer, Reply, Stream, Takeover, of_refusal
+from kubewright.apiserver.wire.responses import Reply, Response, Stream, Takeover, of_status_error
 from kubewright.apiserver.wire.status_errors import too_large
 
 __all__ = ("Connection", "Connections", "Handler")
@@ -255,12 +255,12 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request) -> None:
         try:
             if request.connection is None:
-                reply: Reply = of_refusal(too_large(f"Request entity too large: limit is {MAX_BODY}"), Form())
+                reply: Reply = of_status_error(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
             else:
                 reply = await self._owner.handler(request)
         except Exception:
             _LOG.exception("a request failed unexpectedly", extra={"method": request.method, "path": request.path})
-            reply = Answer(500, b"Internal Server Error", _TEXT)
+            reply = Response(500, b"Internal Server Error", _TEXT)
         finally:
             self._task = None
         if self._transport is None:
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
                 reply.lost()
                 reply.over()
             return
-        if isinstance(reply, Answer):
+        if isinstance(reply, Response):
             self._write_answer(request, reply)
             self._done()
         elif isinstance(reply, Takeover):
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
         else:
             self._begin_stream(reply, without_body=request.method == "HEAD")
 
-    def _write_answer(self, request: Request, answer: Answer) -> None:
+    def _write_answer(self, request: Request, answer: Response) -> None:
         body, headers = answer.body, answer.headers
         if len(body) > _GZIP_ABOVE and "gzip" in request.header("accept-encoding"):
             body = gzip.compress(body, 1)
@@ -299,7 +299,7 @@ class Connection(asyncio.Protocol):
         self._stream = stream
         stream.start(self)
 
-    def _head(self, reply: Answer | Stream, headers: Mapping[str, str], length: str) -> bytes:
+    def _head(self, reply: Response | Stream, headers: Mapping[str, str], length: str) -> bytes:
         if self._version == "1.1":
             connection = "" if self._keep_alive else "Connection: close"
         else:
@@ -366,7 +366,7 @@ class Connection(asyncio.Protocol):
             self._refuse("431 Request Header Fields Too Large")
 
     def _reject_body(self) -> None:
-        refusal = of_refusal(too_large(f"Request entity too large: limit is {MAX_BODY}"), Form())
+        refusal = of_status_error(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
         head = _head(413, refusal.content_type, {}, f"Content-Length: {len(refusal.body)}", "Connection: close")
         self._part_with(head + refusal.body)
 

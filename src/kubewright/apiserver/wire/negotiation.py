@@ -12,9 +12,19 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from kubewright.apiserver.wire.status_errors import not_acceptable, refused
+from kubewright.apiserver.wire.status_errors import not_acceptable, status_error
 
-__all__ = ("APPLY_JSON", "APPLY_YAML", "JSON", "PROTOBUF", "YAML", "Form", "form_of", "is_for_eyes", "media_type")
+__all__ = (
+    "APPLY_JSON",
+    "APPLY_YAML",
+    "JSON",
+    "PROTOBUF",
+    "YAML",
+    "MediaType",
+    "is_for_eyes",
+    "media_type",
+    "negotiate",
+)
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -31,7 +41,7 @@ _READ_BY_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
 
-class Form(Struct, frozen=True):
+class MediaType(Struct, frozen=True):
     """How to write an answer."""
 
     media: str = JSON
@@ -58,32 +68,32 @@ def is_for_eyes(accept: str, agent: str, pretty: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def form_of(accept: str, *, parts: bool = True, rows: bool = True, custom: bool = False) -> Form:
+def negotiate(accept: str, *, parts: bool = True, rows: bool = True, custom: bool = False) -> MediaType:
     """The best form the client accepts, or a refusal that lists what there is.
 
     Not everything has `parts`, metadata or a row of a table, and what is only answered, not kept, has no `rows`.
     `custom` objects have no protobuf form, only their metadata do.
     """
     if not accept:
-        return Form()
-    found: Form | None = None
+        return MediaType()
+    found: MediaType | None = None
     transformed = custom
     for media, parameters in _clauses(accept):
-        form = _served((media, parameters), custom=custom)
-        if form is not None and ((form.as_kind and not parts) or (form.as_kind == "Table" and not rows)):
-            form = None
-        transformed = transformed or (form is None and media in _OFFERED and "as" in parameters)
-        if form is None or (found is not None and (form.as_kind or form.media == PROTOBUF)):
+        output = _served((media, parameters), custom=custom)
+        if output is not None and ((output.as_kind and not parts) or (output.as_kind == "Table" and not rows)):
+            output = None
+        transformed = transformed or (output is None and media in _OFFERED and "as" in parameters)
+        if output is None or (found is not None and (output.as_kind or output.media == PROTOBUF)):
             continue
-        found = form
+        found = output
         # Stored objects are JSON already: who takes that as well gets it.
-        if form.as_kind or form.media != PROTOBUF:
-            return form
+        if output.as_kind or output.media != PROTOBUF:
+            return output
     if found is not None:
         return found
     if transformed:
         message = f"only the following media types are accepted: {', '.join(_OFFERED)}"
-        raise refused(406, "NotAcceptable", message)
+        raise status_error(406, "NotAcceptable", message)
     raise not_acceptable(_OFFERED)
 
 
@@ -101,7 +111,7 @@ def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
     return [(media, parameters) for _, _, media, parameters in sorted(found, key=lambda item: item[:2])]
 
 
-def _served(clause: tuple[str, dict[str, str]], *, custom: bool) -> Form | None:
+def _served(clause: tuple[str, dict[str, str]], *, custom: bool) -> MediaType | None:
     media, parameters = clause
     if media == "*/*":
         media = JSON
@@ -110,11 +120,11 @@ def _served(clause: tuple[str, dict[str, str]], *, custom: bool) -> Form | None:
         return None
     if not as_kind:
         stream = parameters.get("stream", "")
-        return Form(media=media, content_type=f"{media};stream={stream}" if stream else media, stream=stream)
+        return MediaType(media=media, content_type=f"{media};stream={stream}" if stream else media, stream=stream)
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in ("v1", "v1beta1"):
         return None
     if as_kind not in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList"):
         return None
     if media == PROTOBUF and as_kind == "Table":
         return None
-    return Form(media=media, as_kind=as_kind, content_type=media, version=parameters["v"])  # type: ignore[arg-type] # checked above
+    return MediaType(media=media, as_kind=as_kind, content_type=media, version=parameters["v"])  # type: ignore[arg-type] # checked above

@@ -18,7 +18,7 @@ from kubewright.api.field_errors import FieldError, unsupported
 from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.selectors import FieldSelector, Selector
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, invalid, refused
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, invalid, status_error
 from kubewright.errors import DecodeError
 
 __all__ = (
@@ -101,7 +101,7 @@ def _fields(text: str) -> FieldSelector:
         raise bad_request(said) from None
 
 
-def _invalid(kind: str, errors: Iterable[FieldError]) -> Refused:
+def _invalid(kind: str, errors: Iterable[FieldError]) -> StatusError:
     return invalid(GroupVersionKind(_META, "v1", kind), "", errors)
 
 
@@ -239,7 +239,7 @@ def asked_version(text: str, *, of_list: bool = False) -> int | None:
     if not _DIGITS.fullmatch(text) or not (in_range := int(text[:32]) < 2**64):
         detail = f"strconv.ParseUint: parsing {quoted(text)}: {'invalid syntax' if in_range else 'value out of range'}"
         why = FieldError("resourceVersion", "Invalid", detail, text).message
-        raise bad_request(f"invalid resource version: {why}") if of_list else refused(500, "", why)
+        raise bad_request(f"invalid resource version: {why}") if of_list else status_error(500, "", why)
     return int(text)
 
 

@@ -51,7 +51,7 @@ class Request(Struct):
     uri: str = ""
     """Path and query as they came."""
     audit_id: str = ""
-    asker: Any = None
+    authenticated: Any = None
     """The user who was recognized, before any impersonation."""
     annotations: dict[str, str] = {}
     """What is found out on the way and belongs into the audit log."""

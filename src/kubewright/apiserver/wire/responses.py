@@ -1,6 +1,6 @@
 """What the embedded API server answers: a body at once, or a stream that goes on.
 
-`Answer` is bytes with a head. A `Stream` is given the open connection as a `Sink` and writes when it has something to
+`Response` is bytes with a head. A `Stream` is given the open connection as a `Sink` and writes when it has something to
 say; a watch is one. `Takeover` hands the connection itself over, for protocols that leave HTTP behind. The front makes
 them, `http` writes them.
 """
@@ -15,20 +15,20 @@ from typing import Any, Final, Protocol, TypeAlias, final
 from msgspec import Struct, json
 
 from kubewright._base.yaml import dump
-from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, Form
+from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
 from kubewright.apiserver.wire.protobuf import encode
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = (
-    "Answer",
     "Reply",
+    "Response",
     "Sink",
     "Stream",
     "Takeover",
     "encode_json",
     "encode_line",
     "indent",
-    "of_refusal",
+    "of_status_error",
     "of_tree",
 )
 
@@ -43,13 +43,13 @@ def encode_line(tree: Any) -> bytes:
 _OBJECT: Final = b'{"kind":'
 
 
-def indent(answer: Answer) -> None:
+def indent(answer: Response) -> None:
     """Write an object for people: indented, and no line break behind it. Other answers stay as they are."""
     if answer.content_type.startswith(JSON) and answer.body.startswith(_OBJECT):
         answer.body = json.format(answer.body, indent=2)
 
 
-class Answer(Struct):
+class Response(Struct):
     """A whole answer."""
 
     code: int
@@ -109,19 +109,19 @@ class Takeover:
         self.protocol = protocol
 
 
-Reply: TypeAlias = Answer | Stream | Takeover
+Reply: TypeAlias = Response | Stream | Takeover
 
 
-def of_tree(tree: Any, form: Form, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
+def of_tree(tree: Any, output: MediaType, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON tree in the form asked for."""
-    if form.media == YAML:
+    if output.media == YAML:
         # YAML is for people: fields are in the order of the alphabet, as kubectl shows them.
-        return Answer(code, dump(json.decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
-    if form.media == PROTOBUF:
-        return Answer(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
-    return Answer(code, encode_line(tree), JSON, headers or {})
+        return Response(code, dump(json.decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
+    if output.media == PROTOBUF:
+        return Response(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
+    return Response(code, encode_line(tree), JSON, headers or {})
 
 
-def of_refusal(refusal: Refused, form: Form) -> Answer:
+def of_status_error(refusal: StatusError, output: MediaType) -> Response:
     """A refusal as its Status."""
-    return of_tree(refusal.status, form, code=refusal.code, headers=refusal.headers)
+    return of_tree(refusal.status, output, code=refusal.code, headers=refusal.headers)

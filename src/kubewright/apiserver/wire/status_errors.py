@@ -1,6 +1,6 @@
 """Every way the embedded API server says no: an exception that carries a `Status`.
 
-Any part of the server raises `Refused`; the front turns it into an answer. Codes, reasons and sentences are those
+Any part of the server raises `StatusError`; the front turns it into an answer. Codes, reasons and sentences are those
 of kube-apiserver, since clients match them. This is not `kubewright.errors`: those are what a client of any server
 meets, these are what this server says.
 """
@@ -14,7 +14,7 @@ from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 
 __all__ = (
-    "Refused",
+    "StatusError",
     "already_exists",
     "bad_request",
     "conflict",
@@ -26,7 +26,7 @@ __all__ = (
     "no_such_resource",
     "not_acceptable",
     "not_found",
-    "refused",
+    "status_error",
     "timeout",
     "too_large",
     "too_large_version",
@@ -38,7 +38,7 @@ __all__ = (
 
 
 @final
-class Refused(Exception):
+class StatusError(Exception):
     """The request is answered with this Status."""
 
     def __init__(self, status: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> None:
@@ -57,14 +57,14 @@ class Refused(Exception):
         return str(self.status.get("reason", ""))
 
 
-def refused(
+def status_error(
     code: int,
     reason: str,
     message: str,
     *,
     details: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Refused:
+) -> StatusError:
     """A refusal of any kind; empty members are left out as the real server does."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     if message:
@@ -75,79 +75,79 @@ def refused(
     if said or details is not None:
         status["details"] = said
     status["code"] = code
-    return Refused(status, headers=headers)
+    return StatusError(status, headers=headers)
 
 
 def _about(resource: GroupResource, name: str) -> dict[str, Any]:
     return {"name": name, "group": resource.group, "kind": resource.resource}
 
 
-def bad_request(message: str) -> Refused:
+def bad_request(message: str) -> StatusError:
     """400: the request itself makes no sense."""
-    return refused(400, "BadRequest", message)
+    return status_error(400, "BadRequest", message)
 
 
-def unauthorized(message: str = "Unauthorized") -> Refused:
+def unauthorized(message: str = "Unauthorized") -> StatusError:
     """401: nobody knows who asks."""
-    return refused(401, "Unauthorized", message)
+    return status_error(401, "Unauthorized", message)
 
 
-def forbidden(resource: GroupResource, name: str, why: str) -> Refused:
+def forbidden(resource: GroupResource, name: str, why: str) -> StatusError:
     """403: this user may not, or this object may not be written now."""
     subject = f'{resource} "{name}"' if name else str(resource)
-    return refused(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
+    return status_error(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
 
 
-def no_such_resource() -> Refused:
+def no_such_resource() -> StatusError:
     """404: the path is a resource's, and there is no such resource."""
-    return refused(404, "NotFound", "the server could not find the requested resource", details={})
+    return status_error(404, "NotFound", "the server could not find the requested resource", details={})
 
 
-def not_found(resource: GroupResource, name: str) -> Refused:
+def not_found(resource: GroupResource, name: str) -> StatusError:
     """404: there is no such object."""
-    return refused(404, "NotFound", f'{resource} "{name}" not found', details=_about(resource, name))
+    return status_error(404, "NotFound", f'{resource} "{name}" not found', details=_about(resource, name))
 
 
-def method_not_allowed(message: str = "the server does not allow this method on the requested resource") -> Refused:
+def method_not_allowed(message: str = "the server does not allow this method on the requested resource") -> StatusError:
     """405: the resource does not offer this verb."""
-    return refused(405, "MethodNotAllowed", message, details={})
+    return status_error(405, "MethodNotAllowed", message, details={})
 
 
-def not_acceptable(accepted: Iterable[str]) -> Refused:
+def not_acceptable(accepted: Iterable[str]) -> StatusError:
     """406: the answer cannot be given in the form asked for."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(accepted)}"
-    return refused(406, "NotAcceptable", message, details={})
+    return status_error(406, "NotAcceptable", message, details={})
 
 
-def already_exists(resource: GroupResource, name: str) -> Refused:
+def already_exists(resource: GroupResource, name: str) -> StatusError:
     """409: the name is taken."""
-    return refused(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_about(resource, name))
+    return status_error(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_about(resource, name))
 
 
-def conflict(resource: GroupResource, name: str, why: str) -> Refused:
+def conflict(resource: GroupResource, name: str, why: str) -> StatusError:
     """409: somebody else wrote first, or a precondition does not hold."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
-    return refused(409, "Conflict", message, details=_about(resource, name))
+    return status_error(409, "Conflict", message, details=_about(resource, name))
 
 
-def expired(message: str) -> Refused:
+def expired(message: str) -> StatusError:
     """410: the version or the page asked for is gone."""
-    return refused(410, "Expired", message)
+    return status_error(410, "Expired", message)
 
 
-def too_large(message: str) -> Refused:
+def too_large(message: str) -> StatusError:
     """413: the body is above the limit."""
-    return refused(413, "RequestEntityTooLarge", message)
+    return status_error(413, "RequestEntityTooLarge", message)
 
 
-def unsupported_media_type(accepted: Iterable[str]) -> Refused:
+def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
     """415: the body is in a form this server does not read."""
     kinds = ", ".join(accepted)
     message = f"the body of the request was in an unknown format - accepted media types include: {kinds}"
-    return refused(415, "UnsupportedMediaType", message)
+    return status_error(415, "UnsupportedMediaType", message)
 
 
-def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> Refused:
+def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> StatusError:
     """422: the object breaks rules; one cause for each."""
     found = list(errors)
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
@@ -157,12 +157,12 @@ def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> 
         "kind": kind.kind,
         "causes": [error.cause() for error in found],
     }
-    return refused(422, "Invalid", f'{subject} "{name}" is invalid: {summary(found)}', details=details)
+    return status_error(422, "Invalid", f'{subject} "{name}" is invalid: {summary(found)}', details=details)
 
 
-def too_many_requests(message: str, *, retry_after: int) -> Refused:
+def too_many_requests(message: str, *, retry_after: int) -> StatusError:
     """429: slow down."""
-    return refused(
+    return status_error(
         429,
         "TooManyRequests",
         message,
@@ -171,27 +171,27 @@ def too_many_requests(message: str, *, retry_after: int) -> Refused:
     )
 
 
-def internal_error(message: str) -> Refused:
+def internal_error(message: str) -> StatusError:
     """500: something this server relies on failed."""
-    return refused(
+    return status_error(
         500, "InternalError", f"Internal error occurred: {message}", details={"causes": [{"message": message}]}
     )
 
 
-def unavailable(message: str) -> Refused:
+def unavailable(message: str) -> StatusError:
     """503: not now."""
-    return refused(503, "ServiceUnavailable", message)
+    return status_error(503, "ServiceUnavailable", message)
 
 
-def timeout(message: str) -> Refused:
+def timeout(message: str) -> StatusError:
     """504: it took too long."""
-    return refused(504, "Timeout", f"Timeout: {message}", details={})
+    return status_error(504, "Timeout", f"Timeout: {message}", details={})
 
 
-def too_large_version(asked: int, present: int) -> Refused:
+def too_large_version(asked: int, present: int) -> StatusError:
     """504: a version that does not exist yet was asked for."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-    return refused(
+    return status_error(
         504,
         "Timeout",
         f"Timeout: Too large resource version: {asked}, current: {present}",

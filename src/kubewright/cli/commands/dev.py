@@ -25,8 +25,8 @@ import msgspec
 
 from kubewright._base.extras import optional
 from kubewright.cli.commands.run import assembled, local_options
+from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import counted
-from kubewright.cli.runs import Telling
 from kubewright.cli.targets import at_port, for_operator
 from kubewright.errors import ConfigError, KubewrightError
 
@@ -169,7 +169,7 @@ class _Session:
     """A cluster, and one generation of the operator after the other."""
 
     def __init__(self, code: _Code, *, webhooks: bool) -> None:
-        self.telling = Telling()
+        self.telling = ReconcileLog()
         self._code = code
         self._webhooks = webhooks
         self._installed: dict[str, Any] = {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubewright.generate.crds.schema_changes import Breakage
     from kubewright.generate.models.openapi import Documents
     from kubewright.generate.project import Part
-    from kubewright.generate.rbac.audit import Asked, Deviation
+    from kubewright.generate.rbac.audit import AuditedRequest, Deviation
     from kubewright.manager.operator import Operator
 
 __all__ = ("generate",)
@@ -250,7 +250,7 @@ def _deviations(operator: Operator, audit: Path, user: str | None) -> list[Devia
     return deviations(access_of(operator).everywhere, asked, services=services_grants(operator))
 
 
-def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[Asked]:
+def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[AuditedRequest]:
     from kubewright.generate.rbac.audit import read_audit
     from kubewright.generate.rbac.roles import ACCOUNT
 

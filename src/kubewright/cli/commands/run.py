@@ -112,12 +112,14 @@ def assembled(
     `cache` is as for `Manager`.
     """
     from kubewright.manager.manager import Manager
-    from kubewright.webhooks.registration.local import Laptop
+    from kubewright.webhooks.registration.local import LocalWebhooks
 
     if not (operator.webhooks and options.webhooks):
         return Manager(config, *operator.controllers, options=options, namespaces=operator.namespaces, cache=cache)
     port = options.webhook_port
-    laptop = Laptop(client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address)
+    laptop = LocalWebhooks(
+        client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address
+    )
     runnables = (*operator.controllers, *operator.webhooks, laptop)
     return Manager(
         config,

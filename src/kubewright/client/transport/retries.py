@@ -24,7 +24,7 @@ from kubewright.client.transport.responses import retry_after
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ConnectFailed, RequestTimeout, TransportError
 
-__all__ = ("Retrying",)
+__all__ = ("RetryingTransport",)
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Nine waits of this row are about six seconds: longer than a load balancer needs, shorter than a person's
@@ -35,7 +35,7 @@ _SPREAD = 0.2
 
 
 @final
-class Retrying:
+class RetryingTransport:
     """A transport that tries again, up to `attempts` times in all and `patience` seconds of waiting in all.
 
     A server that asks for a wait beyond the patience that is left gets none: its answer is returned at once.

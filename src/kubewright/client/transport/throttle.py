@@ -16,11 +16,11 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ConfigError
 
-__all__ = ("Throttled",)
+__all__ = ("ThrottledTransport",)
 
 
 @final
-class Throttled:
+class ThrottledTransport:
     """A transport that lets `qps` requests per second through, and up to `burst` at once after a pause.
 
     Opening a stream counts as one request; how long it then stays open does not.

@@ -19,8 +19,8 @@ from kubewright.cluster.controller_manager.disruption import DisruptionControlle
 from kubewright.cluster.controller_manager.garbage.collector import GarbageCollector
 from kubewright.cluster.controller_manager.garbage.namespaces import NamespaceController
 from kubewright.cluster.controller_manager.nodes.health import NodeTimes
-from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLife
-from kubewright.cluster.controller_manager.nodes.pod_gc import LostPods
+from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLifecycle
+from kubewright.cluster.controller_manager.nodes.pod_gc import PodGarbageCollector
 from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEviction
 from kubewright.cluster.controller_manager.policy_types import PolicyTypes
 from kubewright.cluster.controller_manager.services.controller import service_controllers
@@ -37,10 +37,10 @@ from kubewright.cluster.controller_manager.storage.volume_binding import VolumeB
 from kubewright.controllers.declaration import Declaration
 from kubewright.manager.runnables import Runnable
 
-__all__ = ("housekeeping_controllers",)
+__all__ = ("controller_manager_controllers",)
 
 
-def housekeeping_controllers(
+def controller_manager_controllers(
     client: Client,
     *,
     root_certificate: bytes | None = None,
@@ -63,9 +63,9 @@ def housekeeping_controllers(
         mirrored_slices(),
         ServiceRangeController(clock=clock).declaration(),
         DisruptionController(clock=clock).declaration(),
-        *NodeLife(client, times=node_times, clock=clock).parts(),
+        *NodeLifecycle(client, times=node_times, clock=clock).parts(),
         TaintEviction(clock=clock).declaration(),
-        LostPods(quarantine=quarantine, clock=clock).declaration(),
+        PodGarbageCollector(quarantine=quarantine, clock=clock).declaration(),
         PolicyTypes().declaration(),
         claim_protection(),
         volume_protection(),

@@ -19,7 +19,7 @@ from kubewright.api.metadata import OwnerReference
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import controller_of
 from kubewright.api.selectors import Selector
-from kubewright.cluster.controller_manager.selector_index import Selecting, pod_matters
+from kubewright.cluster.controller_manager.selector_index import SelectorIndex, pod_matters
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.controllers.reconcile import Result
@@ -43,7 +43,7 @@ class DisruptionController:
 
     def declaration(self) -> Declaration[PodDisruptionBudget]:
         """What a manager registers."""
-        books: Selecting[PodDisruptionBudget] = Selecting(_selector)
+        books: SelectorIndex[PodDisruptionBudget] = SelectorIndex(_selector)
         return controller(
             PodDisruptionBudget,
             name="controllermanager",  # who its events are from

@@ -18,13 +18,13 @@ from kubewright.controllers.predicates import Predicate
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Pod
 
-__all__ = ("Selecting", "pod_matters")
+__all__ = ("SelectorIndex", "pod_matters")
 
 K = TypeVar("K", bound=KubeObject)
 
 
 @final
-class Selecting(Generic[K]):
+class SelectorIndex(Generic[K]):
     """The selectors of one kind, by namespace and name."""
 
     def __init__(self, selector_of: Callable[[K], Selector | None]) -> None:

@@ -17,8 +17,8 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.logs import ContainerLog, LogQuery, Logs, read_log
 from kubewright.cluster.kubelet.sandbox import shell
-from kubewright.cluster.kubelet.sandbox.machines import Machines
-from kubewright.cluster.kubelet.streaming.connections import SocketWire, Wire, WireLost
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
+from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, SocketConnection
 from kubewright.cluster.kubelet.streaming.port_forward import forward, forward_channels
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession
 from kubewright.cluster.kubelet.streaming.terminals import (
@@ -30,9 +30,9 @@ from kubewright.cluster.kubelet.streaming.terminals import (
     exit_status,
     internal_error_status,
 )
-from kubewright.cluster.kubelet.streaming.web_sockets import MessageWire, WebSocket, accept_key
+from kubewright.cluster.kubelet.streaming.web_sockets import MessageConnection, WebSocket, accept_key
 
-__all__ = ("Entering", "Refusal", "Upgrade")
+__all__ = ("Refusal", "StreamingHandlers", "Upgrade")
 
 _COMMAND_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 _PORT_PROTOCOL: Final = "portforward.k8s.io"
@@ -73,10 +73,10 @@ class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Entering:
+class StreamingHandlers:
     """Lets clients into the containers of the simulated nodes."""
 
-    def __init__(self, machines: Machines, logs: Logs, clock: Clock) -> None:
+    def __init__(self, machines: Sandboxes, logs: Logs, clock: Clock) -> None:
         self._machines = machines
         self._logs = logs
         self._clock = clock
@@ -119,7 +119,7 @@ class Entering:
             raise Refusal(500, why)
         protocol = _negotiated(asked, _COMMAND_PROTOCOLS)
         await _switch_to_spdy(protocol, writer)
-        session = SpdySession(SocketWire(reader, writer))
+        session = SpdySession(SocketConnection(reader, writer))
         running = asyncio.ensure_future(session.run())
         try:
             spoken = SpdyTerminal(session, protocol, options)
@@ -160,16 +160,16 @@ class Entering:
         if not self._machines.is_up(asked.namespace, asked.pod):
             raise Refusal(500, f'pod not found ("{asked.pod}_{asked.namespace}")')
         ports = self._machines.ports(asked.namespace, asked.pod)
-        wire: Wire
+        wire: Connection
         if asked.is_web_socket and _TUNNEL not in asked.offered("sec-websocket-protocol"):
             await self._channels(asked, ports, reader, writer)
             return
         if asked.is_web_socket:
             await _switch_to_web_socket(asked, _TUNNEL, writer)
-            wire = MessageWire(WebSocket(reader, writer))
+            wire = MessageConnection(WebSocket(reader, writer))
         else:
             await _switch_to_spdy(_negotiated(asked, (_PORT_PROTOCOL,)), writer)
-            wire = SocketWire(reader, writer)
+            wire = SocketConnection(reader, writer)
         session = SpdySession(wire)
         running = asyncio.ensure_future(session.run())
         try:
@@ -231,5 +231,5 @@ async def _switch_to_spdy(protocol: str, writer: asyncio.StreamWriter) -> None:
 async def _ended(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
-    with contextlib.suppress(WireLost):
+    with contextlib.suppress(ConnectionLost):
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -13,7 +13,7 @@ from typing import Final, final
 from kubewright.cache.changes import Change
 from kubewright.k8s.core.v1 import Node
 
-__all__ = ("Silence", "is_silent")
+__all__ = ("FailureInjection", "is_silent")
 
 _SILENT: Final = "simulation.kubewright.io/silent"
 
@@ -24,7 +24,7 @@ def is_silent(node: Node) -> bool:
 
 
 @final
-class Silence:
+class FailureInjection:
     """Which nodes are silent."""
 
     def __init__(self) -> None:

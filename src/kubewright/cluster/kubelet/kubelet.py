@@ -1,9 +1,9 @@
 """The kubelet of the simulated nodes: lets pods live in their status, on every node at once.
 
-A controller of pods. Each run asks the pod's `PodLife` how far it is by now, writes the status if it changed, tells
-events, writes logs, and comes back when the next thing is due. What a pod's containers do is decided in `programs`.
-A pod that is being deleted stays until its containers have ended, not ready from the first moment, and is then removed
-for good. Registered by `node_controllers`.
+A controller of pods. Each run asks the pod's `PodLifecycle` how far it is by now, writes the status if it changed,
+tells events, writes logs, and comes back when the next thing is due. What a pod's containers do is decided in
+`programs`. A pod that is being deleted stays until its containers have ended, not ready from the first moment, and is
+then removed for good. Registered by `node_controllers`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Literal, final
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import Change
-from kubewright.cluster.kubelet.failure_injection import Silence
+from kubewright.cluster.kubelet.failure_injection import FailureInjection
 from kubewright.cluster.kubelet.logs import Logs
 from kubewright.cluster.kubelet.pod_addresses import PodAddresses
-from kubewright.cluster.kubelet.pods.lifecycle import Missing, PodLife
-from kubewright.cluster.kubelet.pods.references import Kind, missing_of, needs_of
+from kubewright.cluster.kubelet.pods.lifecycle import Missing, PodLifecycle
+from kubewright.cluster.kubelet.pods.references import Kind, missing_of, references_of
 from kubewright.cluster.kubelet.pods.status import status_of, status_patch
 from kubewright.cluster.kubelet.pods.timing import Timing
-from kubewright.cluster.kubelet.reference_watch import Inputs
-from kubewright.cluster.kubelet.sandbox.machines import Machines
+from kubewright.cluster.kubelet.reference_watch import ReferenceLookup
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
-from kubewright.controllers.predicates import Predicate, on, worth_a_look
+from kubewright.controllers.predicates import Predicate, on, spec_or_metadata_changed
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import Conflict, NotFound
 from kubewright.k8s.core.v1 import Node, Pod
@@ -48,8 +48,8 @@ class Kubelet:
         *,
         timing: Timing | None = None,
         logs: Logs | None = None,
-        machines: Machines | None = None,
-        silence: Silence | None = None,
+        machines: Sandboxes | None = None,
+        silence: FailureInjection | None = None,
         host_ip: str = "127.0.0.1",
         clock: Clock | None = None,
         concurrency: int = 16,
@@ -58,7 +58,7 @@ class Kubelet:
         self.logs = logs or Logs()
         self._machines = machines
         self._nodes = nodes
-        self._silence = silence or Silence()
+        self._silence = silence or FailureInjection()
         self._left: set[ObjectKey] = set()
         """Pods of silent nodes."""
         self._timing = timing or Timing()
@@ -66,8 +66,8 @@ class Kubelet:
         self._addresses = PodAddresses()
         self._clock = clock or SystemClock()
         self._concurrency = concurrency
-        self._inputs = Inputs(self._clock)
-        self._lives: dict[ObjectKey, PodLife] = {}
+        self._inputs = ReferenceLookup(self._clock)
+        self._lives: dict[ObjectKey, PodLifecycle] = {}
         self._retries: dict[ObjectKey, float] = {}
         self._removed: set[str] = set()
 
@@ -76,7 +76,7 @@ class Kubelet:
         return controller(
             Pod,
             name="kubelet",
-            when=worth_a_look | _assigned_or_gated,
+            when=spec_or_metadata_changed | _assigned_or_gated,
             watches=[Watch(Pod, self._gone, when=on("deleted")), Watch(Node, self._node_changed)],
             concurrency=self._concurrency,
             deleting=True,
@@ -103,16 +103,16 @@ class Kubelet:
             return None
         return self._next(pod, life)
 
-    def _life(self, pod: Pod, now: float) -> PodLife:
+    def _life(self, pod: Pod, now: float) -> PodLifecycle:
         life = self._lives.get(pod.key)
         if life is None or life.uid != pod.metadata.uid:
-            life = PodLife(pod, timing=self._timing, now=now, wall=self._clock.now())
+            life = PodLifecycle(pod, timing=self._timing, now=now, wall=self._clock.now())
             self._lives[pod.key] = life
         return life
 
-    async def _missing(self, pod: Pod, life: PodLife, ctx: Context) -> Missing:
+    async def _missing(self, pod: Pod, life: PodLifecycle, ctx: Context) -> Missing:
         """Looked up only for who is about to start something, and refers to something."""
-        if not life.asks_for_inputs(now=self._clock.monotonic()) or not needs_of(pod):
+        if not life.asks_for_inputs(now=self._clock.monotonic()) or not references_of(pod):
             return _NOTHING_MISSING
 
         async def find(kind: Kind, name: str) -> frozenset[str] | None:
@@ -120,7 +120,7 @@ class Kubelet:
 
         return await missing_of(pod, find)
 
-    def _tell(self, pod: Pod, life: PodLife, ctx: Context) -> None:
+    def _tell(self, pod: Pod, life: PodLifecycle, ctx: Context) -> None:
         namespace, name = pod.metadata.namespace, pod.metadata.name
         for effect in life.effects:
             match effect.what:
@@ -134,7 +134,7 @@ class Kubelet:
                     self.logs.ended(namespace, name, effect.container)
         life.effects.clear()
 
-    async def _write(self, pod: Pod, life: PodLife, ctx: Context) -> bool:
+    async def _write(self, pod: Pod, life: PodLifecycle, ctx: Context) -> bool:
         """Send the status if it changed; whether the pod is still there."""
         status = status_of(
             pod,
@@ -164,7 +164,7 @@ class Kubelet:
             await ctx.client.delete(pod, grace_period=0)
         self._removed.add(pod.metadata.uid)
 
-    def _next(self, pod: Pod, life: PodLife) -> Result | None:
+    def _next(self, pod: Pod, life: PodLifecycle) -> Result | None:
         if life.blocked:
             wait = self._retries.get(pod.key, self._timing.missing_retry)
             self._retries[pod.key] = min(_LONGEST_RETRY, 2 * wait)

@@ -23,7 +23,7 @@ from kubewright.api.owners import owner_reference
 from kubewright.api.quantity import Quantity
 from kubewright.api.times import MicroTime, format_micro_time
 from kubewright.client.client import Client
-from kubewright.cluster.kubelet.failure_injection import Silence, is_silent
+from kubewright.cluster.kubelet.failure_injection import FailureInjection, is_silent
 from kubewright.cluster.kubelet.server import KubeletServer
 from kubewright.errors import AlreadyExists, ApiError, ConfigError, NotFound, TransportError
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
@@ -81,7 +81,7 @@ class Nodes:
         capacity: Mapping[str, str] | None = None,
         address: str = "127.0.0.1",
         server: KubeletServer | None = None,
-        silence: Silence | None = None,
+        silence: FailureInjection | None = None,
         version: str = "",
         clock: Clock | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ class Nodes:
         self._capacity = {**_CAPACITY, **(capacity or {})}
         self._address = address
         self._server = server
-        self._silence = silence or Silence()
+        self._silence = silence or FailureInjection()
         self._version = version
         self._clock = clock or SystemClock()
         self._posted: dict[str, datetime] = {}

@@ -14,14 +14,14 @@ from kubewright.cluster.kubelet.pods.references import Kind
 from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap, Secret
 
-__all__ = ("Inputs",)
+__all__ = ("ReferenceLookup",)
 
 _BELIEVED: Final = 1.0
 _MOST: Final = 1000
 
 
 @final
-class Inputs:
+class ReferenceLookup:
     """The keys of ConfigMaps and Secrets, as found on the server."""
 
     def __init__(self, clock: Clock) -> None:

@@ -29,10 +29,10 @@ import msgspec
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.files import write_private
 from kubewright.api.times import parse_time
-from kubewright.cluster.kubelet.exec import Entering, Refusal, Upgrade
+from kubewright.cluster.kubelet.exec import Refusal, StreamingHandlers, Upgrade
 from kubewright.cluster.kubelet.logs import LogQuery, Logs, read_log
-from kubewright.cluster.kubelet.sandbox.machines import Machines
-from kubewright.cluster.kubelet.streaming.connections import WireLost
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 from kubewright.cluster.pki.certificates import Authority
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.manager.runnables import Group
@@ -62,7 +62,7 @@ class KubeletServer:
     def __init__(
         self,
         logs: Logs,
-        machines: Machines | None = None,
+        machines: Sandboxes | None = None,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -72,7 +72,7 @@ class KubeletServer:
         self._logs = logs
         self._address = (host, port)
         self._clock = clock or SystemClock()
-        self._entering = None if machines is None else Entering(machines, logs, self._clock)
+        self._entering = None if machines is None else StreamingHandlers(machines, logs, self._clock)
         self._ready = asyncio.Event()
         self._port = port
         self._answering: set[asyncio.Task[None]] = set()
@@ -114,7 +114,12 @@ class KubeletServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A client that says nothing, too much or nonsense, or leaves, is not worth a word.
         with suppress(
-            OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, UnicodeDecodeError, WireLost
+            OSError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            TimeoutError,
+            UnicodeDecodeError,
+            ConnectionLost,
         ):
             try:
                 async with asyncio.timeout(_HEAD_SECONDS):

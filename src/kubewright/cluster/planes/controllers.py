@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubewright.client.client import Client
-from kubewright.cluster.controller_manager.controllers import housekeeping_controllers
+from kubewright.cluster.controller_manager.controllers import controller_manager_controllers
 from kubewright.cluster.controller_manager.workloads.factory import workload_controllers
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.cluster.pki.certificates import Authority
@@ -25,7 +25,7 @@ def cluster_controllers(
 ) -> list[Runnable | Declaration[Any]]:
     """Workloads, housekeeping and, unless there are to be none, simulated nodes."""
     parts: list[Runnable | Declaration[Any]] = [*workload_controllers()]
-    parts.extend(housekeeping_controllers(client, root_certificate=authority.certificate, authority=authority))
+    parts.extend(controller_manager_controllers(client, root_certificate=authority.certificate, authority=authority))
     if nodes:
         parts.extend(node_controllers(client, count=nodes, storage=storage, timing=timing))
     return parts

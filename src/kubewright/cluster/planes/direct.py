@@ -14,9 +14,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import final
 
-from kubewright.apiserver.front.router import Front
+from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.wire.requests import Peer, Request
-from kubewright.apiserver.wire.responses import Answer, Reply, Stream
+from kubewright.apiserver.wire.responses import Reply, Response, Stream
 from kubewright.client.config.config import default_user_agent
 from kubewright.client.transport.heads import encoded_query
 from kubewright.client.transport.responses import warning_texts
@@ -30,7 +30,7 @@ __all__ = ("DirectTransport",)
 class DirectTransport:
     """A `Transport` to a server in this process, for one user."""
 
-    def __init__(self, front: Front, *, user: str, groups: tuple[str, ...] = ()) -> None:
+    def __init__(self, front: Router, *, user: str, groups: tuple[str, ...] = ()) -> None:
         self._front = front
         self._peer = Peer(address="127.0.0.1", secure=True, common_name=user, organizations=groups)
         self._agent = default_user_agent()
@@ -38,7 +38,7 @@ class DirectTransport:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         reply = await self._handle(request)
-        if not isinstance(reply, Answer):
+        if not isinstance(reply, Response):
             if isinstance(reply, Stream):
                 reply.over()
             raise TransportError(f"{request}: the answer has no end; ask for a stream")
@@ -49,7 +49,7 @@ class DirectTransport:
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
         reply = await self._handle(request)
-        if isinstance(reply, Answer):
+        if isinstance(reply, Response):
             yield _Whole(reply)
         elif isinstance(reply, Stream):
             pipe = _Pipe(reply, request)
@@ -151,7 +151,7 @@ class _Pipe:
 class _Whole:
     """An answer where a stream was asked for, such as a refusal."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         self.status: int = answer.code
         self.headers: Mapping[str, str] = _headers(answer)
         self._body = answer.body
@@ -163,7 +163,7 @@ class _Whole:
         return self._body
 
 
-def _headers(reply: Answer | Stream) -> dict[str, str]:
+def _headers(reply: Response | Stream) -> dict[str, str]:
     """As they would arrive."""
     headers = {name.lower(): value.replace("\n", ", ") for name, value in reply.headers.items()}
     headers["content-type"] = reply.content_type

@@ -30,7 +30,7 @@ from kubewright.apiserver.storage.store import Store
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.planes.direct import DirectTransport
 from kubewright.cluster.planes.home import ADMIN, ADMIN_GROUP, Home
 from kubewright.errors import ClusterError
@@ -208,7 +208,7 @@ class EmbeddedCluster:
         self.server = ApiServer(store=store, access=access)
         if self._audit_log is not None:
             audit = AuditLog(self._audit_log)
-            self.server.front.recorders.append(audit)
+            self.server.router.recorders.append(audit)
             self._stack.push_async_callback(audit.close)
         proxy_ca = _content(pki.certificate("front-proxy-ca"))
         identities = install(self.server, access, root_certificate=pki.ca, proxy_ca=proxy_ca)
@@ -255,7 +255,7 @@ class EmbeddedCluster:
         from kubewright.manager.manager import Manager
         from kubewright.manager.options import ManagerOptions
 
-        transport = Retrying(DirectTransport(self.server.front, user=ADMIN, groups=(ADMIN_GROUP,)))
+        transport = RetryingTransport(DirectTransport(self.server.router, user=ADMIN, groups=(ADMIN_GROUP,)))
         client = await self._stack.enter_async_context(Client(transport, field_manager="kubewright"))
         parts = cluster_controllers(
             client,

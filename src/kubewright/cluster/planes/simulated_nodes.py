@@ -13,13 +13,13 @@ from typing import Any
 
 from kubewright._base.clock import Clock
 from kubewright.client.client import Client
-from kubewright.cluster.kubelet.failure_injection import Silence
+from kubewright.cluster.kubelet.failure_injection import FailureInjection
 from kubewright.cluster.kubelet.kubelet import Kubelet
 from kubewright.cluster.kubelet.logs import Logs
 from kubewright.cluster.kubelet.node_objects import Nodes
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.cluster.kubelet.provisioner import provisioner_controllers
-from kubewright.cluster.kubelet.sandbox.machines import Machines
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
 from kubewright.cluster.kubelet.server import KubeletServer
 from kubewright.cluster.scheduler.scheduler import Scheduler
 from kubewright.controllers.declaration import Declaration
@@ -50,7 +50,7 @@ def node_controllers(
     `storage=False` the making of volumes: there is no StorageClass then. `devices=False` is for servers that do not
     know `resource.k8s.io/v1`.
     """
-    logs, machines, silence = Logs(), Machines(client), Silence()
+    logs, machines, silence = Logs(), Sandboxes(client), FailureInjection()
     server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)
     nodes = Nodes(
         client,

@@ -1,6 +1,6 @@
 """Whether a pod fits a node, and if not, why: the filters of the scheduler that matter without real machines.
 
-Pure: `NodeFacts` and `PodFacts` hold what is compared, so that a decision decodes nothing. The words are those of
+Pure: `NodeInfo` and `PodInfo` hold what is compared, so that a decision decodes nothing. The words are those of
 kube-scheduler. Which of the nodes that fit is liked best is the business of `preferences`, volumes are that of
 `storage`, an even spread that of `spreading`. Called by `scheduler` and, for what would be if some pods were not there,
 by `preemption`.
@@ -32,8 +32,8 @@ from kubewright.k8s.core.v1 import (
 
 __all__ = (
     "NamespaceLabels",
-    "NodeFacts",
-    "PodFacts",
+    "NodeInfo",
+    "PodInfo",
     "Residents",
     "Term",
     "failure_message",
@@ -42,9 +42,9 @@ __all__ = (
     "is_tainted",
     "matches_node",
     "matches_terms",
-    "node_facts",
+    "node_info",
     "nodes_message",
-    "pod_facts",
+    "pod_info",
     "reasons_against",
 )
 
@@ -86,7 +86,7 @@ class Term(msgspec.Struct, frozen=True):
     known: NamespaceLabels = {}
     """The labels of the namespaces, as they are at any time."""
 
-    def chooses(self, pod: PodFacts) -> bool:
+    def chooses(self, pod: PodInfo) -> bool:
         home = pod.key.namespace
         return (
             home in self.namespaces or (self.others is not None and self.others.matches(self.known.get(home, {})))
@@ -94,7 +94,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 @final
-class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
+class PodInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler looks at in a pod."""
 
     key: ObjectKey
@@ -115,13 +115,13 @@ class Residents:
     """The pods on one node, and what they use together."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, PodFacts] = {}
+        self.pods: dict[str, PodInfo] = {}
         """By uid."""
         self.used: Counter[str] = Counter()
         self.ports: Counter[tuple[str, int]] = Counter()
-        self.wary: dict[str, PodFacts] = {}
+        self.wary: dict[str, PodInfo] = {}
         """Those that want others to stay away."""
-        self.social: dict[str, PodFacts] = {}
+        self.social: dict[str, PodInfo] = {}
         """Those that want others near, or would like them near or away."""
         self.priorities: Counter[int] = Counter()
         """How many are of each priority."""
@@ -129,7 +129,7 @@ class Residents:
     def __len__(self) -> int:
         return len(self.pods)
 
-    def add(self, pod: PodFacts) -> None:
+    def add(self, pod: PodInfo) -> None:
         self.remove(pod.uid)
         self.pods[pod.uid] = pod
         self.used.update(pod.requests)
@@ -156,7 +156,7 @@ class Residents:
 
 
 @final
-class NodeFacts(msgspec.Struct, kw_only=True):
+class NodeInfo(msgspec.Struct, kw_only=True):
     """What a scheduler looks at in a node, and who is on it."""
 
     name: str
@@ -167,10 +167,10 @@ class NodeFacts(msgspec.Struct, kw_only=True):
     residents: Residents
 
 
-def node_facts(node: Node, residents: Residents) -> NodeFacts:
+def node_info(node: Node, residents: Residents) -> NodeInfo:
     """A node, with the pods that are known to be on it."""
     allocatable = node.status.allocatable or node.status.capacity or {}
-    return NodeFacts(
+    return NodeInfo(
         name=node.metadata.name,
         labels=node.metadata.labels,
         taints=node.spec.taints or (),
@@ -180,12 +180,12 @@ def node_facts(node: Node, residents: Residents) -> NodeFacts:
     )
 
 
-def pod_facts(pod: Pod, namespaces: NamespaceLabels | None = None) -> PodFacts:
+def pod_info(pod: Pod, namespaces: NamespaceLabels | None = None) -> PodInfo:
     """A pod as the scheduler sees it. `namespaces` may change afterwards: it is looked into when that matters."""
     affinity = pod.spec.affinity
     near = affinity.pod_affinity if affinity is not None else None
     apart = affinity.pod_anti_affinity if affinity is not None else None
-    return PodFacts(
+    return PodInfo(
         key=pod.key,
         uid=pod.metadata.uid,
         labels=pod.metadata.labels,
@@ -210,12 +210,12 @@ def pod_facts(pod: Pod, namespaces: NamespaceLabels | None = None) -> PodFacts:
 
 def reasons_against(
     pod: Pod,
-    facts: PodFacts,
-    node: NodeFacts,
-    nodes: Iterable[NodeFacts],
+    facts: PodInfo,
+    node: NodeInfo,
+    nodes: Iterable[NodeInfo],
     *,
-    volumes: Callable[[NodeFacts], tuple[str, ...]] | None = None,
-    spread: Callable[[NodeFacts], tuple[str, ...]] | None = None,
+    volumes: Callable[[NodeInfo], tuple[str, ...]] | None = None,
+    spread: Callable[[NodeInfo], tuple[str, ...]] | None = None,
 ) -> tuple[str, ...]:
     """Why the pod cannot go there: the reasons of the first filter that says no; none if it can.
 
@@ -238,7 +238,7 @@ def reasons_against(
     return reasons or _neighbours(facts, node, tuple(nodes))
 
 
-def is_curable(reasons: Sequence[str], facts: PodFacts, node: NodeFacts) -> bool:
+def is_curable(reasons: Sequence[str], facts: PodInfo, node: NodeInfo) -> bool:
     """Whether the node may do for the pod when other pods leave it."""
     if not _UNRESOLVABLE.isdisjoint(reasons):
         return False
@@ -271,7 +271,7 @@ def hopeless_message(problem: str, count: int, *, never: bool = False) -> str:
     return f"0/{count} nodes are available: {problem}. preemption: {preemption}"
 
 
-def _short_of(facts: PodFacts, node: NodeFacts) -> tuple[str, ...]:
+def _short_of(facts: PodInfo, node: NodeInfo) -> tuple[str, ...]:
     reasons = []
     if len(node.residents) + 1 > node.allocatable.get("pods", 110_000) // 1000:
         reasons.append("Too many pods")
@@ -281,7 +281,7 @@ def _short_of(facts: PodFacts, node: NodeFacts) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _neighbours(facts: PodFacts, node: NodeFacts, nodes: Sequence[NodeFacts]) -> tuple[str, ...]:
+def _neighbours(facts: PodInfo, node: NodeInfo, nodes: Sequence[NodeInfo]) -> tuple[str, ...]:
     for term in facts.near:
         if not _is_near(term, node, nodes) and not (_is_first(term, nodes) and term.chooses(facts)):
             return ("node(s) didn't match pod affinity rules",)
@@ -296,7 +296,7 @@ def _neighbours(facts: PodFacts, node: NodeFacts, nodes: Sequence[NodeFacts]) ->
     return ()
 
 
-def _is_near(term: Term, node: NodeFacts, nodes: Sequence[NodeFacts]) -> bool:
+def _is_near(term: Term, node: NodeInfo, nodes: Sequence[NodeInfo]) -> bool:
     value = node.labels.get(term.topology)
     if value is None:
         return False
@@ -306,7 +306,7 @@ def _is_near(term: Term, node: NodeFacts, nodes: Sequence[NodeFacts]) -> bool:
     )
 
 
-def _is_first(term: Term, nodes: Sequence[NodeFacts]) -> bool:
+def _is_first(term: Term, nodes: Sequence[NodeInfo]) -> bool:
     return not any(term.chooses(pod) for other in nodes for pod in other.residents.pods.values())
 
 
@@ -328,14 +328,14 @@ def _term(term: PodAffinityTerm, pod: Pod, namespaces: NamespaceLabels | None) -
     return Term(selector, frozenset(named), term.topology_key, others, {} if namespaces is None else namespaces)
 
 
-def is_tainted(pod: Pod, node: NodeFacts) -> bool:
+def is_tainted(pod: Pod, node: NodeInfo) -> bool:
     """Whether a taint keeps the pod away."""
     tolerations = pod.spec.tolerations or ()
     hard = (taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute"))
     return any(not any(tolerates(each, taint) for each in tolerations) for taint in hard)
 
 
-def matches_node(pod: Pod, node: NodeFacts) -> bool:
+def matches_node(pod: Pod, node: NodeInfo) -> bool:
     """Whether the pod wants to go there, by its selector and its required affinity."""
     if any(node.labels.get(name) != value for name, value in (pod.spec.node_selector or {}).items()):
         return False
@@ -344,12 +344,12 @@ def matches_node(pod: Pod, node: NodeFacts) -> bool:
     return required is None or matches_terms(required.node_selector_terms, node)
 
 
-def matches_terms(terms: Iterable[NodeSelectorTerm], node: NodeFacts) -> bool:
+def matches_terms(terms: Iterable[NodeSelectorTerm], node: NodeInfo) -> bool:
     """Whether one of the terms chooses the node."""
     return any(_matches_term(term, node) for term in terms)
 
 
-def _matches_term(term: NodeSelectorTerm, node: NodeFacts) -> bool:
+def _matches_term(term: NodeSelectorTerm, node: NodeInfo) -> bool:
     expressions, fields = term.match_expressions or (), term.match_fields or ()
     if not expressions and not fields:
         return False  # an empty term chooses nothing

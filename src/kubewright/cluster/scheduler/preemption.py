@@ -23,13 +23,13 @@ from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
 from kubewright.cluster.scheduler.filters import (
     NamespaceLabels,
-    NodeFacts,
-    PodFacts,
+    NodeInfo,
+    PodInfo,
     is_curable,
     nodes_message,
-    pod_facts,
+    pod_info,
 )
-from kubewright.cluster.scheduler.victims import Budget, Occupant, Sacrifice, budget_of, least_harm, sacrifice_on
+from kubewright.cluster.scheduler.victims import Budget, Occupant, Victims, budget_of, least_harm, sacrifice_on
 from kubewright.controllers.context import Context
 from kubewright.errors import Conflict, KubewrightError, NotFound
 from kubewright.k8s.core.v1 import Pod
@@ -37,7 +37,7 @@ from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
 __all__ = ("Attempt", "Judge", "Preemption")
 
-Judge = Callable[[NodeFacts], tuple[str, ...]]
+Judge = Callable[[NodeInfo], tuple[str, ...]]
 """Why a pod cannot go to a node as it is now."""
 
 _ENOUGH: Final = 100
@@ -56,14 +56,14 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """What to add to why the pod fits nowhere."""
     nominated: str | None = None
     """The node to nominate the pod for, empty for none; None leaves it as it is."""
-    outdone: tuple[PodFacts, ...] = ()
+    outdone: tuple[PodInfo, ...] = ()
     """Less important pods that were nominated for that node and are to look for another."""
-    sacrifice: Sacrifice | None = None
+    sacrifice: Victims | None = None
 
 
 @final
 class _Nominee(msgspec.Struct):
-    pod: PodFacts
+    pod: PodInfo
     node: str
     confirmed: bool
     """Whether the pod has been seen with it; a decision is in force before."""
@@ -79,7 +79,7 @@ class Preemption:
         self._clock = clock
         self._nominees: dict[str, _Nominee] = {}
         """By the uid of the pod."""
-        self._reserved: dict[str, dict[str, PodFacts]] = {}
+        self._reserved: dict[str, dict[str, PodInfo]] = {}
         """Those of them that have no place yet, by node and uid."""
         self._started: dict[str, datetime] = {}
         self._leaving: set[str] = set()
@@ -100,12 +100,12 @@ class Preemption:
         """Whether a pod is being deleted."""
         return uid in self._leaving
 
-    def minding_nominees(self, facts: PodFacts, judge: Judge) -> Judge:
+    def minding_nominees(self, facts: PodInfo, judge: Judge) -> Judge:
         """The same judge, for whom those are there already who are nominated for a node and whom the pod yields to."""
         if not any(self._reserved.values()):
             return judge
 
-        def minding(node: NodeFacts) -> tuple[str, ...]:
+        def minding(node: NodeInfo) -> tuple[str, ...]:
             reserved = self._reserved.get(node.name, {}).values()
             first = [pod for pod in reserved if pod.priority >= facts.priority and pod.uid != facts.uid]
             return _beside(first, node, judge) if first else judge(node)
@@ -121,7 +121,7 @@ class Preemption:
     # --- driving out ---
 
     def attempt(
-        self, pod: Pod, facts: PodFacts, refusals: Iterable[tuple[NodeFacts, tuple[str, ...]]], judge: Judge
+        self, pod: Pod, facts: PodInfo, refusals: Iterable[tuple[NodeInfo, tuple[str, ...]]], judge: Judge
     ) -> Attempt:
         """Look for pods to drive out, for one that every node has refused; the nomination is in force at once."""
         if facts.priority:
@@ -153,7 +153,7 @@ class Preemption:
                 if victim.pod.uid not in self._leaving:
                     await self._drive_out(victim.pod, pod, attempt.sacrifice.node, ctx)
 
-    async def _drive_out(self, victim: PodFacts, by: Pod, node: str, ctx: Context) -> None:
+    async def _drive_out(self, victim: PodInfo, by: Pod, node: str, ctx: Context) -> None:
         present = await ctx.client.find(Pod, victim.key)
         if present is None or present.metadata.uid != victim.uid:
             return
@@ -187,7 +187,7 @@ class Preemption:
             condition["lastTransitionTime"] = format_time(self._clock.now())
         return condition
 
-    def _ineligible(self, pod: Pod, facts: PodFacts, curable: Sequence[NodeFacts]) -> str:
+    def _ineligible(self, pod: Pod, facts: PodInfo, curable: Sequence[NodeInfo]) -> str:
         if pod.spec.preemption_policy == "Never":
             return _NEVER
         nominated = self.node_for(facts.uid)
@@ -201,10 +201,10 @@ class Preemption:
         return ""
 
     def _dry_run(
-        self, facts: PodFacts, curable: Sequence[NodeFacts], judge: Judge
-    ) -> tuple[Sacrifice | None, Counter[str]]:
+        self, facts: PodInfo, curable: Sequence[NodeInfo], judge: Judge
+    ) -> tuple[Victims | None, Counter[str]]:
         """The best there is, and why other nodes will not do even then."""
-        found: list[Sacrifice] = []
+        found: list[Victims] = []
         against: Counter[str] = Counter()
         now, budgets = self._clock.now(), tuple(self._budgets.values())
         enough = max(_ENOUGH, len(curable) // 10)
@@ -221,7 +221,7 @@ class Preemption:
                 budgets,
                 refused=partial(judge, node),
             )
-            if not isinstance(outcome, Sacrifice):
+            if not isinstance(outcome, Victims):
                 against.update(outcome)
             elif outcome.victims:
                 found.append(outcome)
@@ -273,7 +273,7 @@ class Preemption:
         known = self._nominees.get(uid)
         if said:
             if known is None or known.node != said:
-                self._nominate(pod_facts(pod, self._namespaces), said, confirmed=True)
+                self._nominate(pod_info(pod, self._namespaces), said, confirmed=True)
                 return known is not None
             known.confirmed = True
             return False
@@ -282,12 +282,12 @@ class Preemption:
         self._forget(uid)
         return True
 
-    def _nominate(self, facts: PodFacts, node: str, *, confirmed: bool) -> None:
+    def _nominate(self, facts: PodInfo, node: str, *, confirmed: bool) -> None:
         self._forget(facts.uid)
         self._nominees[facts.uid] = _Nominee(facts, node, confirmed)
         self._reserved.setdefault(node, {})[facts.uid] = facts
 
-    def _outdo(self, facts: PodFacts, node: str) -> tuple[PodFacts, ...]:
+    def _outdo(self, facts: PodInfo, node: str) -> tuple[PodInfo, ...]:
         """Keep no more room on a node for less important pods."""
         reserved = self._reserved.get(node, {})
         outdone = tuple(each for each in reserved.values() if each.priority < facts.priority)
@@ -320,7 +320,7 @@ class Preemption:
         return self._forget(uid)
 
 
-def _beside(others: Sequence[PodFacts], node: NodeFacts, judge: Judge) -> tuple[str, ...]:
+def _beside(others: Sequence[PodInfo], node: NodeInfo, judge: Judge) -> tuple[str, ...]:
     for pod in others:
         node.residents.add(pod)
     try:
@@ -332,7 +332,7 @@ def _beside(others: Sequence[PodFacts], node: NodeFacts, judge: Judge) -> tuple[
     return reasons or judge(node)
 
 
-def _status(pod: PodFacts, **status: Any) -> dict[str, Any]:
+def _status(pod: PodInfo, **status: Any) -> dict[str, Any]:
     """A patch of the status of this very pod."""
     return {"metadata": {"uid": pod.uid}, "status": status}
 

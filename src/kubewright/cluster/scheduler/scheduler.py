@@ -20,21 +20,21 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
 from kubewright.cluster.objects.volumes import claims_of
-from kubewright.cluster.scheduler.devices.tracker import Devices
+from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
 from kubewright.cluster.scheduler.filters import (
-    NodeFacts,
-    PodFacts,
+    NodeInfo,
+    PodInfo,
     Residents,
     failure_message,
     hopeless_message,
-    node_facts,
-    pod_facts,
+    node_info,
+    pod_info,
     reasons_against,
 )
 from kubewright.cluster.scheduler.preemption import Judge, Preemption
-from kubewright.cluster.scheduler.scores import points
+from kubewright.cluster.scheduler.scores import score
 from kubewright.cluster.scheduler.topology_spread import UNEVEN, spreading_of
-from kubewright.cluster.scheduler.volumes import Storage, storage_of
+from kubewright.cluster.scheduler.volumes import VolumeBinder, storage_of
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.errors import Conflict, KubewrightError, NotFound
@@ -76,7 +76,7 @@ class Scheduler:
         self.name = name
         self._clock = clock or SystemClock()
         self._concurrency = concurrency
-        self._nodes: dict[str, NodeFacts] = {}
+        self._nodes: dict[str, NodeInfo] = {}
         self._on_node: dict[str, Residents] = {}
         self._place: dict[str, str] = {}
         """The node of each pod, by uid."""
@@ -90,7 +90,7 @@ class Scheduler:
         self._namespaces: dict[str, Mapping[str, str]] = {}
         """The labels of each."""
         self._preemption = Preemption(name, namespaces=self._namespaces, clock=self._clock)
-        self._devices = Devices()
+        self._devices = DeviceTracker()
         self._has_devices = devices
 
     def declaration(self) -> Declaration[Pod]:
@@ -121,7 +121,7 @@ class Scheduler:
             return
         if pod.metadata.uid in self._place:
             return  # bound a moment ago; the watch is yet to show it
-        facts = pod_facts(pod, self._namespaces)
+        facts = pod_info(pod, self._namespaces)
         devices = await self._devices.look(pod, ctx)
         if devices is not None and devices.waits:
             await self._say_hopeless(pod, devices.problem, ctx, devices)
@@ -146,7 +146,7 @@ class Scheduler:
             return
         await self._give(pod, facts, node.name, ctx, devices)
 
-    async def _give(self, pod: Pod, facts: PodFacts, node: str, ctx: Context, devices: PodDevices | None) -> None:
+    async def _give(self, pod: Pod, facts: PodInfo, node: str, ctx: Context, devices: PodDevices | None) -> None:
         """Give the pod its node; it is in the books before the server knows."""
         self._put(facts, node)
         self._preemption.placed(facts.uid, pod.key)
@@ -164,7 +164,7 @@ class Scheduler:
 
     # --- deciding ---
 
-    def _judge(self, pod: Pod, facts: PodFacts, storage: Storage | None, devices: PodDevices | None) -> Judge:
+    def _judge(self, pod: Pod, facts: PodInfo, storage: VolumeBinder | None, devices: PodDevices | None) -> Judge:
         """What says why a pod cannot go to a node as it is."""
         nodes = tuple(self._nodes.values())
         volumes = None if storage is None else storage.reasons
@@ -177,9 +177,9 @@ class Scheduler:
         )
 
     def _sorted_out(
-        self, facts: PodFacts, judge: Judge, devices: PodDevices | None
-    ) -> tuple[list[NodeFacts], list[tuple[str, ...]]]:
-        fitting: list[NodeFacts] = []
+        self, facts: PodInfo, judge: Judge, devices: PodDevices | None
+    ) -> tuple[list[NodeInfo], list[tuple[str, ...]]]:
+        fitting: list[NodeInfo] = []
         refusals: list[tuple[str, ...]] = []
         judge = self._preemption.minding_nominees(facts, judge)
         for node in self._nodes.values():
@@ -190,18 +190,18 @@ class Scheduler:
                 fitting.append(node)
         return fitting if devices is None else devices.preferred(fitting), refusals
 
-    def _best_of(self, fitting: Sequence[NodeFacts], pod: Pod, facts: PodFacts) -> NodeFacts:
+    def _best_of(self, fitting: Sequence[NodeInfo], pod: Pod, facts: PodInfo) -> NodeInfo:
         """The one it was nominated for, or that which it likes best, and of those the emptiest."""
         nominated = self._preemption.node_for(pod.metadata.uid)
         if nominated and (chosen := next((each for each in fitting if each.name == nominated), None)) is not None:
             return chosen
-        liked = points(pod, facts, fitting, tuple(self._nodes.values()), self._preemption.is_leaving)
+        liked = score(pod, facts, fitting, tuple(self._nodes.values()), self._preemption.is_leaving)
         return min(fitting, key=lambda each: (-liked[each.name], len(each.residents), each.name))
 
     async def _make_room(
         self,
         pod: Pod,
-        facts: PodFacts,
+        facts: PodInfo,
         refusals: Sequence[tuple[str, ...]],
         judge: Judge,
         ctx: Context,
@@ -287,7 +287,7 @@ class Scheduler:
         if pod is not None and pod.spec.node_name and pod.status.phase not in _FINISHED:
             if self._place.get(pod.metadata.uid) != pod.spec.node_name:
                 self._take(pod.metadata.uid)
-                self._put(pod_facts(pod, self._namespaces), pod.spec.node_name)
+                self._put(pod_info(pod, self._namespaces), pod.spec.node_name)
             return False
         if pod is not None and not pod.spec.node_name:
             return False  # perhaps assigned by a decision that is not confirmed yet
@@ -301,7 +301,7 @@ class Scheduler:
             return ()
         name = node.metadata.name
         before = self._nodes.get(name)
-        after = node_facts(node, self._on_node.setdefault(name, Residents()))
+        after = node_info(node, self._on_node.setdefault(name, Residents()))
         self._nodes[name] = after
         return () if before == after else self._preemption.in_order(self._waiting)
 
@@ -333,7 +333,7 @@ class Scheduler:
     def _storage_changed(self, change: Change[Any]) -> Iterable[ObjectKey]:
         return tuple(self._storing)
 
-    def _put(self, facts: PodFacts, node: str) -> None:
+    def _put(self, facts: PodInfo, node: str) -> None:
         self._on_node.setdefault(node, Residents()).add(facts)
         self._place[facts.uid] = node
 

@@ -13,22 +13,22 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubewright.cluster.objects.tolerations import tolerates
-from kubewright.cluster.scheduler.filters import NodeFacts, PodFacts, Term, matches_terms
+from kubewright.cluster.scheduler.filters import NodeInfo, PodInfo, Term, matches_terms
 from kubewright.cluster.scheduler.topology_spread import crowding
 from kubewright.k8s.core.v1 import Pod
 
-__all__ = ("points",)
+__all__ = ("score",)
 
 _MOST: Final = 100
 _TAINTS, _AFFINITY, _SPREAD, _COMPANY = 3, 2, 2, 2
 """How much each counts, as kube-scheduler is configured unless somebody changes it."""
 
 
-def points(
+def score(
     pod: Pod,
-    facts: PodFacts,
-    fitting: Sequence[NodeFacts],
-    nodes: Sequence[NodeFacts],
+    facts: PodInfo,
+    fitting: Sequence[NodeInfo],
+    nodes: Sequence[NodeInfo],
     is_leaving: Callable[[str], bool],
 ) -> dict[str, int]:
     """How much the pod likes each node that fits, by name. `nodes` are all there are."""
@@ -44,7 +44,7 @@ def points(
     return found
 
 
-def _unspoilt(pod: Pod, nodes: Sequence[NodeFacts]) -> list[int]:
+def _unspoilt(pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
     """The fewer taints ask the pod, without forcing it, to go elsewhere, the better."""
     tolerations = pod.spec.tolerations or ()
     numbers = [
@@ -58,7 +58,7 @@ def _unspoilt(pod: Pod, nodes: Sequence[NodeFacts]) -> list[int]:
     return [_MOST - _MOST * number // highest for number in numbers] if highest else []
 
 
-def _attractive(pod: Pod, nodes: Sequence[NodeFacts]) -> list[int]:
+def _attractive(pod: Pod, nodes: Sequence[NodeInfo]) -> list[int]:
     """The more preferences for nodes of its kind the pod has, the better."""
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity is not None else None
@@ -69,7 +69,7 @@ def _attractive(pod: Pod, nodes: Sequence[NodeFacts]) -> list[int]:
     return [_MOST * each // highest for each in sums] if highest else []
 
 
-def _uncrowded(crowds: dict[str, int] | None, nodes: Sequence[NodeFacts]) -> list[int]:
+def _uncrowded(crowds: dict[str, int] | None, nodes: Sequence[NodeInfo]) -> list[int]:
     """The fewer of its like are there, the better; nothing for a node without the labels that say where it is."""
     if not crowds:
         return []
@@ -79,11 +79,11 @@ def _uncrowded(crowds: dict[str, int] | None, nodes: Sequence[NodeFacts]) -> lis
     return [_MOST * (highest + lowest - crowds[node.name]) // highest if node.name in crowds else 0 for node in nodes]
 
 
-def _befriended(facts: PodFacts, fitting: Sequence[NodeFacts], nodes: Sequence[NodeFacts]) -> list[int]:
+def _befriended(facts: PodInfo, fitting: Sequence[NodeInfo], nodes: Sequence[NodeInfo]) -> list[int]:
     """The more pods are near that it likes or that like it, and the fewer that it or they would rather avoid."""
     liking: Counter[tuple[str, str]] = Counter()
 
-    def note(term: Term, weight: int, node: NodeFacts) -> None:
+    def note(term: Term, weight: int, node: NodeInfo) -> None:
         if term.topology in node.labels:
             liking[term.topology, node.labels[term.topology]] += weight
 

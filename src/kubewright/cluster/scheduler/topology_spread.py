@@ -1,8 +1,8 @@
 """How evenly a pod wants its like to be spread over nodes and zones.
 
-Constraints that must not be broken are the `Spreading` of a pod. The like are counted once for a decision; of the node
-that is judged they are counted again, for somebody may be taken away from it, or put there, in thought. The words are
-kube-scheduler's. Mere preferences (`ScheduleAnyway`) are numbers of `crowding`: the higher, the worse. Called by
+Constraints that must not be broken are the `TopologySpread` of a pod. The like are counted once for a decision; of the
+node that is judged they are counted again, for somebody may be taken away from it, or put there, in thought. The words
+are kube-scheduler's. Mere preferences (`ScheduleAnyway`) are numbers of `crowding`: the higher, the worse. Called by
 `scheduler` and `preferences` for pods that have such constraints.
 """
 
@@ -16,10 +16,10 @@ from typing import Final, final
 import msgspec
 
 from kubewright.api.selectors import Selector
-from kubewright.cluster.scheduler.filters import NodeFacts, PodFacts, is_tainted, matches_node
+from kubewright.cluster.scheduler.filters import NodeInfo, PodInfo, is_tainted, matches_node
 from kubewright.k8s.core.v1 import Pod, TopologySpreadConstraint
 
-__all__ = ("UNEVEN", "Spreading", "crowding", "spreading_of")
+__all__ = ("UNEVEN", "TopologySpread", "crowding", "spreading_of")
 
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -46,14 +46,14 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Spreading:
+class TopologySpread:
     """The constraints of one pod, at one moment."""
 
-    def __init__(self, rules: Sequence[_Rule], count: Callable[[Selector, NodeFacts], int]) -> None:
+    def __init__(self, rules: Sequence[_Rule], count: Callable[[Selector, NodeInfo], int]) -> None:
         self._rules = rules
         self._count = count
 
-    def reasons(self, node: NodeFacts) -> tuple[str, ...]:
+    def reasons(self, node: NodeInfo) -> tuple[str, ...]:
         """Why the pod cannot go to a node."""
         for rule in self._rules:
             domain = node.labels.get(rule.topology)
@@ -71,22 +71,22 @@ class Spreading:
 
 
 def spreading_of(
-    pod: Pod, facts: PodFacts, nodes: Sequence[NodeFacts], is_leaving: Callable[[str], bool]
-) -> Spreading | None:
+    pod: Pod, facts: PodInfo, nodes: Sequence[NodeInfo], is_leaving: Callable[[str], bool]
+) -> TopologySpread | None:
     """The constraints of a pod; None if it has none, as most pods."""
     constraints = _constraints(pod, "DoNotSchedule")
     if not constraints:
         return None
     count = _counting(facts, is_leaving)
     labelled = _labelled(nodes, constraints)
-    return Spreading([_rule(each, pod, facts, labelled, count) for each in constraints], count)
+    return TopologySpread([_rule(each, pod, facts, labelled, count) for each in constraints], count)
 
 
 def crowding(
     pod: Pod,
-    facts: PodFacts,
-    fitting: Sequence[NodeFacts],
-    nodes: Sequence[NodeFacts],
+    facts: PodInfo,
+    fitting: Sequence[NodeInfo],
+    nodes: Sequence[NodeInfo],
     is_leaving: Callable[[str], bool],
 ) -> dict[str, int] | None:
     """How many of the like a node and its zones have, by the name of each that has the labels for it.
@@ -117,15 +117,15 @@ def _constraints(pod: Pod, when: str) -> list[TopologySpreadConstraint]:
     return [each for each in pod.spec.topology_spread_constraints or () if each.when_unsatisfiable == when]
 
 
-def _labelled(nodes: Iterable[NodeFacts], constraints: Sequence[TopologySpreadConstraint]) -> list[NodeFacts]:
+def _labelled(nodes: Iterable[NodeInfo], constraints: Sequence[TopologySpreadConstraint]) -> list[NodeInfo]:
     """The nodes that have all the labels which the constraints are about."""
     return [node for node in nodes if all(each.topology_key in node.labels for each in constraints)]
 
 
-def _counting(facts: PodFacts, is_leaving: Callable[[str], bool]) -> Callable[[Selector, NodeFacts], int]:
+def _counting(facts: PodInfo, is_leaving: Callable[[str], bool]) -> Callable[[Selector, NodeInfo], int]:
     """What counts the like on a node."""
 
-    def count(selector: Selector, node: NodeFacts) -> int:
+    def count(selector: Selector, node: NodeInfo) -> int:
         if selector.selects_everything:
             return 0  # so it is with kube-scheduler
         namespace = facts.key.namespace
@@ -138,7 +138,7 @@ def _counting(facts: PodFacts, is_leaving: Callable[[str], bool]) -> Callable[[S
     return count
 
 
-def _selector(constraint: TopologySpreadConstraint, facts: PodFacts) -> Selector:
+def _selector(constraint: TopologySpreadConstraint, facts: PodInfo) -> Selector:
     selector = Selector.from_structured(constraint.label_selector)
     wanted = {key: facts.labels[key] for key in constraint.match_label_keys or () if key in facts.labels}
     return Selector.of(wanted) & selector if wanted else selector
@@ -147,9 +147,9 @@ def _selector(constraint: TopologySpreadConstraint, facts: PodFacts) -> Selector
 def _rule(
     constraint: TopologySpreadConstraint,
     pod: Pod,
-    facts: PodFacts,
-    nodes: Iterable[NodeFacts],
-    count: Callable[[Selector, NodeFacts], int],
+    facts: PodInfo,
+    nodes: Iterable[NodeInfo],
+    count: Callable[[Selector, NodeInfo], int],
 ) -> _Rule:
     selector = _selector(constraint, facts)
     on_node: dict[str, int] = {}
@@ -172,7 +172,7 @@ def _rule(
     )
 
 
-def _counts(constraint: TopologySpreadConstraint, pod: Pod, node: NodeFacts) -> bool:
+def _counts(constraint: TopologySpreadConstraint, pod: Pod, node: NodeInfo) -> bool:
     """Whether a node is one of those to spread over."""
     if (constraint.node_affinity_policy or "Honor") == "Honor" and not matches_node(pod, node):
         return False

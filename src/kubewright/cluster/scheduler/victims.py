@@ -14,11 +14,11 @@ from typing import Final, final
 import msgspec
 
 from kubewright.api.selectors import Selector
-from kubewright.cluster.scheduler.filters import PodFacts, Residents
+from kubewright.cluster.scheduler.filters import PodInfo, Residents
 from kubewright.errors import DecodeError
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
-__all__ = ("Budget", "Occupant", "Sacrifice", "budget_of", "least_harm", "sacrifice_on")
+__all__ = ("Budget", "Occupant", "Victims", "budget_of", "least_harm", "sacrifice_on")
 
 _PRIORITIES: Final = 2**31
 """Added to each priority, so that the sum grows with each victim even if priorities are negative."""
@@ -28,7 +28,7 @@ _PRIORITIES: Final = 2**31
 class Occupant(msgspec.Struct, frozen=True):
     """A pod on a node, as far as its importance is concerned."""
 
-    pod: PodFacts
+    pod: PodInfo
     started: datetime
 
     @property
@@ -47,7 +47,7 @@ class Budget(msgspec.Struct, frozen=True):
     disrupted: frozenset[str] = frozenset()
     """Names of pods whose disruption is counted already."""
 
-    def chooses(self, pod: PodFacts) -> bool:
+    def chooses(self, pod: PodInfo) -> bool:
         return (
             pod.key.namespace == self.namespace
             and bool(pod.labels)
@@ -57,7 +57,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 @final
-class Sacrifice(msgspec.Struct, frozen=True, kw_only=True):
+class Victims(msgspec.Struct, frozen=True, kw_only=True):
     """The pods that would leave a node, the most important first."""
 
     node: str
@@ -93,7 +93,7 @@ def sacrifice_on(
     budgets: Iterable[Budget],
     *,
     refused: Callable[[], tuple[str, ...]],
-) -> Sacrifice | tuple[str, ...]:
+) -> Victims | tuple[str, ...]:
     """The fewest of the occupants whose leaving would do, or the reasons why not even that of all would.
 
     `refused` says why the pod does not fit beside those who are among the residents at that moment. They are all there
@@ -113,7 +113,7 @@ def sacrifice_on(
                 residents.remove(occupant.pod.uid)
             else:
                 del away[occupant.pod.uid]
-        return Sacrifice(
+        return Victims(
             node=node,
             victims=tuple(away.values()),
             violations=sum(1 for occupant in protected if occupant.pod.uid in away),
@@ -123,7 +123,7 @@ def sacrifice_on(
             residents.add(occupant.pod)
 
 
-def least_harm(sacrifices: Iterable[Sacrifice]) -> Sacrifice | None:
+def least_harm(sacrifices: Iterable[Victims]) -> Victims | None:
     """Fewest budgets violated, then the least important of the most important victims, the smallest sum of priorities,
     the fewest victims, and the youngest of the eldest among the most important; None if there are none."""
     return min(sacrifices, key=lambda sacrifice: sacrifice.harm, default=None)

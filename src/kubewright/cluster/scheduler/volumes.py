@@ -23,12 +23,12 @@ from kubewright.cluster.objects.volumes import (
     class_of,
     is_delayed,
 )
-from kubewright.cluster.scheduler.filters import NodeFacts, matches_terms
+from kubewright.cluster.scheduler.filters import NodeInfo, matches_terms
 from kubewright.controllers.context import Context
 from kubewright.k8s.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.k8s.storage.v1 import StorageClass
 
-__all__ = ("Storage", "storage_of")
+__all__ = ("VolumeBinder", "storage_of")
 
 _WRONG_NODE: Final = "node(s) didn't match PersistentVolume's node affinity"
 _NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
@@ -36,7 +36,7 @@ _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-exist
 
 
 @final
-class Storage(msgspec.Struct, frozen=True, kw_only=True):
+class VolumeBinder(msgspec.Struct, frozen=True, kw_only=True):
     """The claims of one pod at one moment."""
 
     problem: str = ""
@@ -48,7 +48,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     classes: Mapping[str, StorageClass] = {}
     volumes: Sequence[PersistentVolume] = ()
 
-    def reasons(self, node: NodeFacts) -> tuple[str, ...]:
+    def reasons(self, node: NodeInfo) -> tuple[str, ...]:
         """Why the pod cannot have its volumes on a node."""
         found: list[str] = []
         if any(volume is not None and not _usable(volume, node) for volume in self.bound):
@@ -59,7 +59,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
             found.append(_GONE)
         return tuple(found)
 
-    async def settle(self, node: NodeFacts, ctx: Context) -> None:
+    async def settle(self, node: NodeInfo, ctx: Context) -> None:
         """Have the claims bound to where the pod is to go."""
         left = list(self.volumes)
         for claim in self.waiting:
@@ -74,7 +74,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
                 metadata["annotations"] = {SELECTED_NODE: node.name}
                 await ctx.client.patch_by_name(PersistentVolumeClaim, claim.key, {"metadata": metadata})
 
-    def _can_be_bound(self, claim: PersistentVolumeClaim, node: NodeFacts) -> bool:
+    def _can_be_bound(self, claim: PersistentVolumeClaim, node: NodeInfo) -> bool:
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen is not None:
             return chosen == node.name
@@ -84,7 +84,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
         return storage_class.provisioner != NO_PROVISIONER and _allowed(storage_class, node)
 
 
-async def storage_of(pod: Pod, ctx: Context) -> Storage | None:
+async def storage_of(pod: Pod, ctx: Context) -> VolumeBinder | None:
     """The claims of a pod; None if it has none, which is most pods."""
     names = claims_of(pod)
     if not names:
@@ -94,17 +94,17 @@ async def storage_of(pod: Pod, ctx: Context) -> Storage | None:
         claim = await ctx.client.find(PersistentVolumeClaim, ObjectKey(pod.metadata.namespace, name))
         problem = _problem(name, claim, pod, own=own)
         if claim is None or problem:
-            return Storage(problem=problem)
+            return VolumeBinder(problem=problem)
         claims.append(claim)
     waiting = [claim for claim in claims if not _is_bound(claim)]
     for claim in waiting:
         storage_class = await ctx.client.find(StorageClass, class_of(claim)) if class_of(claim) else None
         if claim.spec.volume_name or not is_delayed(storage_class):
-            return Storage(problem="pod has unbound immediate PersistentVolumeClaims")
+            return VolumeBinder(problem="pod has unbound immediate PersistentVolumeClaims")
         assert storage_class is not None
         classes[class_of(claim)] = storage_class
     volumes = [claim.spec.volume_name for claim in claims if _is_bound(claim)]
-    return Storage(
+    return VolumeBinder(
         bound=[await ctx.client.find(PersistentVolume, name or "") for name in volumes],
         waiting=waiting,
         classes=classes,
@@ -131,13 +131,13 @@ def _is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def _usable(volume: PersistentVolume, node: NodeFacts) -> bool:
+def _usable(volume: PersistentVolume, node: NodeInfo) -> bool:
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     return required is None or matches_terms(required.node_selector_terms, node)
 
 
-def _allowed(storage_class: StorageClass, node: NodeFacts) -> bool:
+def _allowed(storage_class: StorageClass, node: NodeInfo) -> bool:
     terms = storage_class.allowed_topologies
     return not terms or any(
         all(node.labels.get(item.key) in item.values for item in term.match_label_expressions or ()) for term in terms

@@ -21,7 +21,7 @@ from kubewright.errors import ConfigError
 from kubewright.generate.rbac.grants import Grant, covered_by
 from kubewright.generate.rbac.permissions import HOME, Access
 
-__all__ = ("Asked", "Deviation", "deviations", "least_access", "read_audit")
+__all__ = ("AuditedRequest", "Deviation", "deviations", "least_access", "read_audit")
 
 _READ: Final = frozenset(("get", "list", "watch"))
 _FREE_URLS: Final = ("/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version", "/.well-known")
@@ -35,7 +35,7 @@ _FREE: Final = frozenset(
 
 
 @final
-class Asked(msgspec.Struct, frozen=True, order=True):
+class AuditedRequest(msgspec.Struct, frozen=True, order=True):
     """Something a user asked for, and in which namespace; empty for the whole cluster."""
 
     grant: Grant
@@ -55,9 +55,9 @@ class Deviation(msgspec.Struct, frozen=True, order=True):
         return f"too wide: {self.grant} is granted and was never asked for"
 
 
-def read_audit(lines: Iterable[str], *, user: str = "", source: str = "the audit log") -> frozenset[Asked]:
+def read_audit(lines: Iterable[str], *, user: str = "", source: str = "the audit log") -> frozenset[AuditedRequest]:
     """What a user asked for; the only user of the log if none is named."""
-    asked: dict[str, set[Asked]] = {}
+    asked: dict[str, set[AuditedRequest]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -75,7 +75,7 @@ def read_audit(lines: Iterable[str], *, user: str = "", source: str = "the audit
     return frozenset(*asked.values())
 
 
-def least_access(asked: Iterable[Asked], *, home: str = "") -> Access:
+def least_access(asked: Iterable[AuditedRequest], *, home: str = "") -> Access:
     """The least access with which all of it is allowed.
 
     What was asked only within the namespace `home` gets a Role there; everything else holds for the cluster.
@@ -86,7 +86,9 @@ def least_access(asked: Iterable[Asked], *, home: str = "") -> Access:
     return Access(cluster=frozenset(wide), namespaces={HOME: own} if own else {})
 
 
-def deviations(declared: Iterable[Grant], asked: Iterable[Asked], *, services: Iterable[Grant] = ()) -> list[Deviation]:
+def deviations(
+    declared: Iterable[Grant], asked: Iterable[AuditedRequest], *, services: Iterable[Grant] = ()
+) -> list[Deviation]:
     """Where a declared role and a log disagree. `services` are granted besides, and need not have been used."""
     given, extra = frozenset(declared), frozenset(services)
     used = {item.grant for item in asked}
@@ -112,13 +114,13 @@ def _event(line: str, where: str) -> Mapping[str, Any]:
     return event
 
 
-def _asked(event: Mapping[str, Any]) -> Iterable[Asked]:
+def _asked(event: Mapping[str, Any]) -> Iterable[AuditedRequest]:
     verb = str(event["verb"])
     target = event.get("objectRef")
     if not isinstance(target, dict) or not target.get("resource"):
         path = str(event.get("requestURI") or "").partition("?")[0]
         if path and path != "/" and not path.startswith(_FREE_URLS):
-            yield Asked(Grant("", "", verb, url=path))
+            yield AuditedRequest(Grant("", "", verb, url=path))
         return
     group, resource = str(target.get("apiGroup") or ""), str(target["resource"])
     if (group, resource) in _FREE:
@@ -128,10 +130,10 @@ def _asked(event: Mapping[str, Any]) -> Iterable[Asked]:
     namespace = str(target.get("namespace") or "")
     if (group, resource) == ("", "namespaces"):
         namespace = ""  # the log names a namespace as its own
-    yield Asked(Grant(group, resource, verb), namespace)
+    yield AuditedRequest(Grant(group, resource, verb), namespace)
     code = (event.get("responseStatus") or {}).get("code")
     if verb in ("patch", "update") and code == 201:
-        yield Asked(Grant(group, resource, "create"), namespace)
+        yield AuditedRequest(Grant(group, resource, "create"), namespace)
 
 
 def _listed(users: Mapping[str, Any]) -> str:

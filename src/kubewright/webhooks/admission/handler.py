@@ -30,8 +30,8 @@ from kubewright.webhooks.admission.arguments import Given
 from kubewright.webhooks.admission.declarations import AdmissionDeclaration
 from kubewright.webhooks.admission.dry_runs import dry_run_client
 from kubewright.webhooks.admission.requests import AdmissionRequest
-from kubewright.webhooks.admission.responses import Verdict, invalid, refused, refused_by
-from kubewright.webhooks.handlers.invocation import Calls, TooLate
+from kubewright.webhooks.admission.responses import AdmissionResponse, invalid, refused, refused_by
+from kubewright.webhooks.handlers.invocation import HandlerTimeout, Invoker
 
 __all__ = ("Admission", "HandlerFailed")
 
@@ -68,7 +68,7 @@ class Admission:
         self,
         declaration: AdmissionDeclaration[Any, Any],
         *,
-        calls: Calls,
+        calls: Invoker,
         client: Client | None = None,
         cache: Cache | None = None,
         on_failure: Callable[[], None] | None = None,
@@ -84,22 +84,22 @@ class Admission:
         self._cache = cache
         self._on_failure = on_failure
 
-    async def answer(self, request: AdmissionRequest, *, seconds: float) -> Verdict:  # hot
+    async def answer(self, request: AdmissionRequest, *, seconds: float) -> AdmissionResponse:  # hot
         """The verdict on one request, within so many seconds."""
         if request.kind != self._definition.gvk:
             return self._misdirected(request)
         declaration = self.declaration
         mutating = declaration.type == "mutating"
         if mutating and request.operation == "DELETE" and declaration.verb == "default":
-            return Verdict()
+            return AdmissionResponse()
         if not mutating and declaration.ratchet and request.operation == "UPDATE" and _is_bookkeeping(request):
-            return Verdict()
+            return AdmissionResponse()
         try:
             given = self._given(request)
         except DecodeError as error:
             if declaration.verb == "default":
-                return Verdict()  # the server asks the schema next, which tells field by field what is wrong
-            return Verdict(allowed=False, status=refused(f"the object cannot be read: {error}", code=400))
+                return AdmissionResponse()  # the server asks the schema next, which tells field by field what is wrong
+            return AdmissionResponse(allowed=False, status=refused(f"the object cannot be read: {error}", code=400))
         before = encode(given.new) if mutating and given.new is not None else b""
         try:
             seconds = await self._synced(seconds)
@@ -110,7 +110,7 @@ class Admission:
             patch = self._patch(request, before, given.new if answer is None else answer) if before else None
         except Exception as error:
             return self._failed(error, request, given, seconds)
-        return Verdict(patch=patch, warnings=tuple(given.warnings), audit=_audit(given))
+        return AdmissionResponse(patch=patch, warnings=tuple(given.warnings), audit=_audit(given))
 
     def _given(self, request: AdmissionRequest) -> Given:
         new, old = self._object(request.object, request), self._object(request.old_object, request)
@@ -134,7 +134,7 @@ class Admission:
             if not limit.expired():
                 raise
             missing = [kind.__name__ for kind in waited_for if not cache.watches(kind)]
-            raise TooLate(f"not in sync yet: {', '.join(missing)}") from None
+            raise HandlerTimeout(f"not in sync yet: {', '.join(missing)}") from None
         return max(0.0, seconds - (loop.time() - asked))
 
     def _object(self, raw: msgspec.Raw, request: AdmissionRequest) -> KubeObject | None:
@@ -156,24 +156,26 @@ class Admission:
         # What stayed the same is shared with what was sent, so the comparison skips it.
         return make_json_patch(sent, overlay(sent, decode_tree(before), decode_tree(after)))
 
-    def _invalid(self, request: AdmissionRequest, given: Given) -> Verdict:
+    def _invalid(self, request: AdmissionRequest, given: Given) -> AdmissionResponse:
         tree = decode_tree(request.old_object if given.new is None else request.object)
         name = request.name or given.obj.metadata.name
         status = invalid(request.kind, name, given.errors.with_values_of(tree))
-        return Verdict(allowed=False, status=status, warnings=tuple(given.warnings), audit=_audit(given))
+        return AdmissionResponse(allowed=False, status=status, warnings=tuple(given.warnings), audit=_audit(given))
 
-    def _misdirected(self, request: AdmissionRequest) -> Verdict:
+    def _misdirected(self, request: AdmissionRequest) -> AdmissionResponse:
         message = (
             f"the webhook {self.declaration.name} is for {self._definition.gvk}, and was asked about {request.kind}"
         )
-        return Verdict(allowed=False, status=refused(message, code=400))
+        return AdmissionResponse(allowed=False, status=refused(message, code=400))
 
-    def _failed(self, error: Exception, request: AdmissionRequest, given: Given, seconds: float) -> Verdict:
+    def _failed(self, error: Exception, request: AdmissionRequest, given: Given, seconds: float) -> AdmissionResponse:
         name = self.declaration.name
         if isinstance(error, ApiError) and not error.request:
             # Raised by the handler itself, not by a request that it made.
-            return Verdict(allowed=False, status=refused_by(error), warnings=tuple(given.warnings), audit=_audit(given))
-        if isinstance(error, TooLate):
+            return AdmissionResponse(
+                allowed=False, status=refused_by(error), warnings=tuple(given.warnings), audit=_audit(given)
+            )
+        if isinstance(error, HandlerTimeout):
             why = f" ({error})" if str(error) else ""
             message, code = f"the webhook {name} gave no answer within {seconds:.1f} s{why}", 504
             _log.error("a handler took too long", webhook=name, seconds=seconds, uid=request.uid, why=str(error))
@@ -184,7 +186,7 @@ class Admission:
             self._on_failure()
         if self.declaration.failure_policy == "Ignore":
             raise HandlerFailed(message, code=code)
-        return Verdict(allowed=False, status=refused(message, code=code))
+        return AdmissionResponse(allowed=False, status=refused(message, code=code))
 
 
 def _audit(given: Given) -> dict[str, str]:

@@ -18,7 +18,7 @@ from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.errors import ApiError, ConfigError, api_error
 
-__all__ = ("Verdict", "deny", "invalid", "refused", "refused_by", "review_bytes")
+__all__ = ("AdmissionResponse", "deny", "invalid", "refused", "refused_by", "review_bytes")
 
 _REASONS: Final = {
     400: "BadRequest",
@@ -36,7 +36,7 @@ _REASONS: Final = {
 
 
 @final
-class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One answer."""
 
     allowed: bool = True
@@ -90,7 +90,7 @@ def invalid(gvk: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> d
     return refused(f'{gvk.group_kind} "{name}" is invalid: {summary(found)}', code=422, details=details)
 
 
-def review_bytes(verdict: Verdict, *, uid: str, api_version: str) -> bytes:  # hot
+def review_bytes(verdict: AdmissionResponse, *, uid: str, api_version: str) -> bytes:  # hot
     """The AdmissionReview to send back, in the version that was received."""
     response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
     if verdict.patch:

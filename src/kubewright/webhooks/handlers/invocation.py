@@ -18,7 +18,7 @@ from typing import Any, Final, final
 from kubewright._base.logs import Logger
 from kubewright.webhooks.handlers.threads import Threads
 
-__all__ = ("Calls", "TooLate")
+__all__ = ("HandlerTimeout", "Invoker")
 
 _QUICK: Final = 0.001
 _TRIALS: Final = 20
@@ -30,12 +30,12 @@ _log = Logger("kubewright.webhooks")
 
 
 @final
-class TooLate(Exception):
+class HandlerTimeout(Exception):
     """The time limit of a call is over. Not TimeoutError, which a handler may raise for reasons of its own."""
 
 
 @final
-class Calls:
+class Invoker:
     """The calls of one handler."""
 
     __slots__ = ("_in_a_row", "_is_async", "_never", "_threads", "_timer", "what")
@@ -56,7 +56,7 @@ class Calls:
         return self._is_async or (self._in_a_row >= _TRIALS and not self._never)
 
     async def call(self, function: Callable[[], Any], *, seconds: float) -> Any:  # hot
-        """What the function returns, awaited if need be; `TooLate` if that takes too long."""
+        """What the function returns, awaited if need be; `HandlerTimeout` if that takes too long."""
         if self._is_async:
             return await _within(function(), seconds)
         if not self.on_the_loop:
@@ -78,7 +78,7 @@ class Calls:
 
         try:
             answer, took = await _within(self._threads.run(timed), seconds)
-        except TooLate:
+        except HandlerTimeout:
             self._never = True
             raise
         self._in_a_row = self._in_a_row + 1 if took < _QUICK else 0
@@ -91,5 +91,5 @@ async def _within(answer: Awaitable[Any], seconds: float) -> Any:
             return await answer
     except TimeoutError:
         if limit.expired():
-            raise TooLate from None
+            raise HandlerTimeout from None
         raise

@@ -18,10 +18,10 @@ from kubewright._base.logs import Logger
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.client import Client
 from kubewright.webhooks.certificates.trust import LOCAL_LABEL, BundleSource
-from kubewright.webhooks.registration.sync_loop import REST, Upkeep
+from kubewright.webhooks.registration.sync_loop import REST, SyncLoop
 from kubewright.webhooks.registration.targets import CRD, Targets
 
-__all__ = ("INJECT_LABEL", "Bundles", "injection")
+__all__ = ("INJECT_LABEL", "CaInjector", "injection")
 
 INJECT_LABEL: Final = "kubewright.io/inject-webhook-ca"
 """On objects whose bundle an operator keeps right; the value is the operator's name."""
@@ -51,7 +51,7 @@ def injection(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
 
 
 @final
-class Bundles:
+class CaInjector:
     """Keeps the bundle right in every target."""
 
     name = "webhook authorities"
@@ -69,7 +69,7 @@ class Bundles:
         self._client = client
         self._targets = targets
         self._log = Logger("kubewright.webhooks")
-        self._upkeep = Upkeep(
+        self._upkeep = SyncLoop(
             self.name,
             source,
             targets,

@@ -28,10 +28,10 @@ from kubewright.webhooks.admission.declarations import AdmissionDeclaration
 from kubewright.webhooks.certificates.local import LocalCertificates
 from kubewright.webhooks.certificates.trust import LOCAL_LABEL
 from kubewright.webhooks.registration.manifests import conversion_stanza, converted_crds
-from kubewright.webhooks.registration.registrar import Registration
+from kubewright.webhooks.registration.registrar import Registrar
 from kubewright.webhooks.registration.targets import CRD, KINDS
 
-__all__ = ("Laptop", "reachable_address")
+__all__ = ("LocalWebhooks", "reachable_address")
 
 _PROCESS: Final = "kubewright.io/local-process"
 _URL: Final = "kubewright.io/local-url"
@@ -68,7 +68,7 @@ def reachable_address(server: str) -> str:
 
 
 @final
-class Laptop:
+class LocalWebhooks:
     """Registers the webhooks of this process, and takes them away again. `certificates` are what to serve with."""
 
     name = "local webhooks"
@@ -145,12 +145,12 @@ class Laptop:
 
     # inside
 
-    def _registered(self, clock: Clock | None) -> Registration | None:
+    def _registered(self, clock: Clock | None) -> Registrar | None:
         asked = [item for item in self._declarations if isinstance(item, AdmissionDeclaration)]
         if not asked:
             return None
         machine = re.sub(r"[^a-z0-9]+", "-", self._machine.lower()).strip("-")[:40]
-        return Registration(
+        return Registrar(
             self._client,
             asked,
             self.certificates,

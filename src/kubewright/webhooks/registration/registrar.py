@@ -35,10 +35,10 @@ from kubewright.webhooks.registration.manifests import (
     converted_crds,
     webhook_configurations,
 )
-from kubewright.webhooks.registration.sync_loop import REST, Upkeep
+from kubewright.webhooks.registration.sync_loop import REST, SyncLoop
 from kubewright.webhooks.registration.targets import CRD, KINDS, Targets
 
-__all__ = ("DECLARED_BY", "REGISTERED_LABEL", "Registration")
+__all__ = ("DECLARED_BY", "REGISTERED_LABEL", "Registrar")
 
 REGISTERED_LABEL: Final = "kubewright.io/webhooks-of"
 """On what an operator has registered; the value is its name."""
@@ -48,7 +48,7 @@ _STEPPED_BACK: Final = 300.0
 
 
 @final
-class Registration:
+class Registrar:
     """Keeps the webhook configurations of an operator applied. `run` works until cancelled."""
 
     name = "webhook registration"
@@ -96,7 +96,7 @@ class Registration:
         self._written: dict[tuple[str, str], tuple[str, bytes]] = {}
         self._yielded: dict[tuple[str, str], float] = {}
         self._log = Logger("kubewright.webhooks", operator=operator)
-        self._upkeep = Upkeep(
+        self._upkeep = SyncLoop(
             self.name,
             source,
             self._targets,

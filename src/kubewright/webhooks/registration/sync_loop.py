@@ -20,14 +20,14 @@ from kubewright.errors import KubewrightError
 from kubewright.webhooks.certificates.trust import BundleSource
 from kubewright.webhooks.registration.targets import Targets
 
-__all__ = ("REST", "Upkeep")
+__all__ = ("REST", "SyncLoop")
 
 REST: Final = 3600.0
 """Seconds after which all is looked at again, even if nothing has changed."""
 
 
 @final
-class Upkeep:
+class SyncLoop:
     """Calls `write` with the bundle to trust; it answers after how many seconds it wants to be called again."""
 
     def __init__(

@@ -22,10 +22,10 @@ from kubewright.errors import ConfigError, DecodeError
 from kubewright.webhooks.admission.declarations import AdmissionDeclaration
 from kubewright.webhooks.admission.handler import Admission, HandlerFailed
 from kubewright.webhooks.admission.requests import AdmissionReview
-from kubewright.webhooks.admission.responses import Verdict, refused, review_bytes
+from kubewright.webhooks.admission.responses import AdmissionResponse, refused, review_bytes
 from kubewright.webhooks.conversion.declarations import ConversionDeclaration
 from kubewright.webhooks.conversion.reviews import Conversions
-from kubewright.webhooks.handlers.invocation import Calls
+from kubewright.webhooks.handlers.invocation import Invoker
 from kubewright.webhooks.handlers.threads import Threads
 
 __all__ = ("WebhookDeclaration", "WebhookObserver", "Webhooks")
@@ -89,7 +89,7 @@ class Webhooks:
                 f"{declaration.name}: the path {path} is taken already; give one of the two a name of its own, "
                 f'such as @{declaration.verb}({declaration.kind.__name__}, name="limits")'
             )
-        calls = Calls(declaration.name, is_async=declaration.is_async, threads=self._threads)
+        calls = Invoker(declaration.name, is_async=declaration.is_async, threads=self._threads)
         self._admissions[path] = Admission(
             declaration, calls=calls, client=self._client, cache=self._cache, on_failure=lambda: self._panic(path)
         )
@@ -141,7 +141,9 @@ class Webhooks:
                 async with asyncio.timeout(seconds):
                     await self._free.acquire()
             except TimeoutError:
-                verdict = Verdict(allowed=False, status=refused("the webhook has too much to do; try again", code=429))
+                verdict = AdmissionResponse(
+                    allowed=False, status=refused("the webhook has too much to do; try again", code=429)
+                )
                 return _json(review_bytes(verdict, uid=request.uid, api_version=review.api_version))
         else:
             await self._free.acquire()

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.admission.default_service_account import DefaultAccounts
+from kubewright.apiserver.admission.default_service_account import DefaultServiceAccount
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.storage.store import Store
 from kubewright.testing.clock import VirtualClock
@@ -18,10 +18,10 @@ from kubewright.testing.clock import VirtualClock
 CATALOG = Catalog(ServiceAllocator())
 
 
-def creating(plural: str = "pods", *, subresource: str = "", **tree: Any) -> Operation:
+def creating(plural: str = "pods", *, subresource: str = "", **tree: Any) -> Attributes:
     resource = CATALOG.find("", "v1", plural)
     assert resource is not None
-    return Operation("CREATE", resource, "shop", "web", tree, None, ADMIN, subresource=subresource)
+    return Attributes("CREATE", resource, "shop", "web", tree, None, ADMIN, subresource=subresource)
 
 
 def put_account(store: Store, key: str) -> None:
@@ -30,7 +30,7 @@ def put_account(store: Store, key: str) -> None:
 
 async def test_a_pod_waits_until_the_account_of_its_own_namespace_comes() -> None:
     store, clock = Store(), VirtualClock()
-    held = asyncio.ensure_future(DefaultAccounts(store, clock).mutate(creating()))
+    held = asyncio.ensure_future(DefaultServiceAccount(store, clock).mutate(creating()))
     await clock.advance(0.1)
 
     put_account(store, "other/default")
@@ -45,7 +45,7 @@ async def test_a_pod_waits_until_the_account_of_its_own_namespace_comes() -> Non
 
 async def test_a_pod_does_not_wait_for_ever() -> None:
     store, clock = Store(), VirtualClock()
-    held = asyncio.ensure_future(DefaultAccounts(store, clock).mutate(creating()))
+    held = asyncio.ensure_future(DefaultServiceAccount(store, clock).mutate(creating()))
 
     await clock.advance(1.0)
     assert not held.done()
@@ -66,12 +66,12 @@ async def test_a_pod_does_not_wait_for_ever() -> None:
         (creating("configmaps"), False),
     ],
 )
-def test_only_pods_that_want_the_default_account_wait(operation: Operation, *, waits: bool) -> None:
-    assert DefaultAccounts(Store(), VirtualClock()).concerns(operation) is waits
+def test_only_pods_that_want_the_default_account_wait(operation: Attributes, *, waits: bool) -> None:
+    assert DefaultServiceAccount(Store(), VirtualClock()).handles(operation) is waits
 
 
 def test_nobody_waits_for_an_account_that_is_there() -> None:
     store = Store()
     put_account(store, "shop/default")
 
-    assert not DefaultAccounts(store, VirtualClock()).concerns(creating(spec={}))
+    assert not DefaultServiceAccount(store, VirtualClock()).handles(creating(spec={}))

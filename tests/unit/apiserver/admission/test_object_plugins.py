@@ -10,7 +10,7 @@ import pytest
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission.object_plugins import admit
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 Tree = dict[str, Any]
 
@@ -45,7 +45,7 @@ def admitted(obj: Tree, gvk: GroupVersionKind = POD, **objects: list[Tree]) -> T
 
 
 def refusal(obj: Tree, gvk: GroupVersionKind = POD, **objects: list[Tree]) -> str:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         admit(gvk, obj, Cluster(**objects))
     assert caught.value.code == 403
     return str(caught.value.status["message"])

@@ -16,7 +16,7 @@ from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request, parse_query
-from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.responses import Response
 from kubewright.cluster.pki.certificates import service_account_keys
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -59,8 +59,8 @@ class Desk:
             sent["authorization"] = f"Bearer {token}"
         path, _, query = uri.partition("?")
         body = b"" if tree is None else json.dumps(tree).encode()
-        reply = await self.server.front.handle(Request(method, path, parse_query(query), sent, body, peer, uri=uri))
-        assert isinstance(reply, Answer)
+        reply = await self.server.router.handle(Request(method, path, parse_query(query), sent, body, peer, uri=uri))
+        assert isinstance(reply, Response)
         return reply.code, json.loads(reply.body)
 
     async def make(self, uri: str, tree: Any) -> dict[str, Any]:

@@ -155,7 +155,7 @@ async def test_installing_needs_nothing_to_run(make_desk: Callable[..., Any]) ->
 
 async def _who_by_proxy(desk: Any, peer: Peer, **headers: str) -> tuple[int, Any]:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    reply = await desk.server.front.handle(Request("POST", WHO, {}, sent, b"{}", peer, uri=WHO))
+    reply = await desk.server.router.handle(Request("POST", WHO, {}, sent, b"{}", peer, uri=WHO))
     tree = json.loads(reply.body)
     return reply.code, tree["status"]["userInfo"] if reply.code == 201 else tree["reason"]
 

@@ -54,10 +54,10 @@ def test_the_stored_form_is_what_the_rules_of_each_kind_would_store(make_desk: C
             if (item.kind.api_version, item.kind.kind) == (tree["apiVersion"], tree["kind"])
         )
         again = decode_json(entry.value)
-        assert resource.rules.normalize(again) == []
-        resource.rules.default(again)
+        assert resource.strategy.normalize(again) == []
+        resource.strategy.default(again)
         assert again == tree
-        assert resource.rules.check_create(again) == []
+        assert resource.strategy.check_create(again) == []
 
 
 async def test_default_roles_serve_the_users_they_are_for(desk: Any) -> None:

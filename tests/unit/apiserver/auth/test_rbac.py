@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.auth.rbac import RoleBook, RoleRef
+from kubewright.apiserver.auth.rbac import RbacAuthorizer, RoleRef
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Target, parse_query, target_of
@@ -23,8 +23,8 @@ def store() -> Store:
 
 
 @pytest.fixture
-def roles(store: Store) -> RoleBook:
-    return RoleBook(store)
+def roles(store: Store) -> RbacAuthorizer:
+    return RbacAuthorizer(store)
 
 
 def write(store: Store, plural: str, name: str, namespace: str = "", **tree: Any) -> None:
@@ -76,7 +76,7 @@ PODS = "/api/v1/namespaces/shop/pods"
         (rule("get", nonResourceURLs=["/a b"]), "GET", "/a%20b"),
     ],
 )  # fmt: skip
-def test_a_rule_allows_what_it_says(store: Store, roles: RoleBook, allowed: Any, method: str, uri: str) -> None:
+def test_a_rule_allows_what_it_says(store: Store, roles: RbacAuthorizer, allowed: Any, method: str, uri: str) -> None:
     write(store, "clusterroles", "r", rules=[allowed])
     bind(store, "r", "User", "ann")
 
@@ -103,7 +103,9 @@ def test_a_rule_allows_what_it_says(store: Store, roles: RoleBook, allowed: Any,
         (rule("*", nonResourceURLs=["*"]), "GET", PODS),
     ],
 )
-def test_a_rule_allows_no_more_than_it_says(store: Store, roles: RoleBook, held: Any, method: str, uri: str) -> None:
+def test_a_rule_allows_no_more_than_it_says(
+    store: Store, roles: RbacAuthorizer, held: Any, method: str, uri: str
+) -> None:
     write(store, "clusterroles", "r", rules=[held])
     bind(store, "r", "User", "ann")
 
@@ -113,7 +115,7 @@ def test_a_rule_allows_no_more_than_it_says(store: Store, roles: RoleBook, held:
     assert decision.reason == ""
 
 
-def test_a_binding_in_a_namespace_counts_there_alone(store: Store, roles: RoleBook) -> None:
+def test_a_binding_in_a_namespace_counts_there_alone(store: Store, roles: RbacAuthorizer) -> None:
     write(store, "clusterroles", "r", rules=[rule("get list", "pods")])
     bind(store, "r", "Group", "dev", "shop")
 
@@ -122,7 +124,7 @@ def test_a_binding_in_a_namespace_counts_there_alone(store: Store, roles: RoleBo
     assert not roles.decide(ANN, asked("GET", "/api/v1/pods")).allowed
 
 
-def test_an_account_without_a_namespace_is_one_of_the_bindings(store: Store, roles: RoleBook) -> None:
+def test_an_account_without_a_namespace_is_one_of_the_bindings(store: Store, roles: RbacAuthorizer) -> None:
     write(store, "clusterroles", "r", rules=[rule("list", "pods")])
     bind(store, "r", "ServiceAccount", "robot", "shop")
 
@@ -131,7 +133,7 @@ def test_an_account_without_a_namespace_is_one_of_the_bindings(store: Store, rol
     assert decision.reason.endswith('RoleBinding "r-robot/shop" of ClusterRole "r" to ServiceAccount "robot/shop"')
 
 
-def test_a_change_of_a_role_or_a_binding_counts_at_once(store: Store, roles: RoleBook) -> None:
+def test_a_change_of_a_role_or_a_binding_counts_at_once(store: Store, roles: RbacAuthorizer) -> None:
     wanted = asked("GET", PODS)
     assert not roles.decide(ANN, wanted).allowed
 
@@ -151,10 +153,10 @@ def test_what_was_there_before_counts(store: Store) -> None:
     write(store, "clusterroles", "r", rules=[rule("list", "pods")])
     bind(store, "r", "User", "ann")
 
-    assert RoleBook(store).decide(ANN, asked("GET", PODS)).allowed
+    assert RbacAuthorizer(store).decide(ANN, asked("GET", PODS)).allowed
 
 
-def test_a_role_that_is_missing_is_the_reason(store: Store, roles: RoleBook) -> None:
+def test_a_role_that_is_missing_is_the_reason(store: Store, roles: RbacAuthorizer) -> None:
     bind(store, "lost", "User", "ann")
     bind(store, "gone", "User", "ann", "shop")
 
@@ -166,11 +168,11 @@ def test_a_role_that_is_missing_is_the_reason(store: Store, roles: RoleBook) -> 
     )
 
 
-def test_masters_need_no_role(roles: RoleBook) -> None:
+def test_masters_need_no_role(roles: RbacAuthorizer) -> None:
     assert roles.decide(User("root", ("system:masters",)), asked("DELETE", PODS)).allowed
 
 
-def test_the_rules_of_a_role_are_none_when_there_is_no_role(store: Store, roles: RoleBook) -> None:
+def test_the_rules_of_a_role_are_none_when_there_is_no_role(store: Store, roles: RbacAuthorizer) -> None:
     write(store, "roles", "r", "shop", rules=None)
 
     assert roles.rules_of(RoleRef("Role", "r"), "shop") == ()

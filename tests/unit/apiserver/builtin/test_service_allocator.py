@@ -16,7 +16,7 @@ from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.preparation.endpoints import prepare_for_create, prepare_for_update
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
-from kubewright.apiserver.wire.status_errors import Refused, invalid
+from kubewright.apiserver.wire.status_errors import StatusError, invalid
 
 Tree = dict[str, Any]
 
@@ -71,7 +71,7 @@ def test_service_lives_as_on_the_real_server(name: str) -> None:
         try:
             errors = addresses.assign(tree, old)
             told: Any = str(invalid(SERVICE, "s", errors)) if errors else masked(tree["spec"], json.dumps(steps))
-        except Refused as refusal:
+        except StatusError as refusal:
             told = str(refusal)
         assert answer == told
         old = tree
@@ -82,7 +82,7 @@ def test_what_is_given_back_can_be_had_again() -> None:
     one, two = service(), service()
 
     assert addresses.assign(one) == []
-    with pytest.raises(Refused, match="failed to allocate a serviceIP: range is full"):
+    with pytest.raises(StatusError, match="failed to allocate a serviceIP: range is full"):
         addresses.assign(two)
     addresses.release(one)
 

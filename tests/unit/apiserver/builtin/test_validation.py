@@ -20,7 +20,7 @@ from kubewright.api.kinds import GroupVersion, GroupVersionKind
 from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.golang.decoder import normalize
 from kubewright.apiserver.builtin.validation import name_rule, refusal_kind, validate_create, validate_update
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, invalid, refused
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, invalid, status_error
 
 FOLDER = Path(__file__).parent
 CASES_FILE = FOLDER / "test_validation_cases.yaml"
@@ -96,7 +96,7 @@ def our_answer(tree: Tree, *, old: Tree | None = None, subresource: str = "") ->
     gvk, new = kind_of(tree), deepcopy(tree)
     try:
         unknown = normalize(gvk, new)
-    except Refused as refusal:
+    except StatusError as refusal:
         return dict(refusal.status)
     if unknown:
         fields = ", ".join(f'unknown field "{path}"' for path in unknown)
@@ -111,7 +111,7 @@ def our_answer(tree: Tree, *, old: Tree | None = None, subresource: str = "") ->
     else:
         errors += validate_update(gvk, new, old, subresource=subresource)
     if errors and gvk.kind == "Binding":  # the real server has no proper refusal for this one
-        return dict(refused(500, "", summary(errors)).status)
+        return dict(status_error(500, "", summary(errors)).status)
     return dict(invalid(refusal_kind(gvk), name, errors).status) if errors else None
 
 

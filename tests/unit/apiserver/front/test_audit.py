@@ -12,7 +12,7 @@ import pytest
 from kubewright.apiserver.front.audit import AuditLog, Level
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Peer, Request, target_of
-from kubewright.apiserver.wire.responses import Answer, Reply, Sink, Stream
+from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
 from kubewright.errors import ClusterError
 
 ANN = User("ann", ("dev",), "u-1", {"k": ("v",)})
@@ -34,7 +34,7 @@ def _request(method: str, path: str, body: bytes = b"", **headers: str) -> Reque
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request(method, path, {}, sent, body, Peer(address="127.0.0.1"), uri=f"{path}?x=1")
     request.audit_id = "id-1"
-    request.asker = ANN
+    request.authenticated = ANN
     request.annotations = dict(ALLOWED)
     return request
 
@@ -65,7 +65,7 @@ async def test_a_line_says_who_did_what_to_which_object(tmp_path: Path) -> None:
     body = b'{"metadata":{"name":"c","uid":"u-2","resourceVersion":"7"},"data":{"a":"b"}}'
     request = _request("POST", CONFIG, body, user_agent="kubectl/1")
 
-    (line,) = await _lines(tmp_path / "log", request, Answer(201, b'{"kind":"ConfigMap"}'))
+    (line,) = await _lines(tmp_path / "log", request, Response(201, b'{"kind":"ConfigMap"}'))
 
     assert line.pop("requestReceivedTimestamp") < line.pop("stageTimestamp")
     assert line == {
@@ -95,7 +95,7 @@ async def test_a_line_says_who_did_what_to_which_object(tmp_path: Path) -> None:
 async def test_a_refusal_is_told_with_its_words(tmp_path: Path) -> None:
     status = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":404}'
 
-    (line,) = await _lines(tmp_path / "log", _request("GET", f"{CONFIG}/c"), Answer(404, status))
+    (line,) = await _lines(tmp_path / "log", _request("GET", f"{CONFIG}/c"), Response(404, status))
 
     assert line["responseStatus"] == {"metadata": {}, "status": "Failure", "message": "no", "code": 404}
 
@@ -104,14 +104,14 @@ async def test_a_body_nobody_read_names_no_object(tmp_path: Path) -> None:
     request = _request("POST", CONFIG, b'{"metadata":{"name":"c"}}')
     request.annotations["authorization.k8s.io/decision"] = "forbid"
 
-    (line,) = await _lines(tmp_path / "log", request, Answer(403))
+    (line,) = await _lines(tmp_path / "log", request, Response(403))
 
     assert "name" not in line["objectRef"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"metadata":5}', b"\xff", b'{"metadata":{"name":5}}'])
 async def test_a_broken_body_breaks_no_log(tmp_path: Path, body: bytes) -> None:
-    (line,) = await _lines(tmp_path / "log", _request("POST", CONFIG, body), Answer(400))
+    (line,) = await _lines(tmp_path / "log", _request("POST", CONFIG, body), Response(400))
 
     assert line["objectRef"] == {"resource": "configmaps", "namespace": "shop", "apiVersion": "v1"}
 
@@ -136,15 +136,15 @@ async def test_a_stream_ends_once(tmp_path: Path) -> None:
 
 async def test_who_was_not_recognized_is_nobody(tmp_path: Path) -> None:
     request = _request("GET", CONFIG)
-    request.asker, request.annotations = None, {}
+    request.authenticated, request.annotations = None, {}
 
-    (line,) = await _lines(tmp_path / "log", request, Answer(401), user=None)
+    (line,) = await _lines(tmp_path / "log", request, Response(401), user=None)
 
     assert (line["user"], line["stage"], "annotations" in line) == ({}, "ResponseStarted", False)
 
 
 async def test_an_impersonated_user_stands_beside_the_real_one(tmp_path: Path) -> None:
-    (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG), Answer(200), user=User("bob"))
+    (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG), Response(200), user=User("bob"))
 
     assert (line["user"]["username"], line["impersonatedUser"]) == ("ann", {"username": "bob"})
 
@@ -152,13 +152,13 @@ async def test_an_impersonated_user_stands_beside_the_real_one(tmp_path: Path) -
 async def test_where_proxies_say_a_request_is_from_comes_first(tmp_path: Path) -> None:
     request = _request("GET", CONFIG, x_forwarded_for="1.2.3.4, what, 5.6.7.8", x_real_ip="5.6.7.8")
 
-    (line,) = await _lines(tmp_path / "log", request, Answer(200))
+    (line,) = await _lines(tmp_path / "log", request, Response(200))
 
     assert line["sourceIPs"] == ["1.2.3.4", "5.6.7.8", "127.0.0.1"]
 
 
 async def test_a_long_user_agent_is_cut(tmp_path: Path) -> None:
-    (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG, user_agent="u" * 2000), Answer(200))
+    (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG, user_agent="u" * 2000), Response(200))
 
     assert line["userAgent"] == "u" * 1024 + "...TRUNCATED"
 
@@ -168,7 +168,7 @@ async def test_the_level_decides_about_bodies(tmp_path: Path) -> None:
     said = {}
     for level in ("None", "Metadata", "Request", "RequestResponse"):
         request = _request("POST", CONFIG, body)
-        lines = await _lines(tmp_path / level, request, Answer(201, b'{"kind":"X"}'), level=level)
+        lines = await _lines(tmp_path / level, request, Response(201, b'{"kind":"X"}'), level=level)
         said[level] = [("requestObject" in line, "responseObject" in line) for line in lines]
 
     assert said == {
@@ -183,7 +183,7 @@ async def test_lines_are_written_while_requests_go_on(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = AuditLog(path)
     for _ in range(100):
-        log.answered(_request("GET", CONFIG), target_of("GET", CONFIG, {}), ANN, Answer(200), seconds=0)
+        log.answered(_request("GET", CONFIG), target_of("GET", CONFIG, {}), ANN, Response(200), seconds=0)
         await asyncio.sleep(0)
 
     await log.close()

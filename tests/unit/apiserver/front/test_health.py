@@ -16,7 +16,7 @@ from kubewright.apiserver.wire.requests import Peer, Request
 
 
 def ask(server: ApiServer, path: str, **query: str) -> tuple[int, str]:
-    answer = server.pages.health(Request("GET", path, query, {}, b"", Peer()), User("jo", ()))
+    answer = server.nonresource.health(Request("GET", path, query, {}, b"", Peer()), User("jo", ()))
     return answer.code, answer.body.decode()
 
 

@@ -12,7 +12,7 @@ from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
 from kubewright.apiserver.managedfields.field_manager import apply, only_times_differ, record_update
 from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind, reset_of_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 Tree = dict[str, Any]
 
@@ -201,7 +201,7 @@ def test_items_are_merged_by_their_keys_in_the_order_of_the_intent() -> None:
 
 
 def test_an_intent_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         applied(None, {**config_map(), "foo": 1})
     assert caught.value.code == 500
     expected = "failed to create typed patch object (n/c; /v1, Kind=ConfigMap): .foo: field not declared in schema"
@@ -228,7 +228,7 @@ def test_a_version_a_custom_kind_no_longer_has_fails_an_apply() -> None:
     options: Tree = {"api_version": "x.io/v1", "type": kind, "reset": {}}
     live = updated(None, tree, **options)
     live["metadata"]["managedFields"][0]["apiVersion"] = "x.io/v0"
-    with pytest.raises(Refused, match=r"request to convert CR to an invalid group/version: x\.io/v0"):
+    with pytest.raises(StatusError, match=r"request to convert CR to an invalid group/version: x\.io/v0"):
         applied(live, tree, **options)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.apiextensions.resource_strategy import CustomRules, version_of
+from kubewright.apiserver.apiextensions.resource_strategy import CustomResourceStrategy, version_of
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
@@ -21,7 +21,7 @@ from kubewright.apiserver.openapi import OpenApi
 from kubewright.apiserver.openapi.names import article, model_name, operation_name
 from kubewright.apiserver.openapi.schemas import item_schema, list_schema
 from kubewright.apiserver.wire.requests import Peer, Request
-from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.responses import Response
 
 Tree = dict[str, Any]
 
@@ -46,7 +46,7 @@ def resource(crd: Tree, version: CustomVersion) -> Resource:
         singular=names["singular"],
         namespaced=version.namespaced,
         verbs=("get", "list"),
-        rules=CustomRules(version, kind=kind, storage_version=kind.api_version, converter=None),
+        strategy=CustomResourceStrategy(version, kind=kind, storage_version=kind.api_version, converter=None),
         list_kind=f"{kind.kind}List",
         subresources=subresources,
         custom=True,
@@ -60,12 +60,12 @@ class Documents:
         self.catalog = Catalog(ServiceAllocator())
         self._openapi = OpenApi(self.catalog, version_of)
 
-    def get(self, path: str, **headers: str) -> Answer:
+    def get(self, path: str, **headers: str) -> Response:
         path, _, query = path.partition("?")
         pairs = dict(one.split("=") for one in query.split("&") if one)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         answer = self._openapi.answer(Request("GET", path, pairs, sent, b"", Peer()), User("somebody", ()))
-        assert isinstance(answer, Answer)
+        assert isinstance(answer, Response)
         return answer
 
     def tree(self, path: str) -> Tree:

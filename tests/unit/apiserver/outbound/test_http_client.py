@@ -10,7 +10,7 @@ import pytest
 from tests.contract.elsewhere import Asked, Elsewhere, Said
 
 from kubewright._base.certificates import Authority
-from kubewright.apiserver.outbound.http_client import Destination, Outbound, OutboundError
+from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
 
 
 @pytest.fixture
-async def outbound() -> AsyncIterator[Outbound]:
-    client = Outbound()
+async def outbound() -> AsyncIterator[HttpClient]:
+    client = HttpClient()
     yield client
     await client.close()
 
@@ -33,7 +33,7 @@ def destination(elsewhere: Elsewhere, **parts: object) -> Destination:
     return Destination(f"127.0.0.1:{elsewhere.port}", "127.0.0.1", **settings)  # type: ignore[arg-type]  # as given
 
 
-async def test_a_connection_is_used_again(elsewhere: Elsewhere, outbound: Outbound) -> None:
+async def test_a_connection_is_used_again(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     for _ in range(3):
         incoming = await outbound.ask(destination(elsewhere), "GET", "/x")
         assert await incoming.body(100) == b"hello"
@@ -42,7 +42,7 @@ async def test_a_connection_is_used_again(elsewhere: Elsewhere, outbound: Outbou
     assert len(outbound._open) == 1
 
 
-async def test_headers_and_body_arrive(elsewhere: Elsewhere, outbound: Outbound) -> None:
+async def test_headers_and_body_arrive(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     incoming = await outbound.ask(destination(elsewhere), "POST", "/x?y=z", headers=[("A", "b")], body=b"body")
     await incoming.body(100)
 
@@ -51,13 +51,13 @@ async def test_headers_and_body_arrive(elsewhere: Elsewhere, outbound: Outbound)
     assert ("a", "b") in asked.headers
 
 
-async def failure(outbound: Outbound, to: Destination, path: str = "/", timeout: float | None = None) -> str:
-    with pytest.raises(OutboundError) as caught:
+async def failure(outbound: HttpClient, to: Destination, path: str = "/", timeout: float | None = None) -> str:
+    with pytest.raises(HttpClientError) as caught:
         await outbound.ask(to, "GET", path, timeout=timeout)
     return str(caught.value)
 
 
-async def test_what_goes_wrong_is_told_as_go_tells_it(elsewhere: Elsewhere, outbound: Outbound) -> None:
+async def test_what_goes_wrong_is_told_as_go_tells_it(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     other = Authority.create("other").certificate
     never: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
     elsewhere.answers["/never"] = lambda asked: never
@@ -76,21 +76,21 @@ async def test_what_goes_wrong_is_told_as_go_tells_it(elsewhere: Elsewhere, outb
     assert await failure(outbound, destination(elsewhere), "/never", 0.01) == "context deadline exceeded"
 
 
-async def test_a_certificate_need_not_be_checked(elsewhere: Elsewhere, outbound: Outbound) -> None:
+async def test_a_certificate_need_not_be_checked(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     incoming = await outbound.ask(destination(elsewhere, authorities=b"", verify=False), "GET", "/")
 
     assert await incoming.body(100) == b"hello"
 
 
-async def test_a_line_break_in_a_header_is_refused(elsewhere: Elsewhere, outbound: Outbound) -> None:
-    with pytest.raises(OutboundError, match="invalid header field value"):
+async def test_a_line_break_in_a_header_is_refused(elsewhere: Elsewhere, outbound: HttpClient) -> None:
+    with pytest.raises(HttpClientError, match="invalid header field value"):
         await outbound.ask(destination(elsewhere), "GET", "/", headers=[("A", "b\r\nC: d")])
 
     assert elsewhere.asked == []
 
 
 async def test_a_server_that_closed_a_resting_connection_is_asked_on_a_new_one(
-    elsewhere: Elsewhere, outbound: Outbound
+    elsewhere: Elsewhere, outbound: HttpClient
 ) -> None:
     incoming = await outbound.ask(destination(elsewhere), "GET", "/")
     await incoming.body(100)

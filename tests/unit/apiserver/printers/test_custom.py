@@ -11,7 +11,7 @@ import pytest
 
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.apiextensions.resource_strategy import CustomRules
+from kubewright.apiserver.apiextensions.resource_strategy import CustomResourceStrategy
 from kubewright.apiserver.apiextensions.versions import versions_of
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.printers import cells, column_definitions, scale_columns
@@ -46,7 +46,7 @@ def resource(*columns: dict[str, Any]) -> Resource:
         singular="thing",
         namespaced=True,
         verbs=("get",),
-        rules=CustomRules(found, kind=kind, storage_version="example.com/v1", converter=None),
+        strategy=CustomResourceStrategy(found, kind=kind, storage_version="example.com/v1", converter=None),
         custom=True,
         columns=found.columns,
     )

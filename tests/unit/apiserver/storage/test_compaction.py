@@ -9,7 +9,7 @@ from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.compaction import Compaction
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request
-from kubewright.apiserver.wire.responses import Answer
+from kubewright.apiserver.wire.responses import Response
 from kubewright.testing.clock import VirtualClock
 
 
@@ -51,6 +51,6 @@ async def test_the_pages_of_a_list_that_is_read_too_slowly_are_refused() -> None
 
 
 async def listed(server: ApiServer, **query: str) -> tuple[int, dict[str, Any]]:
-    answer = await server.front.handle(Request("GET", "/api/v1/namespaces", query, {}, b"", Peer()))
-    assert isinstance(answer, Answer)
+    answer = await server.router.handle(Request("GET", "/api/v1/namespaces", query, {}, b"", Peer()))
+    assert isinstance(answer, Response)
     return answer.code, json.loads(answer.body)

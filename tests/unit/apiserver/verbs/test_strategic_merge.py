@@ -9,7 +9,7 @@ import pytest
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 
@@ -193,7 +193,7 @@ def test_parts_that_are_new_lose_their_directives() -> None:
     ],
 )
 def test_refusals_are_those_of_the_server(patch: Any, code: int, message: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StatusError) as refusal:
         apply_strategic_patch(LIVE, patch, gvk=DEPLOYMENT)
 
     assert (refusal.value.code, refusal.value.status["message"]) == (code, message)
@@ -203,7 +203,7 @@ def test_refusals_are_those_of_the_server(patch: Any, code: int, message: str) -
 def test_what_crashes_the_real_server_is_refused_here() -> None:
     patch = {"metadata": {"$setElementOrder/finalizers": [["a"]], "finalizers": [["a"]]}}
 
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StatusError) as refusal:
         apply_strategic_patch(LIVE, patch, gvk=DEPLOYMENT)
 
     assert refusal.value.code == 500
@@ -214,12 +214,12 @@ def test_free_form_json_merges_only_at_its_top() -> None:
     live = {"revision": 1, "data": {"a": {"b": 1}, "c": 1}}
 
     assert apply_strategic_patch(live, {"data": {"c": 2}}, gvk=revision)["data"] == {"a": {"b": 1}, "c": 2}
-    with pytest.raises(Refused, match='unable to find api field in struct RawExtension for the json field "a"'):
+    with pytest.raises(StatusError, match='unable to find api field in struct RawExtension for the json field "a"'):
         apply_strategic_patch(live, {"data": {"a": {"b": 2}}}, gvk=revision)
 
 
 def test_custom_resources_have_no_strategic_merge() -> None:
-    with pytest.raises(Refused, match="strategic merge patch format is not supported"):
+    with pytest.raises(StatusError, match="strategic merge patch format is not supported"):
         apply_strategic_patch({}, {}, gvk=GroupVersionKind("example.com", "v1", "Widget"))
 
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from kubewright.apiserver.kinds.resources import KindRules, Tree
+from kubewright.apiserver.kinds.resources import Strategy, Tree
 from kubewright.apiserver.managedfields.field_manager import Convert
 from kubewright.apiserver.verbs.webhook_conversions import decided
-from kubewright.apiserver.wire.status_errors import Refused, refused
+from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 
 class Rules:
@@ -27,13 +27,13 @@ class Rules:
         if api_version == "gone":
             raise KeyError(api_version)
         if api_version == "down":
-            raise refused(500, "", "the webhook is down")
+            raise status_error(500, "", "the webhook is down")
         return {**tree, "apiVersion": api_version}, "later"
 
 
-def rules(*, slow: bool = True) -> tuple[Rules, KindRules]:
+def rules(*, slow: bool = True) -> tuple[Rules, Strategy]:
     made = Rules(slow=slow)
-    return made, cast("KindRules", made)
+    return made, cast("Strategy", made)
 
 
 async def test_each_conversion_is_asked_for_once_also_of_what_was_made_on_the_way() -> None:
@@ -70,7 +70,7 @@ async def test_a_version_that_is_no_more_is_a_lookup_error_inside_the_decision()
 async def test_a_webhook_that_fails_fails_the_decision() -> None:
     _, given = rules()
 
-    with pytest.raises(Refused, match="the webhook is down"):
+    with pytest.raises(StatusError, match="the webhook is down"):
         await decided(given, lambda convert: convert({"apiVersion": "v1"}, "down"))
 
 

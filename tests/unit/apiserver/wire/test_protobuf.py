@@ -23,7 +23,7 @@ from kubewright.apiserver.wire.protobuf.envelope import (
     encode_watch_event,
     has_protobuf,
 )
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import DecodeError
 
 SAMPLES = json.loads((Path(__file__).parents[2] / "data/protobuf/samples.json").read_text())
@@ -168,7 +168,7 @@ def test_quantities_are_shown_as_the_server_shows_them(sent: str, shown: str) ->
     ],
 )
 def test_a_broken_envelope_is_refused_in_the_servers_words(body: bytes, message: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StatusError) as refusal:
         decode_body(body, kind=CONFIG_MAP)
 
     assert refusal.value.code == 400
@@ -188,7 +188,7 @@ def test_a_broken_envelope_is_refused_in_the_servers_words(body: bytes, message:
     ],
 )
 def test_a_broken_object_is_refused_in_the_servers_words(message: bytes, problem: str) -> None:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(StatusError) as refusal:
         decode_body(PREFIX + NAMED + field(2, message), kind=CONFIG_MAP)
 
     expected = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {problem}'

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from kubewright.client.transport.retries import Retrying
+from kubewright.client.transport.retries import RetryingTransport
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConnectFailed, RequestTimeout, TransportError
 
@@ -114,8 +114,8 @@ def retrying(
     attempts: int = 10,
     patience: float = 120.0,
     rng: Random | None = None,
-) -> Retrying:
-    return Retrying(transport, clock=clock, rng=rng or Random(1), attempts=attempts, patience=patience)
+) -> RetryingTransport:
+    return RetryingTransport(transport, clock=clock, rng=rng or Random(1), attempts=attempts, patience=patience)
 
 
 OK = answer(200)

@@ -26,7 +26,7 @@ async def server() -> ApiServer:
 
 @pytest.fixture
 async def client(server: ApiServer) -> AsyncIterator[Client]:
-    async with Client(DirectTransport(server.front, user="tester"), field_manager="tests") as client:
+    async with Client(DirectTransport(server.router, user="tester"), field_manager="tests") as client:
         yield client
 
 
@@ -57,9 +57,9 @@ async def test_a_watch_sees_each_change_and_ends_with_its_time(client: Client) -
 
 async def test_a_watch_that_is_left_is_forgotten_by_the_server(server: ApiServer, client: Client) -> None:
     async with client.watch(ConfigMap):
-        assert len(server.watching.streams) == 1
+        assert len(server.watches.streams) == 1
 
-    assert not server.watching.streams
+    assert not server.watches.streams
 
 
 async def test_a_refused_watch_says_why(client: Client) -> None:
@@ -69,7 +69,7 @@ async def test_a_refused_watch_says_why(client: Client) -> None:
 
 
 async def test_a_silent_watch_is_noticed(server: ApiServer) -> None:
-    transport = DirectTransport(server.front, user="tester")
+    transport = DirectTransport(server.router, user="tester")
     request = HttpRequest(method="GET", path=PATH, query=(("watch", "true"),), idle_timeout=0.01)
 
     async with transport.stream(request) as stream:
@@ -96,7 +96,7 @@ async def test_requests_let_others_go_on(client: Client) -> None:
 
 
 async def test_nothing_is_sent_after_the_end(server: ApiServer) -> None:
-    transport = DirectTransport(server.front, user="tester")
+    transport = DirectTransport(server.router, user="tester")
     await transport.close()
 
     with pytest.raises(TransportError, match="closed by this program"):
@@ -104,7 +104,7 @@ async def test_nothing_is_sent_after_the_end(server: ApiServer) -> None:
 
 
 async def test_warnings_arrive_one_by_one(server: ApiServer) -> None:
-    transport = DirectTransport(server.front, user="tester")
+    transport = DirectTransport(server.router, user="tester")
     body = b'{"metadata": {"name": "settings"}, "colour": "red", "size": 1}'
     headers = (("Content-Type", "application/json"),)
 

@@ -8,13 +8,13 @@ import pytest
 
 from kubewright.api.codec import from_tree
 from kubewright.cluster.scheduler.filters import (
-    NodeFacts,
+    NodeInfo,
     Residents,
     failure_message,
     hopeless_message,
     is_curable,
-    node_facts,
-    pod_facts,
+    node_info,
+    pod_info,
     reasons_against,
 )
 from kubewright.k8s.core.v1 import Node, Pod
@@ -23,13 +23,13 @@ SELECTOR = ("node(s) didn't match Pod's node affinity/selector",)
 TAINT = ("node(s) had untolerated taint(s)",)
 
 
-def node(name: str = "node-1", *, labels: dict[str, str] | None = None, **spec: Any) -> NodeFacts:
+def node(name: str = "node-1", *, labels: dict[str, str] | None = None, **spec: Any) -> NodeInfo:
     tree = {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
         "spec": spec,
         "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3"}},
     }
-    return node_facts(from_tree(Node, tree), Residents())
+    return node_info(from_tree(Node, tree), Residents())
 
 
 def pod(name: str = "web", *, labels: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -43,13 +43,13 @@ def requests(**amounts: str) -> dict[str, Any]:
     return {"name": "main", "image": "nginx", "resources": {"requests": amounts}}
 
 
-def against(given: Pod, target: NodeFacts, *others: NodeFacts) -> tuple[str, ...]:
-    return reasons_against(given, pod_facts(given), target, (target, *others))
+def against(given: Pod, target: NodeInfo, *others: NodeInfo) -> tuple[str, ...]:
+    return reasons_against(given, pod_info(given), target, (target, *others))
 
 
-def put(target: NodeFacts, *pods: Pod) -> NodeFacts:
+def put(target: NodeInfo, *pods: Pod) -> NodeInfo:
     for item in pods:
-        target.residents.add(pod_facts(item))
+        target.residents.add(pod_info(item))
     return target
 
 
@@ -226,7 +226,7 @@ def test_other_pods_count_where_their_namespace_is_named_or_chosen(term: dict[st
     given = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [web]}})
     target = put(node(), pod("other", labels={"app": "web"}))
 
-    reasons = reasons_against(given, pod_facts(given, namespaces), target, (target,))
+    reasons = reasons_against(given, pod_info(given, namespaces), target, (target,))
 
     assert bool(reasons) is refused
 
@@ -248,7 +248,7 @@ def test_other_pods_count_where_their_namespace_is_named_or_chosen(term: dict[st
 def test_only_what_other_pods_are_to_blame_for_is_cured_when_they_leave(
     cpu: str, reasons: tuple[str, ...], curable: bool
 ) -> None:
-    assert is_curable(reasons, pod_facts(pod(containers=[requests(cpu=cpu)])), node()) is curable
+    assert is_curable(reasons, pod_info(pod(containers=[requests(cpu=cpu)])), node()) is curable
 
 
 def test_residents_know_which_priorities_they_have() -> None:

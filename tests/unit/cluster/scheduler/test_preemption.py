@@ -10,7 +10,7 @@ import pytest
 from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import change_of
-from kubewright.cluster.scheduler.filters import NodeFacts, Residents, node_facts, pod_facts, reasons_against
+from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info, reasons_against
 from kubewright.cluster.scheduler.preemption import Attempt, Judge, Preemption
 from kubewright.cluster.scheduler.scheduler import Scheduler
 from kubewright.k8s.core.v1 import Node, Pod
@@ -38,7 +38,7 @@ class Plane:
 
     def put(self, node: str, given: Pod, *, started: str = "2025-01-01T00:00:00Z", **metadata: Any) -> None:
         """A pod that runs there."""
-        self.nodes[node].residents.add(pod_facts(given))
+        self.nodes[node].residents.add(pod_info(given))
         status = {"startTime": started, "conditions": metadata.pop("conditions", [])}
         tree = {
             "metadata": {"name": given.metadata.name, "namespace": "shop", "uid": given.metadata.uid, **metadata},
@@ -48,20 +48,20 @@ class Plane:
         assert not self.books.pod_changed(change_of(new=from_tree(Pod, tree)))
 
     def judge(self, given: Pod) -> Judge:
-        facts, nodes = pod_facts(given), tuple(self.nodes.values())
+        facts, nodes = pod_info(given), tuple(self.nodes.values())
         return self.books.minding_nominees(facts, lambda node: reasons_against(given, facts, node, nodes))
 
     def attempt(self, given: Pod) -> Attempt:
         judge = self.judge(given)
         refusals = [(node, judge(node)) for node in self.nodes.values()]
         assert all(reasons for _, reasons in refusals)
-        facts, nodes = pod_facts(given), tuple(self.nodes.values())
+        facts, nodes = pod_info(given), tuple(self.nodes.values())
         return self.books.attempt(given, facts, refusals, lambda node: reasons_against(given, facts, node, nodes))
 
 
-def _node(name: str, spec: dict[str, Any]) -> NodeFacts:
+def _node(name: str, spec: dict[str, Any]) -> NodeInfo:
     status = {"allocatable": {"cpu": "2", "pods": "10"}}
-    return node_facts(from_tree(Node, {"metadata": {"name": name}, "spec": spec, "status": status}), Residents())
+    return node_info(from_tree(Node, {"metadata": {"name": name}, "spec": spec, "status": status}), Residents())
 
 
 def victims(attempt: Attempt) -> list[str]:

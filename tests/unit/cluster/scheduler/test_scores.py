@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.filters import NodeFacts, Residents, node_facts, pod_facts
-from kubewright.cluster.scheduler.scores import points
+from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info
+from kubewright.cluster.scheduler.scores import score
 from kubewright.k8s.core.v1 import Node, Pod
 
 WEB = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
 HOST = "kubernetes.io/hostname"
 
 
-def node(name: str, *pods: Pod, labels: dict[str, str] | None = None, **spec: Any) -> NodeFacts:
+def node(name: str, *pods: Pod, labels: dict[str, str] | None = None, **spec: Any) -> NodeInfo:
     named = {HOST: name, **({"zone": name[0]} if labels is None else labels)}
-    made = node_facts(from_tree(Node, {"metadata": {"name": name, "labels": named}, "spec": spec}), Residents())
+    made = node_info(from_tree(Node, {"metadata": {"name": name, "labels": named}, "spec": spec}), Residents())
     for each in pods:
-        made.residents.add(pod_facts(each))
+        made.residents.add(pod_info(each))
     return made
 
 
@@ -28,9 +28,9 @@ def pod(name: str = "new", *, app: str = "web", **spec: Any) -> Pod:
     return from_tree(Pod, {"metadata": metadata, "spec": {"containers": [], **spec}})
 
 
-def liked(given: Pod, *nodes: NodeFacts, beside: tuple[NodeFacts, ...] = (), leaving: str = "") -> list[int]:
+def liked(given: Pod, *nodes: NodeInfo, beside: tuple[NodeInfo, ...] = (), leaving: str = "") -> list[int]:
     """The points of each node; those beside do not fit."""
-    return list(points(given, pod_facts(given), nodes, (*nodes, *beside), lambda uid: uid == leaving).values())
+    return list(score(given, pod_info(given), nodes, (*nodes, *beside), lambda uid: uid == leaving).values())
 
 
 def company(verb: str, *terms: tuple[int, dict[str, Any]]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.filters import NodeFacts, Residents, node_facts, pod_facts, reasons_against
+from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info, reasons_against
 from kubewright.cluster.scheduler.topology_spread import UNEVEN, spreading_of
 from kubewright.k8s.core.v1 import Node, Pod
 
@@ -15,9 +15,9 @@ WEB = {"matchLabels": {"app": "web"}}
 MISSING = f"{UNEVEN} (missing required label)"
 
 
-def node(name: str, zone: str = "", **spec: Any) -> NodeFacts:
+def node(name: str, zone: str = "", **spec: Any) -> NodeInfo:
     labels = {"kubernetes.io/hostname": name, **({"zone": zone} if zone else {})}
-    return node_facts(from_tree(Node, {"metadata": {"name": name, "labels": labels}, "spec": spec}), Residents())
+    return node_info(from_tree(Node, {"metadata": {"name": name, "labels": labels}, "spec": spec}), Residents())
 
 
 def pod(name: str = "new", *, namespace: str = "shop", app: str = "web", **spec: Any) -> Pod:
@@ -31,19 +31,19 @@ def constraint(**fields: Any) -> dict[str, Any]:
     return {**default, **fields}
 
 
-def refusals(given: Pod, *nodes: NodeFacts, leaving: str = "") -> list[str]:
+def refusals(given: Pod, *nodes: NodeInfo, leaving: str = "") -> list[str]:
     """What each node has against the pod."""
-    spreading = spreading_of(given, pod_facts(given), nodes, lambda uid: uid == leaving)
+    spreading = spreading_of(given, pod_info(given), nodes, lambda uid: uid == leaving)
     assert spreading is not None
     return [", ".join(spreading.reasons(each)) for each in nodes]
 
 
-def zones(**pods: list[Pod]) -> list[NodeFacts]:
+def zones(**pods: list[Pod]) -> list[NodeInfo]:
     """A node in each zone, with its pods."""
     made = [node(f"node-{name}", name) for name in pods]
     for each, residents in zip(made, pods.values(), strict=True):
         for resident in residents:
-            each.residents.add(pod_facts(resident))
+            each.residents.add(pod_info(resident))
     return made
 
 
@@ -79,7 +79,7 @@ def test_with_fewer_zones_than_wanted_nobody_may_have_more_than_the_skew() -> No
 
 def test_nodes_of_a_zone_share_what_is_in_it() -> None:
     first, second = node("node-1", "a"), node("node-2", "a")
-    first.residents.add(pod_facts(pod("a1")))
+    first.residents.add(pod_info(pod("a1")))
     given = pod(topologySpreadConstraints=[constraint()])
 
     assert refusals(given, first, second, node("node-3", "b")) == [UNEVEN, UNEVEN, ""]
@@ -102,7 +102,7 @@ def test_nodes_that_the_pod_does_not_want_count_only_if_it_says_so(policy: str |
 def test_tainted_nodes_count_unless_the_pod_says_otherwise() -> None:
     tainted = node("node-2", "b", taints=[{"key": "only", "effect": "NoSchedule"}])
     busy = node("node-1", "a")
-    busy.residents.add(pod_facts(pod("a1")))
+    busy.residents.add(pod_info(pod("a1")))
 
     assert refusals(pod(topologySpreadConstraints=[constraint()]), busy, tainted) == [UNEVEN, ""]
     honouring = constraint(nodeTaintsPolicy="Honor")
@@ -118,7 +118,7 @@ def test_every_constraint_has_to_hold() -> None:
 def test_whoever_is_taken_away_in_thought_does_not_count() -> None:
     given = pod(topologySpreadConstraints=[constraint()])
     first, second = zones(a=TWO, b=[pod("b1")])
-    spreading = spreading_of(given, pod_facts(given), (first, second), lambda uid: False)
+    spreading = spreading_of(given, pod_info(given), (first, second), lambda uid: False)
     assert spreading is not None
     assert spreading.reasons(first) == (UNEVEN,)
 
@@ -130,11 +130,11 @@ def test_whoever_is_taken_away_in_thought_does_not_count() -> None:
 def test_preferences_are_not_looked_at() -> None:
     given = pod(topologySpreadConstraints=[constraint(whenUnsatisfiable="ScheduleAnyway")])
 
-    assert spreading_of(given, pod_facts(given), zones(a=TWO, b=[]), lambda uid: False) is None
-    assert spreading_of(pod(), pod_facts(pod()), (), lambda uid: False) is None
+    assert spreading_of(given, pod_info(given), zones(a=TWO, b=[]), lambda uid: False) is None
+    assert spreading_of(pod(), pod_info(pod()), (), lambda uid: False) is None
 
 
 def test_the_spread_is_asked_before_the_neighbours() -> None:
     given = pod()
 
-    assert reasons_against(given, pod_facts(given), node("node-1"), (), spread=lambda node: (UNEVEN,)) == (UNEVEN,)
+    assert reasons_against(given, pod_info(given), node("node-1"), (), spread=lambda node: (UNEVEN,)) == (UNEVEN,)

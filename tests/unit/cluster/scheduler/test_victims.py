@@ -10,8 +10,8 @@ import pytest
 from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
-from kubewright.cluster.scheduler.filters import PodFacts, Residents
-from kubewright.cluster.scheduler.victims import Budget, Occupant, Sacrifice, budget_of, least_harm, sacrifice_on
+from kubewright.cluster.scheduler.filters import PodInfo, Residents
+from kubewright.cluster.scheduler.victims import Budget, Occupant, Victims, budget_of, least_harm, sacrifice_on
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ TOO_SMALL = ("Insufficient cpu",)
 def occupant(name: str, priority: int = 0, *, size: int = 1, app: str = "", at: int = 0) -> Occupant:
     """A pod that started so many minutes after noon."""
     labels = {"app": app} if app else {}
-    facts = PodFacts(key=ObjectKey("shop", name), uid=name, labels=labels, requests={"cpu": size}, priority=priority)
+    facts = PodInfo(key=ObjectKey("shop", name), uid=name, labels=labels, requests={"cpu": size}, priority=priority)
     return Occupant(facts, NOON + timedelta(minutes=at))
 
 
@@ -30,7 +30,7 @@ def budget(app: str, allowed: int = 0, *, disrupted: Sequence[str] = (), namespa
     return Budget(namespace, Selector.of({"app": app}), allowed, frozenset(disrupted))
 
 
-def chosen(size: int, occupants: Sequence[Occupant], *budgets: Budget) -> Sacrifice | tuple[str, ...]:
+def chosen(size: int, occupants: Sequence[Occupant], *budgets: Budget) -> Victims | tuple[str, ...]:
     """For a pod of that size on a node with room for four."""
     residents = Residents()
     for each in occupants:
@@ -51,8 +51,8 @@ def chosen(size: int, occupants: Sequence[Occupant], *budgets: Budget) -> Sacrif
     return outcome
 
 
-def names(outcome: Sacrifice | tuple[str, ...]) -> list[str]:
-    assert isinstance(outcome, Sacrifice)
+def names(outcome: Victims | tuple[str, ...]) -> list[str]:
+    assert isinstance(outcome, Victims)
     return [victim.pod.uid for victim in outcome.victims]
 
 
@@ -135,7 +135,7 @@ def test_as_few_as_possible_leave(
     outcome = chosen(size, occupants, *budgets)
 
     assert names(outcome) == victims
-    assert isinstance(outcome, Sacrifice)
+    assert isinstance(outcome, Victims)
     assert outcome.violations == violations
 
 
@@ -143,8 +143,8 @@ def test_a_node_that_is_too_small_even_without_them_says_so() -> None:
     assert chosen(5, FOUR) == TOO_SMALL
 
 
-def on(node: str, *victims: Occupant, violations: int = 0) -> Sacrifice:
-    return Sacrifice(node=node, victims=victims, violations=violations)
+def on(node: str, *victims: Occupant, violations: int = 0) -> Victims:
+    return Victims(node=node, victims=victims, violations=violations)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def on(node: str, *victims: Occupant, violations: int = 0) -> Sacrifice:
         ),
     ],
 )
-def test_the_node_that_suffers_least_is_taken(better: Sacrifice, worse: Sacrifice) -> None:
+def test_the_node_that_suffers_least_is_taken(better: Victims, worse: Victims) -> None:
     assert least_harm([worse, better]) is better
     assert least_harm([better, worse]) is better
 
@@ -215,5 +215,5 @@ def test_a_pod_without_labels_is_protected_by_no_budget() -> None:
 
     assert not Budget("shop", absent, 0).chooses(occupant("bare").pod)
     assert Budget("shop", absent, 0).chooses(
-        PodFacts(key=ObjectKey("shop", "x"), uid="x", labels={"b": "c"}, requests={})
+        PodInfo(key=ObjectKey("shop", "x"), uid="x", labels={"b": "c"}, requests={})
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.generate.rbac.audit import Asked, deviations, least_access, read_audit
+from kubewright.generate.rbac.audit import AuditedRequest, deviations, least_access, read_audit
 from kubewright.generate.rbac.grants import Grant
 from kubewright.generate.rbac.permissions import HOME, Access
 
@@ -45,11 +45,11 @@ def test_each_request_is_a_verb_on_a_resource_in_a_namespace() -> None:
     )
 
     assert asked == {
-        Asked(Grant("", "pods", "list")),
-        Asked(Grant("", "secrets", "get"), "home"),
-        Asked(Grant("example.io", "caches/status", "patch"), "shop"),
-        Asked(Grant("", "", "get", url="/metrics")),
-        Asked(Grant("", "namespaces", "get")),
+        AuditedRequest(Grant("", "pods", "list")),
+        AuditedRequest(Grant("", "secrets", "get"), "home"),
+        AuditedRequest(Grant("example.io", "caches/status", "patch"), "shop"),
+        AuditedRequest(Grant("", "", "get", url="/metrics")),
+        AuditedRequest(Grant("", "namespaces", "get")),
     }
 
 
@@ -76,15 +76,15 @@ def test_whoever_is_impersonated_asked() -> None:
     event = json.loads(line("get", "pods", user="admin"))
     event["impersonatedUser"] = {"username": BOT}
 
-    assert read_audit([json.dumps(event)], user=BOT) == {Asked(Grant("", "pods", "get"))}
+    assert read_audit([json.dumps(event)], user=BOT) == {AuditedRequest(Grant("", "pods", "get"))}
 
 
 def test_what_was_asked_only_at_home_gets_a_role_there() -> None:
     asked = [
-        Asked(Grant("", "secrets", "get"), "home"),
-        Asked(Grant("", "pods", "get"), "home"),
-        Asked(Grant("", "pods", "get"), "shop"),
-        Asked(Grant("", "nodes", "get")),
+        AuditedRequest(Grant("", "secrets", "get"), "home"),
+        AuditedRequest(Grant("", "pods", "get"), "home"),
+        AuditedRequest(Grant("", "pods", "get"), "shop"),
+        AuditedRequest(Grant("", "nodes", "get")),
     ]
 
     assert least_access(asked, home="home") == Access(
@@ -98,12 +98,16 @@ def test_a_role_that_fits_has_no_deviation() -> None:
     declared = {Grant("", "pods", verb) for verb in ("get", "list", "watch")}
     declared |= {Grant("example.io", "caches/finalizers", "update")}
 
-    assert deviations(declared, [Asked(Grant("", "pods", "list"))]) == []
+    assert deviations(declared, [AuditedRequest(Grant("", "pods", "list"))]) == []
 
 
 def test_a_role_too_narrow_or_too_wide_is_told_by_verb_and_resource() -> None:
     declared = {Grant("", "pods", "list"), Grant("apps", "deployments", "delete")}
-    asked = [Asked(Grant("", "pods", "list")), Asked(Grant("", "pods", "delete")), Asked(Grant("", "leases", "get"))]
+    asked = [
+        AuditedRequest(Grant("", "pods", "list")),
+        AuditedRequest(Grant("", "pods", "delete")),
+        AuditedRequest(Grant("", "leases", "get")),
+    ]
 
     found = deviations(declared, asked, services=[Grant("", "leases", "get"), Grant("", "leases", "update")])
 
@@ -116,7 +120,7 @@ def test_a_role_too_narrow_or_too_wide_is_told_by_verb_and_resource() -> None:
 def test_a_wildcard_is_used_if_anything_it_covers_is() -> None:
     everything = Grant("*", "*", "*")
 
-    assert deviations([everything], [Asked(Grant("", "pods", "get"))]) == []
+    assert deviations([everything], [AuditedRequest(Grant("", "pods", "get"))]) == []
     assert [item.what for item in deviations([everything], [])] == ["unused"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubewright.webhooks.handlers.invocation import Calls, TooLate
+from kubewright.webhooks.handlers.invocation import HandlerTimeout, Invoker
 from kubewright.webhooks.handlers.threads import Threads
 
 
@@ -36,7 +36,7 @@ def where() -> str:
 
 
 async def test_a_plain_handler_is_trusted_on_the_loop_once_it_was_quick_many_times(threads: Threads) -> None:
-    calls = Calls("a", is_async=False, threads=threads, timer=Timer())
+    calls = Invoker("a", is_async=False, threads=threads, timer=Timer())
 
     places = [await calls.call(where, seconds=5) for _ in range(25)]
 
@@ -47,14 +47,14 @@ async def test_a_plain_handler_is_trusted_on_the_loop_once_it_was_quick_many_tim
 async def test_a_slow_handler_is_never_trusted(threads: Threads) -> None:
     timer = Timer()
     timer.took = 0.002
-    calls = Calls("a", is_async=False, threads=threads, timer=timer)
+    calls = Invoker("a", is_async=False, threads=threads, timer=timer)
 
     assert {await calls.call(where, seconds=5) for _ in range(50)} == {"kubewright webhook"}
 
 
 async def test_one_slow_call_ends_the_trust_for_good(threads: Threads) -> None:
     timer = Timer()
-    calls = Calls("a", is_async=False, threads=threads, timer=timer)
+    calls = Invoker("a", is_async=False, threads=threads, timer=timer)
     for _ in range(21):
         await calls.call(where, seconds=5)
     assert calls.on_the_loop
@@ -73,19 +73,19 @@ async def test_a_timeout_of_the_handler_itself_is_not_ours(threads: Threads) -> 
     async def hangs() -> None:
         await asyncio.Event().wait()
 
-    calls = Calls("a", is_async=True, threads=threads)
+    calls = Invoker("a", is_async=True, threads=threads)
 
     with pytest.raises(TimeoutError, match="the database is slow"):
         await calls.call(fails, seconds=5)
-    with pytest.raises(TooLate):
+    with pytest.raises(HandlerTimeout):
         await calls.call(hangs, seconds=0.01)
 
 
 async def test_a_thread_that_is_late_leaves_room_for_others(threads: Threads) -> None:
     release = threading.Event()
-    calls = Calls("a", is_async=False, threads=threads)
+    calls = Invoker("a", is_async=False, threads=threads)
 
-    with pytest.raises(TooLate):
+    with pytest.raises(HandlerTimeout):
         await calls.call(release.wait, seconds=0.01)
 
     assert await calls.call(lambda: "fine", seconds=5) == "fine"

@@ -15,7 +15,7 @@ from kubewright.apiserver.admission.pod_security.levels import LABELS, UNLABELLE
 from kubewright.apiserver.admission.pod_security.standards import violations
 from kubewright.apiserver.admission.pod_security.subjects import subject_of
 from kubewright.apiserver.builtin.trees import Tree, items, peek
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.storage.store import Change, Entry, Store
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.status_errors import forbidden, invalid
@@ -71,77 +71,77 @@ class PodSecurity:
 
     # what admission asks
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         """Whether it is about a pod, a namespace, or a template where somebody wants to hear of it."""
-        table = operation.resource.table
+        table = attributes.resource.table
         if table == _PODS:
-            return operation.verb in _WRITES and operation.subresource not in _ELSEWHERE
-        if operation.namespace not in self._policies and table != _NAMESPACES:
+            return attributes.verb in _WRITES and attributes.subresource not in _ELSEWHERE
+        if attributes.namespace not in self._policies and table != _NAMESPACES:
             return False
         is_known = table in _TEMPLATES or table == _NAMESPACES
-        return is_known and not operation.subresource and operation.verb in _WRITES
+        return is_known and not attributes.subresource and attributes.verb in _WRITES
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         """It changes nothing."""
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Refuse, or warn."""
-        table = operation.resource.table
+        table = attributes.resource.table
         if table == _NAMESPACES:
-            self._judge_labels(operation)
+            self._judge_labels(attributes)
         elif table == _PODS:
-            self._judge_pod(operation)
+            self._judge_pod(attributes)
         else:
-            self._judge_template(operation, _TEMPLATES[table])
+            self._judge_template(attributes, _TEMPLATES[table])
 
-    def _judge_labels(self, operation: Operation) -> None:
-        new, old = _asked(operation.object), _asked(operation.old)
+    def _judge_labels(self, attributes: Attributes) -> None:
+        new, old = _asked(attributes.object), _asked(attributes.old)
         if new.errors and new.errors != old.errors:
-            raise invalid(operation.resource.kind, operation.name, new.errors)
-        if operation.verb == "CREATE" or new.enforce == old.enforce or new.enforce.level == "privileged":
+            raise invalid(attributes.resource.kind, attributes.name, new.errors)
+        if attributes.verb == "CREATE" or new.enforce == old.enforce or new.enforce.level == "privileged":
             return
         if new.enforce.minor == old.enforce.minor and not stricter(new.enforce, old.enforce):
             return
-        for text in warnings_about(self._pods, operation.name, new.enforce):
-            _warn(operation, text)
+        for text in warnings_about(self._pods, attributes.name, new.enforce):
+            _warn(attributes, text)
 
-    def _judge_pod(self, operation: Operation) -> None:
-        policy = self._policies.get(operation.namespace, UNLABELLED)
+    def _judge_pod(self, attributes: Attributes) -> None:
+        policy = self._policies.get(attributes.namespace, UNLABELLED)
         if policy.is_open:
-            operation.annotations[f"{LABELS}enforce-policy"] = str(UNLABELLED.enforce)
+            attributes.annotations[f"{LABELS}enforce-policy"] = str(UNLABELLED.enforce)
             return
-        pod = operation.object or {}
-        if operation.old is not None and not _is_another(pod, operation.old):
+        pod = attributes.object or {}
+        if attributes.old is not None and not _is_another(pod, attributes.old):
             return
-        operation.annotations[f"{LABELS}enforce-policy"] = str(policy.enforce)
+        attributes.annotations[f"{LABELS}enforce-policy"] = str(policy.enforce)
         broken = _broken_by(pod)
         refused = broken(policy.enforce)
-        self._note_in_audit(operation, policy, broken)
+        self._note_in_audit(attributes, policy, broken)
         if refused:
             why = f'violates PodSecurity "{policy.enforce}": {refused}'
-            raise forbidden(operation.resource.group_resource, operation.name, why)
-        self._tell(operation, policy, broken)
+            raise forbidden(attributes.resource.group_resource, attributes.name, why)
+        self._tell(attributes, policy, broken)
 
-    def _judge_template(self, operation: Operation, path: tuple[str, ...]) -> None:
-        policy = self._policies[operation.namespace]
-        template: Tree | None = peek(operation.object, *path)
+    def _judge_template(self, attributes: Attributes, path: tuple[str, ...]) -> None:
+        policy = self._policies[attributes.namespace]
+        template: Tree | None = peek(attributes.object, *path)
         if template is None or (not policy.errors and policy.warn.level == policy.audit.level == "privileged"):
             return
         broken = _broken_by(template)
-        self._note_in_audit(operation, policy, broken)
-        self._tell(operation, policy, broken)
+        self._note_in_audit(attributes, policy, broken)
+        self._tell(attributes, policy, broken)
 
-    def _note_in_audit(self, operation: Operation, policy: Policy, broken: Callable[[Standard], str]) -> None:
+    def _note_in_audit(self, attributes: Attributes, policy: Policy, broken: Callable[[Standard], str]) -> None:
         if policy.errors:
-            operation.annotations[f"{LABELS}error"] = f"Failed to parse policy: {summary(policy.errors)}"
+            attributes.annotations[f"{LABELS}error"] = f"Failed to parse policy: {summary(policy.errors)}"
         noted = broken(policy.audit)
         if noted:
-            operation.annotations[f"{LABELS}audit-violations"] = f'would violate PodSecurity "{policy.audit}": {noted}'
+            attributes.annotations[f"{LABELS}audit-violations"] = f'would violate PodSecurity "{policy.audit}": {noted}'
 
-    def _tell(self, operation: Operation, policy: Policy, broken: Callable[[Standard], str]) -> None:
+    def _tell(self, attributes: Attributes, policy: Policy, broken: Callable[[Standard], str]) -> None:
         told = broken(policy.warn)
         if told:
-            _warn(operation, f'would violate PodSecurity "{policy.warn}": {told}')
+            _warn(attributes, f'would violate PodSecurity "{policy.warn}": {told}')
 
 
 def _asked(namespace: Tree | None) -> Policy:
@@ -180,6 +180,6 @@ def _images(spec: Tree, name: str) -> list[str]:
     return [str(item.get("image") or "") for item in items(spec, name)]
 
 
-def _warn(operation: Operation, text: str) -> None:
-    if text not in operation.warnings:
-        operation.warnings.append(text)
+def _warn(attributes: Attributes, text: str) -> None:
+    if text not in attributes.warnings:
+        attributes.warnings.append(text)

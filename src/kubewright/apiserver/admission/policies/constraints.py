@@ -9,7 +9,7 @@ from typing import Any, final
 from kubewright.api.selectors import Selector
 from kubewright.apiserver.admission.selectors import NamespaceLookup, labels_match
 from kubewright.apiserver.admission.webhooks.configurations import ResourceRule, rule_of, selector_of
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource
 
 __all__ = ("Constraints", "constraints_of")
@@ -29,26 +29,26 @@ class Constraints:
     objects: Selector | None
 
     def matched(
-        self, operation: Operation, others: tuple[Resource, ...], namespaces: NamespaceLookup
+        self, attributes: Attributes, others: tuple[Resource, ...], namespaces: NamespaceLookup
     ) -> Resource | None:
         """The version of the resource in which a write is meant; None if it is not.
 
         `others` are the versions besides the one of the request.
         """
-        if not namespaces.selected(operation, self.namespaces) or not labels_match(operation, self.objects):
+        if not namespaces.selected(attributes, self.namespaces) or not labels_match(attributes, self.objects):
             return None
-        if self._found(self.excluded, operation, others) is not None:
+        if self._found(self.excluded, attributes, others) is not None:
             return None
-        return self._found(self.rules, operation, others) if self.rules else operation.resource
+        return self._found(self.rules, attributes, others) if self.rules else attributes.resource
 
     def _found(
-        self, rules: tuple[NamedRule, ...], operation: Operation, others: tuple[Resource, ...]
+        self, rules: tuple[NamedRule, ...], attributes: Attributes, others: tuple[Resource, ...]
     ) -> Resource | None:
         # The request's own version first, for every rule; only then the other ones.
-        for shown in (operation.resource, *(others if self.equivalent else ())):
+        for shown in (attributes.resource, *(others if self.equivalent else ())):
             for rule, names in rules:
-                if rule.matches(operation.verb, shown, operation.subresource) and (
-                    not names or operation.name in names
+                if rule.matches(attributes.verb, shown, attributes.subresource) and (
+                    not names or attributes.name in names
                 ):
                     return shown
         return None

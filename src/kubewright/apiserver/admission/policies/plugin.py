@@ -20,13 +20,13 @@ from kubewright.apiserver.admission.webhooks.configurations import EXEMPT, equiv
 from kubewright.apiserver.admission.webhooks.matcher import Subject
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.access import Access
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.status_errors import Refused, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 
-__all__ = ("Policies",)
+__all__ = ("ValidatingAdmissionPolicy",)
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
@@ -63,7 +63,7 @@ class _Denial:
 
 
 @final
-class Policies:
+class ValidatingAdmissionPolicy:
     """Runs policies on writes."""
 
     def __init__(self, store: Store, catalog: Catalog, access: Access) -> None:
@@ -85,29 +85,29 @@ class Policies:
     def table_gone(self) -> None:
         """Never: the tables stay."""
 
-    def concerns(self, operation: Operation) -> bool:
+    def handles(self, attributes: Attributes) -> bool:
         if self._stale:
             self._compile()
         if not self._policies:
             return False
-        resource = operation.resource
-        if operation.subresource == "binding" and operation.verb != "CREATE":
+        resource = attributes.resource
+        if attributes.subresource == "binding" and attributes.verb != "CREATE":
             return False  # a step of a binding or an eviction, which has been judged
         return not (resource.kind.group == _GROUP and resource.plural in EXEMPT)
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         return None
 
-    async def validate(self, operation: Operation) -> None:
-        others = equivalents(self._catalog, operation.resource)
-        subject = Subject(operation)
+    async def validate(self, attributes: Attributes) -> None:
+        others = equivalents(self._catalog, attributes.resource)
+        subject = Subject(attributes)
         denials: list[_Denial] = []
         for policy in self._policies:
-            shown = policy.constraints.matched(operation, others, self._namespaces)
+            shown = policy.constraints.matched(attributes, others, self._namespaces)
             if shown is not None:
                 denials += await _Run(self, policy, subject, shown, others).denials()
         if denials:
-            raise _refusal(operation, denials[0])
+            raise _refusal(attributes, denials[0])
 
     def _compile(self) -> None:
         self._stale = False
@@ -128,20 +128,20 @@ class Policies:
 
     # for one run
 
-    def values(self, operation: Operation, shown: Resource) -> dict[str, Any]:
+    def values(self, attributes: Attributes, shown: Resource) -> dict[str, Any]:
         """The variables that are the same for all parameters."""
-        is_namespace = operation.resource.table == "/namespaces"
-        namespace = None if is_namespace or not operation.namespace else self._namespaces.find(operation.namespace)
+        is_namespace = attributes.resource.table == "/namespaces"
+        namespace = None if is_namespace or not attributes.namespace else self._namespaces.find(attributes.namespace)
         return {
-            "request": request_value(operation, shown),
+            "request": request_value(attributes, shown),
             "namespaceObject": namespace,
-            "authorizer": authorizer_of(operation, self._access),
+            "authorizer": authorizer_of(attributes, self._access),
         }
 
-    def bound(self, binding: _Binding, operation: Operation, others: tuple[Resource, ...]) -> bool:
+    def bound(self, binding: _Binding, attributes: Attributes, others: tuple[Resource, ...]) -> bool:
         """Whether a binding is about a write."""
         constraints = binding.constraints
-        return constraints is None or constraints.matched(operation, others, self._namespaces) is not None
+        return constraints is None or constraints.matched(attributes, others, self._namespaces) is not None
 
     @property
     def parameters(self) -> Parameters:
@@ -154,7 +154,12 @@ class _Run:
     """One policy on one write."""
 
     def __init__(
-        self, owner: Policies, policy: _Policy, subject: Subject, shown: Resource, others: tuple[Resource, ...]
+        self,
+        owner: ValidatingAdmissionPolicy,
+        policy: _Policy,
+        subject: Subject,
+        shown: Resource,
+        others: tuple[Resource, ...],
     ) -> None:
         self._owner = owner
         self._policy = policy
@@ -166,7 +171,7 @@ class _Run:
 
     async def denials(self) -> list[_Denial]:
         """Run it for every binding and every parameter."""
-        policy, operation = self._policy, self._subject.operation
+        policy, attributes = self._policy, self._subject.attributes
         if policy.param_kind is not None:
             try:
                 self._owner.parameters.resource(policy.param_kind)
@@ -175,29 +180,29 @@ class _Run:
                     [_Denial(policy.name, "", f"failed to configure policy: {error}")] if policy.program.fails else []
                 )
         for binding in policy.bindings:
-            if self._owner.bound(binding, operation, self._others):
+            if self._owner.bound(binding, attributes, self._others):
                 await self._bind(binding)
         for key, values in self._notes.items():
-            operation.annotations[f"{policy.name}/{key}"] = ", ".join(values)
+            attributes.annotations[f"{policy.name}/{key}"] = ", ".join(values)
         return self._denials
 
     async def _bind(self, binding: _Binding) -> None:
-        policy, operation = self._policy, self._subject.operation
+        policy, attributes = self._policy, self._subject.attributes
         try:
             found = await self._owner.parameters.collect(
-                policy.param_kind, binding.parameters, request_namespace(operation)
+                policy.param_kind, binding.parameters, request_namespace(attributes)
             )
         except Misconfigured as error:
             if policy.program.fails:
                 self._denials.append(_Denial(policy.name, binding.name, f"failed to configure binding: {error}"))
             return
         new, old = await self._subject.objects(self._shown)
-        values = {**self._owner.values(operation, self._shown), "object": new, "oldObject": old}
+        values = {**self._owner.values(attributes, self._shown), "object": new, "oldObject": old}
         for parameter in found:
             self._act(binding, policy.program.run({**values, "params": parameter}))
 
     def _act(self, binding: _Binding, outcome: Outcome) -> None:
-        policy, operation = self._policy, self._subject.operation
+        policy, attributes = self._policy, self._subject.attributes
         for decision in outcome.denied:
             if "Deny" in binding.actions:
                 self._denials.append(_Denial(policy.name, binding.name, decision.message, decision.reason))
@@ -209,14 +214,14 @@ class _Run:
                     "expressionIndex": decision.index,
                     "validationActions": list(binding.actions),
                 }
-                operation.annotations[_FAILURE] = json.dumps([note], separators=(",", ":"))
+                attributes.annotations[_FAILURE] = json.dumps([note], separators=(",", ":"))
             if "Warn" in binding.actions:
                 text = (
                     f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}': "
                     f"{decision.message}"
                 )
-                if text not in operation.warnings:
-                    operation.warnings.append(text)
+                if text not in attributes.warnings:
+                    attributes.warnings.append(text)
         for key, value in outcome.annotations:
             values = self._notes.setdefault(key, [])
             if value[:_LONGEST_NOTE] not in values:
@@ -234,11 +239,11 @@ def _binding(name: str, spec: Mapping[str, Any]) -> _Binding:
     )
 
 
-def _refusal(operation: Operation, denial: _Denial) -> Refused:
+def _refusal(attributes: Attributes, denial: _Denial) -> StatusError:
     bound = f" with binding '{denial.binding}'" if denial.binding else ""
     message = f"ValidatingAdmissionPolicy '{denial.policy}'{bound} denied request: {denial.message}"
     reason = denial.reason or "Invalid"
-    status = dict(forbidden(operation.resource.group_resource, operation.name, message).status)
+    status = dict(forbidden(attributes.resource.group_resource, attributes.name, message).status)
     status["reason"], status["code"] = reason, _CODES.get(reason, 422)
     status["details"] = {**status["details"], "causes": [{"message": message}]}
-    return Refused(status)
+    return StatusError(status)

@@ -14,9 +14,9 @@ from typing import Any, Final, final
 from kubewright.api.selectors import Selector
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.expressions.environment import Expression, Scope, compile_expression
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource
-from kubewright.apiserver.outbound.service_resolver import ServiceAddresses
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.outbound.webhook_target import WebhookTarget, target_of_client
 from kubewright.apiserver.storage.store import Change, Table
 from kubewright.apiserver.wire.decoding import decode_json
@@ -119,7 +119,7 @@ class Candidate:
 class Configurations:
     """Follows the configurations in a table."""
 
-    def __init__(self, table: Table, catalog: Catalog, addresses: ServiceAddresses) -> None:
+    def __init__(self, table: Table, catalog: Catalog, addresses: ServiceResolver) -> None:
         self._table = table
         self._catalog = catalog
         self._addresses = addresses
@@ -136,7 +136,7 @@ class Configurations:
     def table_gone(self) -> None:
         """Never: the table stays."""
 
-    def candidates(self, operation: Operation) -> tuple[Candidate, ...]:
+    def candidates(self, attributes: Attributes) -> tuple[Candidate, ...]:
         """The webhooks with a rule for this write, in the order they are asked."""
         if self._stale:
             self._compile()
@@ -144,7 +144,7 @@ class Configurations:
             return ()
         if self._generation != self._catalog.generation:
             self._found, self._generation = {}, self._catalog.generation
-        key = (operation.verb, operation.resource, operation.subresource)
+        key = (attributes.verb, attributes.resource, attributes.subresource)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._look_up(*key)
@@ -192,7 +192,7 @@ def _shown(
     return None
 
 
-def _hook(configuration: str, index: int, tree: Mapping[str, Any], addresses: ServiceAddresses) -> Hook:
+def _hook(configuration: str, index: int, tree: Mapping[str, Any], addresses: ServiceResolver) -> Hook:
     environment = Scope().environment()
     return Hook(
         name=str(tree["name"]),

@@ -13,7 +13,7 @@ from kubewright.apiserver.admission.selectors import NamespaceLookup, labels_mat
 from kubewright.apiserver.admission.webhooks.configurations import Candidate
 from kubewright.apiserver.expressions.environment import CONDITIONS_BUDGET, Budget, conditions_hold
 from kubewright.apiserver.kinds.access import Access
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.verbs.scale import shown_scale, with_replicas
 from kubewright.apiserver.wire.decoding import decode_json
@@ -27,16 +27,16 @@ __all__ = ("Matcher", "Subject")
 class Subject:
     """One write and its objects in any version that is asked for."""
 
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self._new: dict[Resource, Tree | None] = {operation.resource: operation.object}
-        self._old: dict[Resource, Tree | None] = {operation.resource: operation.old}
-        self._at = operation.resource
+    def __init__(self, attributes: Attributes) -> None:
+        self.attributes = attributes
+        self._new: dict[Resource, Tree | None] = {attributes.resource: attributes.object}
+        self._old: dict[Resource, Tree | None] = {attributes.resource: attributes.old}
+        self._at = attributes.resource
 
     @property
     def is_scale(self) -> bool:
         """Whether the write is one of a Scale, which webhooks see instead of the object."""
-        return self.operation.subresource == "scale"
+        return self.attributes.subresource == "scale"
 
     async def objects(self, shown: Resource) -> tuple[Tree | None, Tree | None]:
         """The new and the old object in that version; not to be changed."""
@@ -49,7 +49,7 @@ class Subject:
         if shown not in self._new:
             self._new[shown] = await converted(self._new[self._at], shown)
         if shown not in self._old:
-            self._old[shown] = await converted(self.operation.old, shown)
+            self._old[shown] = await converted(self.attributes.old, shown)
         return self._new[shown], self._old[shown]
 
     async def replace(self, shown: Resource, tree: Tree) -> None:
@@ -60,17 +60,17 @@ class Subject:
             tree = with_replicas(shown, decode_json(encode_json(whole)), replicas)
         self._new = {shown: tree}
         self._at = shown
-        asked = self.operation.resource
+        asked = self.attributes.resource
         if shown is not asked:
             self._new[asked] = await converted(tree, asked)
-        self.operation.object = self._new[asked]
+        self.attributes.object = self._new[asked]
 
 
 async def converted(tree: Tree | None, shown: Resource) -> Tree | None:
     """An object in another version."""
     if tree is None:
         return None
-    return (await shown.rules.from_storage([decode_json(encode_json(tree))]))[0]
+    return (await shown.strategy.from_storage([decode_json(encode_json(tree))]))[0]
 
 
 @final
@@ -83,8 +83,8 @@ class Matcher:
 
     async def asks(self, candidate: Candidate, subject: Subject) -> bool:
         """Whether this webhook is asked about this write."""
-        hook, operation = candidate.hook, subject.operation
-        if not self._namespaces.selected(operation, hook.namespaces) or not labels_match(operation, hook.objects):
+        hook, attributes = candidate.hook, subject.attributes
+        if not self._namespaces.selected(attributes, hook.namespaces) or not labels_match(attributes, hook.objects):
             return False
         if not hook.conditions:
             return True
@@ -92,11 +92,11 @@ class Matcher:
         values = {
             "object": new,
             "oldObject": old,
-            "request": request_value(operation, candidate.shown),
+            "request": request_value(attributes, candidate.shown),
             "namespaceObject": None,
-            "authorizer": authorizer_of(operation, self._access),
+            "authorizer": authorizer_of(attributes, self._access),
         }
         holds, error = conditions_hold(hook.conditions, values, Budget(CONDITIONS_BUDGET), fails=hook.fails)
         if error:
-            raise forbidden(operation.resource.group_resource, operation.name, error)
+            raise forbidden(attributes.resource.group_resource, attributes.name, error)
         return holds

@@ -15,17 +15,17 @@ import msgspec
 
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.admission.webhooks.configurations import Candidate, Configurations, Hook
-from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, ask, give_up
+from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, dispatch, give_up
 from kubewright.apiserver.admission.webhooks.matcher import Matcher, Subject
-from kubewright.apiserver.admission.webhooks.reviews import Verdict
-from kubewright.apiserver.kinds.admission import Judge, Operation
+from kubewright.apiserver.admission.webhooks.reviews import ReviewResponse
+from kubewright.apiserver.kinds.admission import Attributes, Plugin
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.outbound.webhook_client import Caller
+from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.go_json import go_name, syntax_error
 from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, internal_error
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, internal_error
 
 __all__ = ("MutatingWebhooks",)
 
@@ -54,36 +54,36 @@ class MutatingWebhooks:
     """Asks the webhooks of every MutatingWebhookConfiguration."""
 
     def __init__(
-        self, configurations: Configurations, matcher: Matcher, caller: Caller, *, earlier: Sequence[Judge] = ()
+        self, configurations: Configurations, matcher: Matcher, caller: WebhookClient, *, earlier: Sequence[Plugin] = ()
     ) -> None:
         self._configurations = configurations
         self._matcher = matcher
         self._caller = caller
         self._earlier = earlier
 
-    def concerns(self, operation: Operation) -> bool:
-        return bool(self._configurations.candidates(operation))
+    def handles(self, attributes: Attributes) -> bool:
+        return bool(self._configurations.candidates(attributes))
 
-    async def validate(self, operation: Operation) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         return None
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         rounds = _Rounds()
-        await self._round(operation, rounds, number=0)
+        await self._round(attributes, rounds, number=0)
         if not rounds.changed:
             return
-        before = decode_json(encode_json(operation.object)) if rounds.asked or rounds.again else None
+        before = decode_json(encode_json(attributes.object)) if rounds.asked or rounds.again else None
         for judge in self._earlier:
-            if judge.concerns(operation):
-                await judge.mutate(operation)
+            if judge.handles(attributes):
+                await judge.mutate(attributes)
         if before is not None:
-            if not json_equal(operation.object, before):
+            if not json_equal(attributes.object, before):
                 rounds.object_changed()
-            await self._round(operation, rounds, number=1)
+            await self._round(attributes, rounds, number=1)
 
-    async def _round(self, operation: Operation, rounds: _Rounds, *, number: int) -> None:
-        subject = Subject(operation)
-        for candidate in self._configurations.candidates(operation):
+    async def _round(self, attributes: Attributes, rounds: _Rounds, *, number: int) -> None:
+        subject = Subject(attributes)
+        for candidate in self._configurations.candidates(attributes):
             hook = candidate.hook
             if number and hook not in rounds.again:
                 continue
@@ -94,12 +94,12 @@ class MutatingWebhooks:
             try:
                 changed = await self._ask(candidate, subject)
             except HookFailed as failure:
-                refusal = give_up(failure, operation, f"failed-open.{_MUTATION}{place}")
+                refusal = give_up(failure, attributes, f"failed-open.{_MUTATION}{place}")
                 if refusal is not None:
                     raise refusal from None
             finally:
                 note = {"configuration": hook.configuration, "webhook": hook.name, "mutated": changed}
-                operation.annotations[f"{_MUTATION}{place}"] = json.dumps(note, separators=(",", ":"))
+                attributes.annotations[f"{_MUTATION}{place}"] = json.dumps(note, separators=(",", ":"))
             if changed:
                 rounds.changed = True
                 rounds.object_changed()
@@ -108,7 +108,7 @@ class MutatingWebhooks:
 
     async def _ask(self, candidate: Candidate, subject: Subject) -> bool:
         """Ask one webhook; whether it changed the object."""
-        verdict = await ask(self._caller, candidate, subject, mutating=True)
+        verdict = await dispatch(self._caller, candidate, subject, mutating=True)
         operations = _patch_of(candidate.hook, verdict)
         if not operations:
             return False
@@ -122,13 +122,13 @@ class MutatingWebhooks:
             patched = apply_operations(before, operations)
         except PatchMisfit as misfit:
             raise internal_error(str(misfit)) from None
-        tree = _in_form(candidate.shown, subject.operation.subresource, patched)
-        _check_place(subject.operation, tree)
+        tree = _in_form(candidate.shown, subject.attributes.subresource, patched)
+        _check_place(subject.attributes, tree)
         await subject.replace(candidate.shown, tree)
         return not json_equal(before, tree)
 
 
-def _patch_of(hook: Hook, verdict: Verdict) -> list[dict[str, Any]]:
+def _patch_of(hook: Hook, verdict: ReviewResponse) -> list[dict[str, Any]]:
     if not verdict.patch:
         return []
     why = ""
@@ -162,16 +162,16 @@ def _in_form(resource: Resource, subresource: str, patched: Any) -> Tree:
         wanted = f"{kind.version}.{kind.kind}"
         raise internal_error(f"converting ({version}.{patched.get('kind')}) to ({wanted}): unknown conversion")
     try:
-        resource.rules.normalize(patched)
-    except Refused as refusal:
+        resource.strategy.normalize(patched)
+    except StatusError as refusal:
         raise internal_error(str(refusal).partition(" cannot be handled as a ")[2].partition(": ")[2]) from None
-    resource.rules.default(patched)
+    resource.strategy.default(patched)
     return patched
 
 
-def _check_place(operation: Operation, tree: Tree) -> None:
+def _check_place(attributes: Attributes, tree: Tree) -> None:
     meta = tree["metadata"]
-    if operation.resource.namespaced and not meta.get("namespace"):
-        meta["namespace"] = operation.namespace
-    if (meta.get("namespace") or "") != operation.namespace:
+    if attributes.resource.namespaced and not meta.get("namespace"):
+        meta["namespace"] = attributes.namespace
+    if (meta.get("namespace") or "") != attributes.namespace:
         raise bad_request(_MISPLACED)

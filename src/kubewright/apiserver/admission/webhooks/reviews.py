@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from kubewright.apiserver.admission.request_values import request_tree
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.outbound.webhook_client import CallFailed, check_type
 from kubewright.apiserver.wire.go_json import go_name
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
-__all__ = ("InvalidReview", "Verdict", "denial", "read_review", "review_of")
+__all__ = ("InvalidReview", "ReviewResponse", "denial", "read_review", "review_of")
 
 _GROUP: Final = "admission.k8s.io"
 _STATUS: Final = ("status", "message", "reason", "details")
@@ -42,7 +42,7 @@ class InvalidReview(Exception):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewResponse:
     """What a webhook said."""
 
     allowed: bool
@@ -54,17 +54,17 @@ class Verdict:
 
 
 def review_of(
-    operation: Operation, shown: Resource, objects: tuple[Tree | None, Tree | None], uid: str, version: str
+    attributes: Attributes, shown: Resource, objects: tuple[Tree | None, Tree | None], uid: str, version: str
 ) -> Tree:
     """The review to send: the new and the old object as `shown` has them."""
-    request: Tree = {"uid": uid, **request_tree(operation, shown)}
+    request: Tree = {"uid": uid, **request_tree(attributes, shown)}
     request["object"], request["oldObject"] = objects
-    request["dryRun"] = operation.dry_run
-    request["options"] = operation.options or None
+    request["dryRun"] = attributes.dry_run
+    request["options"] = attributes.options or None
     return {"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": request}
 
 
-def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bool) -> Verdict:
+def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bool) -> ReviewResponse:
     """What an answer says."""
     check_type(tree, f"{_GROUP}/{version}", "AdmissionReview", _KNOWN)
     response = tree.get("response")
@@ -79,7 +79,7 @@ def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bo
     kind = str(response.get("patchType") or "")
     if version != "v1" and patch:
         kind = "JSONPatch"  # the old version never said what it is
-    return Verdict(
+    return ReviewResponse(
         allowed=bool(response.get("allowed")),
         status=response.get("status"),
         patch=patch if mutating else b"",
@@ -132,7 +132,7 @@ def _check_v1(tree: Mapping[str, Any], response: Mapping[str, Any], uid: str, pa
         raise InvalidReview('webhook returned invalid response.patchType of ""')
 
 
-def denial(name: str, status: Mapping[str, Any] | None) -> Refused:
+def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
     """The refusal a webhook's "no" becomes."""
     said: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
     given = status or {}
@@ -146,4 +146,4 @@ def denial(name: str, status: Mapping[str, Any] | None) -> Refused:
     said["message"] = f"{denied}: {why}" if why else f"{denied} without explanation"
     code = given.get("code")
     said["code"] = code if type(code) is int and code >= 400 else 400
-    return Refused(said)
+    return StatusError(said)

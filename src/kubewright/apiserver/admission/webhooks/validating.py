@@ -6,11 +6,11 @@ import asyncio
 from typing import Final, final
 
 from kubewright.apiserver.admission.webhooks.configurations import Candidate, Configurations
-from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, ask, give_up
+from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, dispatch, give_up
 from kubewright.apiserver.admission.webhooks.matcher import Matcher, Subject
-from kubewright.apiserver.kinds.admission import Operation
-from kubewright.apiserver.outbound.webhook_client import Caller
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.kinds.admission import Attributes
+from kubewright.apiserver.outbound.webhook_client import WebhookClient
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("ValidatingWebhooks",)
 
@@ -21,21 +21,21 @@ _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
 class ValidatingWebhooks:
     """Asks the webhooks of every ValidatingWebhookConfiguration."""
 
-    def __init__(self, configurations: Configurations, matcher: Matcher, caller: Caller) -> None:
+    def __init__(self, configurations: Configurations, matcher: Matcher, caller: WebhookClient) -> None:
         self._configurations = configurations
         self._matcher = matcher
         self._caller = caller
 
-    def concerns(self, operation: Operation) -> bool:
-        return bool(self._configurations.candidates(operation))
+    def handles(self, attributes: Attributes) -> bool:
+        return bool(self._configurations.candidates(attributes))
 
-    async def mutate(self, operation: Operation) -> None:
+    async def mutate(self, attributes: Attributes) -> None:
         return None
 
-    async def validate(self, operation: Operation) -> None:
-        subject = Subject(operation)
+    async def validate(self, attributes: Attributes) -> None:
+        subject = Subject(attributes)
         asked: list[Candidate] = []
-        for candidate in self._configurations.candidates(operation):
+        for candidate in self._configurations.candidates(attributes):
             if await self._matcher.asks(candidate, subject):
                 await subject.objects(candidate.shown)
                 asked.append(candidate)
@@ -47,11 +47,11 @@ class ValidatingWebhooks:
         if refusal is not None:
             raise refusal
 
-    async def _ask(self, candidate: Candidate, subject: Subject, index: int) -> Refused | None:
+    async def _ask(self, candidate: Candidate, subject: Subject, index: int) -> StatusError | None:
         try:
-            await ask(self._caller, candidate, subject, mutating=False)
+            await dispatch(self._caller, candidate, subject, mutating=False)
         except HookFailed as failure:
-            return give_up(failure, subject.operation, f"{_FAILED_OPEN}round_0_index_{index}")
-        except Refused as refusal:
+            return give_up(failure, subject.attributes, f"{_FAILED_OPEN}round_0_index_{index}")
+        except StatusError as refusal:
             return refusal
         return None

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.wire.go_json import go_name
-from kubewright.apiserver.wire.status_errors import Refused, bad_request
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.k8s import documents
 
 __all__ = ("normalize_crd",)
@@ -91,7 +91,7 @@ def _component(name: str) -> Mapping[str, Any]:
     return documents.component(name) or {}
 
 
-def _wrong_type(value: Any, path: str, name: str, schema: Mapping[str, Any]) -> Refused:
+def _wrong_type(value: Any, path: str, name: str, schema: Mapping[str, Any]) -> StatusError:
     kind = _KIND.kind
     why = f"json: cannot unmarshal {go_name(value)} into Go struct field {kind}.{path} of type {_go_type(name, schema)}"
     return bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')

@@ -21,7 +21,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.golang.quantities import canonical_quantity
 from kubewright.apiserver.builtin.golang.times import canonical_duration, canonical_micro_time, canonical_time
 from kubewright.apiserver.builtin.golang.types import GoField, fields_of, go_name, kind_type, named_type
-from kubewright.apiserver.wire.status_errors import Refused, bad_request
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
 __all__ = ("normalize", "normalize_type", "unknown_fields")
 
@@ -99,7 +99,7 @@ def unknown_fields(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:
     return found
 
 
-def _refusal(gvk: GroupVersionKind, why: str) -> Refused:
+def _refusal(gvk: GroupVersionKind, why: str) -> StatusError:
     return bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
 
 

@@ -40,14 +40,14 @@ class Merged(NamedTuple):
     from it in place, with new ones in the room that made; which shows in where the new ones end up."""
 
 
-def merge_lists(live: Items, patch: Items, *, key: str, merge: MergeElements, deleting: bool, of: str) -> Merged:
-    """The list after a patch that merges into it, or, if `deleting`, takes scalars out of it."""
+def merge_lists(live: Items, patch: Items, *, key: str, merge: MergeElements, deletes: bool, of: str) -> Merged:
+    """The list after a patch that merges into it, or, if `deletes`, takes scalars out of it."""
     standing = live
     if not live and not patch:
         return Merged(live, live)
     kind = element_type(live, patch)
     if kind != MAP:
-        if deleting:
+        if deletes:
             gone = {_scalar(item) for item in patch}
             return Merged([item for item in live if _scalar(item) not in gone], live)
         merged = list({_scalar(item): item for item in reversed([*live, *patch])}.values())[::-1]

@@ -92,8 +92,8 @@ def _retain(merged: dict[str, Json], patch: dict[str, Json], names: Json) -> Non
 
 
 def _merge_field(merged: dict[str, Json], name: str, value: Json, place: Place) -> None:
-    deleting = name.startswith(_DELETE)
-    if deleting:
+    deletes = name.startswith(_DELETE)
+    if deletes:
         prefix, slash, name = name.partition("/")
         if prefix != _DELETE or not slash:
             raise bad_primitive_list()
@@ -102,26 +102,26 @@ def _merge_field(merged: dict[str, Json], name: str, value: Json, place: Place) 
         return
     present = merged.get(name, _NOTHING)
     if present is _NOTHING or go_type(present) != go_type(value):
-        if not deleting:
+        if not deletes:
             _put(merged, name, _without_nulls(value))
     elif isinstance(value, dict):
         member = place.member(name)
         merged[name] = value if member.strategy == "replace" else _merge(present, value, member.inside)
     elif isinstance(value, list):
-        merged[name] = _merge_list(present, value, place.member(name), deleting=deleting).items
+        merged[name] = _merge_list(present, value, place.member(name), deletes=deletes).items
     else:
         merged[name] = value
 
 
-def _merge_list(live: list[Json], patch: list[Json], member: Member, *, deleting: bool = False) -> Merged:
-    if member.strategy != "merge" and not deleting:
+def _merge_list(live: list[Json], patch: list[Json], member: Member, *, deletes: bool = False) -> Merged:
+    if member.strategy != "merge" and not deletes:
         return Merged(patch, live)
     return merge_lists(
         live,
         patch,
         key=member.merge_key,
         merge=lambda one, two: _merge(one, two, member.inside),
-        deleting=deleting,
+        deletes=deletes,
         of=member.inside.kind,
     )
 

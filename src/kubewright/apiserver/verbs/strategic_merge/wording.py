@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubewright.api.patches import Json
-from kubewright.apiserver.wire.status_errors import Refused, bad_request, refused
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, status_error
 
 __all__ = (
     "LIST",
@@ -30,42 +30,42 @@ MAP: Final = "map[string]interface {}"
 LIST: Final = "[]interface {}"
 
 
-def failed(message: str) -> Refused:
+def failed(message: str) -> StatusError:
     """500 without a reason, as a plain error is answered."""
-    return refused(500, "", message)
+    return status_error(500, "", message)
 
 
-def bad_primitive_list() -> Refused:
+def bad_primitive_list() -> StatusError:
     """400: `$deleteFromPrimitiveList` without a field."""
     return bad_request("invalid patch format of primitive list")
 
 
-def bad_order_list() -> Refused:
+def bad_order_list() -> StatusError:
     """400: `$setElementOrder` without a field."""
     return bad_request("invalid patch format of setElementOrder list")
 
 
-def bad_retain_keys() -> Refused:
+def bad_retain_keys() -> StatusError:
     """400: `$retainKeys` is no list, or the patch sets what is not in it."""
     return bad_request("invalid patch format of retainKeys")
 
 
-def lists_of_lists() -> Refused:
+def lists_of_lists() -> StatusError:
     """422: a list whose elements are lists has no merge, which the answer does not say."""
-    return refused(422, "Invalid", "the server rejected our request due to an error in our request", details={})
+    return status_error(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
-def no_merge_key(element: Json, key: str) -> Refused:
+def no_merge_key(element: Json, key: str) -> StatusError:
     """An element cannot be matched."""
     return failed(f"map: {go_value(element)} does not contain declared merge key: {key}")
 
 
-def wrong_type(expected: str, actual: Json) -> Refused:
+def wrong_type(expected: str, actual: Json) -> StatusError:
     """A directive or an element is not what it has to be."""
     return failed(f"expected a {expected}, but received a {go_type(actual) or '%!s(<nil>)'}")
 
 
-def unknown_directive(directive: Json, holder: Json) -> Refused:
+def unknown_directive(directive: Json, holder: Json) -> StatusError:
     """`$patch` says something unheard of."""
     if isinstance(directive, str):
         shown = directive

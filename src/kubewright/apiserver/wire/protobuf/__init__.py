@@ -1,6 +1,6 @@
 """Protobuf bodies: the binary form that clients written in Go prefer, to JSON trees and back.
 
-`envelope` is the way in; `reading` and `writing` follow the `tables` of each message, `values` knows times, quantities
+`envelope` is the way in; `reads` and `writes` follow the `tables` of each message, `values` knows times, quantities
 and their like.
 """
 

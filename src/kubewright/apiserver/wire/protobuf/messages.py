@@ -1,8 +1,8 @@
 """What is on the wire, message by message: field numbers, names, types, and what JSON makes of a zero.
 
 The rows are package data of `kubewright.k8s`, one file per group-version, made by `generate.protobuf` from the sources
-of Kubernetes. Here they become `Message` objects, each when it is first met: `reading` follows `fields` and
-`constants`, `writing` follows `plan`. A message that stands for one JSON value (a time, a quantity) has a table like
+of Kubernetes. Here they become `Message` objects, each when it is first met: `reads` follows `fields` and
+`constants`, `writes` follows `plan`. A message that stands for one JSON value (a time, a quantity) has a table like
 any other and a pair of functions from `values`.
 """
 
@@ -133,10 +133,10 @@ class Message:
         for field in self.all_fields:
             keep = not field.omit_zero and (field.pointer or not field.omit_empty or field.action is Action.VALUE)
             read = field.value.read if field.value else _MISSING.get(field.entry)
-            reading = (int(field.action), field.name, keep, field.inside, read)
-            found[field.number << 3 | _WIRE_TYPES.get(field.action, 2)] = reading
+            reads = (int(field.action), field.name, keep, field.inside, read)
+            found[field.number << 3 | _WIRE_TYPES.get(field.action, 2)] = reads
             if field.action in _PACKED:
-                found[field.number << 3 | 2] = (int(_PACKED[field.action]), *reading[1:])
+                found[field.number << 3 | 2] = (int(_PACKED[field.action]), *reads[1:])
         return found
 
     @cached_property

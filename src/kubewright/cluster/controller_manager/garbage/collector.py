@@ -35,7 +35,7 @@ from kubewright.client.discovery import ApiResource
 from kubewright.client.routes import Propagation
 from kubewright.cluster.controller_manager.garbage.graph import FOREGROUND, ORPHAN, Graph, Member, Ref, Work
 from kubewright.cluster.controller_manager.garbage.resources import class_of, collectable
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ApiError, Conflict, KubewrightError, NotFound, TransportError
 from kubewright.workqueue.limits import Exponential
 from kubewright.workqueue.queue import WorkQueue
@@ -69,7 +69,7 @@ class GarbageCollector:
         self._workers = workers
         self._cache = Cache(client, default_scope=Scope(resync=0), clock=self._clock)
         self._queue: WorkQueue[Work] = WorkQueue(limiter=Exponential(), clock=self._clock)
-        self._recorder = Recorder(client, controller=self.name, clock=self._clock)
+        self._recorder = EventRecorder(client, controller=self.name, clock=self._clock)
         self._watched: dict[Kind, tuple[Informer[PartialObjectMetadata], Subscription[PartialObjectMetadata]]] = {}
         self._absent: OrderedDict[tuple[str, ...], None] = OrderedDict()
         """Owners that are known to be gone, by their coordinates: a child may name a living one by wrong ones."""

@@ -15,7 +15,7 @@ import msgspec
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import Node, NodeCondition
 
-__all__ = ("Heard", "NodeTimes", "listen", "ready_of", "silent_after", "unheard")
+__all__ = ("Heartbeat", "NodeTimes", "listen", "ready_of", "silent_after", "unheard")
 
 _REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 """What a kubelet says of its node; the network is somebody else's."""
@@ -39,7 +39,7 @@ class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Heard(msgspec.Struct, frozen=True):
+class Heartbeat(msgspec.Struct, frozen=True):
     """The last sign of life of a node."""
 
     at: datetime
@@ -53,7 +53,7 @@ def ready_of(node: Node) -> NodeCondition | None:
     return next((item for item in node.status.conditions or () if item.type == "Ready"), None)
 
 
-def listen(node: Node, before: Heard | None, renewed: datetime | None, now: datetime) -> Heard:
+def listen(node: Node, before: Heartbeat | None, renewed: datetime | None, now: datetime) -> Heartbeat:
     """When the node was heard last, given what was known; `renewed` is when its lease was seen to be renewed."""
     ready = ready_of(node)
     if before is not None and before.uid != node.metadata.uid:
@@ -67,10 +67,10 @@ def listen(node: Node, before: Heard | None, renewed: datetime | None, now: date
         at = before.at if before is not None and same else now
     if renewed is not None and renewed > at:
         at = renewed
-    return Heard(at, heartbeat, node.metadata.uid)
+    return Heartbeat(at, heartbeat, node.metadata.uid)
 
 
-def silent_after(node: Node, heard: Heard, times: NodeTimes) -> datetime:
+def silent_after(node: Node, heard: Heartbeat, times: NodeTimes) -> datetime:
     """From when on the node counts as lost, if nothing more is heard."""
     grace = times.startup_grace if ready_of(node) is None else times.grace
     return heard.at + timedelta(seconds=grace)

@@ -19,20 +19,27 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
 from kubewright.client.client import Client
-from kubewright.cluster.controller_manager.nodes.health import Heard, NodeTimes, listen, ready_of, silent_after, unheard
+from kubewright.cluster.controller_manager.nodes.health import (
+    Heartbeat,
+    NodeTimes,
+    listen,
+    ready_of,
+    silent_after,
+    unheard,
+)
 from kubewright.cluster.controller_manager.nodes.taints import evicting, expelled, is_expelling, kept_away
 from kubewright.cluster.controller_manager.nodes.zones import Zones
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.predicates import any_version
 from kubewright.controllers.reconcile import Result
-from kubewright.controllers.recorder import Recorder
 from kubewright.errors import Conflict, NotFound
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Node, Pod, Taint
 from kubewright.manager.runnables import Runnable
 
-__all__ = ("NodeLife",)
+__all__ = ("NodeLifecycle",)
 
 _NAME: Final = "node-controller"
 _LEASES: Final = "kube-node-lease"
@@ -47,7 +54,7 @@ _TTLS: Final = ("0", "15", "30", "60", "300", "600")
 
 
 @final
-class NodeLife:
+class NodeLifecycle:
     """One for a cluster."""
 
     def __init__(self, client: Client, *, times: NodeTimes | None = None, clock: Clock | None = None) -> None:
@@ -55,11 +62,11 @@ class NodeLife:
         self._clock = clock or SystemClock()
         self._zones = Zones(interval=self._times.eviction_interval)
         # A node that is gone has no run of its own any more in which to say so.
-        self._farewells = Recorder(client, controller=_NAME, clock=clock)
+        self._farewells = EventRecorder(client, controller=_NAME, clock=clock)
         self._nodes: dict[str, str] = {}
         """The uid of each node that is known."""
         self._greeted: dict[str, str] = {}
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, Heartbeat] = {}
         self._renewals: dict[str, tuple[datetime | None, datetime]] = {}
         """Of each lease what it says, and when that was seen."""
         self._lost: set[str] = set()
@@ -186,7 +193,7 @@ class NodeLife:
         if not self._hopeless:
             # Nobody could be heard a moment ago, so that nothing was heard says nothing of any node.
             now = self._clock.now()
-            self._heard = {other: Heard(now, heard.heartbeat, heard.uid) for other, heard in self._heard.items()}
+            self._heard = {other: Heartbeat(now, heard.heartbeat, heard.uid) for other, heard in self._heard.items()}
         return [ObjectKey("", other) for other in self._nodes]
 
     def _forget(self, change: Change[Node]) -> None:

@@ -24,7 +24,7 @@ from kubewright.controllers.reconcile import Result
 from kubewright.errors import Conflict, NotFound
 from kubewright.k8s.core.v1 import Node, Pod
 
-__all__ = ("LostPods",)
+__all__ = ("PodGarbageCollector",)
 
 _QUARANTINE: Final = 40.0
 _PERIOD: Final = 20.0
@@ -34,7 +34,7 @@ _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 
 
 @final
-class LostPods:
+class PodGarbageCollector:
     """Removes pods that are lost, or of no use."""
 
     def __init__(

@@ -16,7 +16,7 @@ from typing import Any, Final
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.owners import owner_reference
 from kubewright.api.selectors import Selector
-from kubewright.cluster.controller_manager.selector_index import Selecting, pod_matters
+from kubewright.cluster.controller_manager.selector_index import SelectorIndex, pod_matters
 from kubewright.cluster.controller_manager.services.endpoints import (
     MANAGED_BY,
     SLICE_CONTROLLER,
@@ -46,7 +46,7 @@ _IN_ENDPOINTS: Final = 1000
 
 def service_controllers() -> tuple[Declaration[Any], ...]:
     """The controllers that keep Endpoints and EndpointSlices."""
-    books: Selecting[Service] = Selecting(_selector)
+    books: SelectorIndex[Service] = SelectorIndex(_selector)
     watches = [Watch(Service, books.note), Watch(Pod, books.by_pod, when=pod_matters)]
     of_endpoints, of_slices = Triggers(), Triggers()
 

@@ -23,14 +23,14 @@ from kubewright.controllers.mapping import to_owner
 from kubewright.controllers.predicates import any_change
 from kubewright.errors import Invalid, NotFound
 
-__all__ = ("Claims",)
+__all__ = ("ControllerRefManager",)
 
 O = TypeVar("O", bound=KubeObject)  # noqa: E741 - an owner
 C = TypeVar("C", bound=KubeObject)
 
 
 @final
-class Claims(Generic[O, C]):
+class ControllerRefManager(Generic[O, C]):
     """The children of one kind of owners."""
 
     def __init__(

@@ -15,7 +15,7 @@ from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
 from kubewright.cache.changes import Change
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.daemon_update import (
     GENERATION,
     GENERATION_LABEL,
@@ -48,8 +48,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 900.0
 
 def daemon_set_controller(clock: Clock) -> Declaration[DaemonSet]:
     """The controller of DaemonSets."""
-    claims = Claims(DaemonSet, Pod, _selector_of)
-    history = Claims(DaemonSet, ControllerRevision, _selector_of)
+    claims = ControllerRefManager(DaemonSet, Pod, _selector_of)
+    history = ControllerRefManager(DaemonSet, ControllerRevision, _selector_of)
     failures = Failures()
 
     def everyone(change: Change[Any]) -> Iterable[ObjectKey]:

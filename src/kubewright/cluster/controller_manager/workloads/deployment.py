@@ -16,7 +16,7 @@ from kubewright.api.owners import controller_of, is_controlled_by
 from kubewright.api.selectors import Selector
 from kubewright.cluster.controller_manager.workloads import deployment_status as statuses
 from kubewright.cluster.controller_manager.workloads import rollout
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.deployment_history import (
     DESIRED,
     REVISION,
@@ -42,7 +42,7 @@ __all__ = ("deployment_controller",)
 
 def deployment_controller(clock: Clock) -> Declaration[Deployment]:
     """The controller of Deployments."""
-    claims = Claims(Deployment, ReplicaSet, _selector_of)
+    claims = ControllerRefManager(Deployment, ReplicaSet, _selector_of)
 
     @controller(Deployment, name="deployment-controller", watches=claims.watches, when=any_version, concurrency=5)
     async def reconcile(deployment: Deployment, ctx: Context) -> Result | None:

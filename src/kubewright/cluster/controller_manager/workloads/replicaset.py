@@ -13,7 +13,7 @@ from typing import Any, final
 from kubewright._base.clock import Clock
 from kubewright.api.owners import controller_of
 from kubewright.api.selectors import Selector
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.pod_writes import BURST, create_many, create_pod, delete_pods
 from kubewright.cluster.controller_manager.workloads.pods import (
     deletion_order,
@@ -46,7 +46,7 @@ Status = ReplicaSetStatus | ReplicationControllerStatus
 
 def replica_set_controller(clock: Clock) -> Declaration[ReplicaSet]:
     """The controller of ReplicaSets."""
-    claims = Claims(ReplicaSet, Pod, _selector_of)
+    claims = ControllerRefManager(ReplicaSet, Pod, _selector_of)
     replicas = Replicas(claims, clock)
     return controller(
         ReplicaSet, name="replicaset-controller", watches=claims.watches, when=any_version, concurrency=5
@@ -55,7 +55,7 @@ def replica_set_controller(clock: Clock) -> Declaration[ReplicaSet]:
 
 def replication_controller_controller(clock: Clock) -> Declaration[ReplicationController]:
     """The controller of ReplicationControllers."""
-    claims = Claims(ReplicationController, Pod, _selector_of)
+    claims = ControllerRefManager(ReplicationController, Pod, _selector_of)
     replicas = Replicas(claims, clock)
     declare = controller(
         ReplicationController, name="replication-controller", watches=claims.watches, when=any_version, concurrency=5
@@ -67,7 +67,7 @@ def replication_controller_controller(clock: Clock) -> Declaration[ReplicationCo
 class Replicas:
     """Keeps the number of pods of one kind of owner."""
 
-    def __init__(self, claims: Claims[Any, Pod], clock: Clock) -> None:
+    def __init__(self, claims: ControllerRefManager[Any, Pod], clock: Clock) -> None:
         self._claims = claims
         self._clock = clock
 

@@ -16,7 +16,7 @@ from kubewright.api.intorstring import scaled_value
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
 from kubewright.cache.changes import Change
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.identity import (
     POD_INDEX,
     POD_NAME,
@@ -55,8 +55,8 @@ __all__ = ("stateful_set_controller",)
 
 def stateful_set_controller(clock: Clock) -> Declaration[StatefulSet]:
     """The controller of StatefulSets."""
-    claims = Claims(StatefulSet, Pod, _selector_of)
-    history = Claims(StatefulSet, ControllerRevision, _selector_of)
+    claims = ControllerRefManager(StatefulSet, Pod, _selector_of)
+    history = ControllerRefManager(StatefulSet, ControllerRevision, _selector_of)
     # Claims wake nobody, but are looked up for every pod: so they are kept in the cache.
     volumes = Watch(PersistentVolumeClaim, _nobody)
 

@@ -16,7 +16,7 @@ import msgspec
 from kubewright.cluster.kubelet.pods.programs import Program
 from kubewright.k8s.core.v1 import Container, EphemeralContainer
 
-__all__ = ("ContainerLife", "End", "Role", "role_of")
+__all__ = ("ContainerLifecycle", "End", "Role", "role_of")
 
 Role = Literal["init", "sidecar", "main", "ephemeral"]
 
@@ -34,7 +34,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class ContainerLife:
+class ContainerLifecycle:
     """The runs of one container of one pod."""
 
     __slots__ = (

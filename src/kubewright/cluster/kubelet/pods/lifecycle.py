@@ -17,13 +17,13 @@ import msgspec
 
 from kubewright.api.owners import controller_of
 from kubewright.cluster.kubelet.pods import images
-from kubewright.cluster.kubelet.pods.containers import ContainerLife, End, role_of
-from kubewright.cluster.kubelet.pods.overrides import Wishes, wishes_of
+from kubewright.cluster.kubelet.pods.containers import ContainerLifecycle, End, role_of
+from kubewright.cluster.kubelet.pods.overrides import SimulationOverrides, overrides_of
 from kubewright.cluster.kubelet.pods.programs import Program, program_of
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.k8s.core.v1 import Container, ContainerState, ContainerStatus, EphemeralContainer, Pod
 
-__all__ = ("Effect", "Missing", "PodLife")
+__all__ = ("Effect", "Missing", "PodLifecycle")
 
 _KILLED = 137
 
@@ -51,7 +51,7 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class PodLife:
+class PodLifecycle:
     """One pod, by its uid."""
 
     def __init__(self, pod: Pod, *, timing: Timing, now: float, wall: datetime) -> None:
@@ -70,8 +70,8 @@ class PodLife:
         """Every container has ended and none will start again."""
         self.failure: tuple[str, str] | None = None
         """Reason and message, if the node itself ended the pod."""
-        self.wishes = wishes_of(pod.metadata.annotations)
-        self.containers: dict[str, ContainerLife] = {}
+        self.wishes = overrides_of(pod.metadata.annotations)
+        self.containers: dict[str, ContainerLifecycle] = {}
         self._timing = timing
         delay = timing.start_delay if self.wishes.start_delay is None else self.wishes.start_delay
         self._sandbox_at = now + delay
@@ -109,11 +109,11 @@ class PodLife:
             return False
         return not self.sandbox or any(life.phase == "waiting" for life in self.containers.values())
 
-    def is_started(self, container: Container, life: ContainerLife, *, now: float) -> bool:
+    def is_started(self, container: Container, life: ContainerLifecycle, *, now: float) -> bool:
         """Whether a running container has passed its startup probe."""
         return life.phase == "running" and now >= life.started_at + _initial_delay(container, "startup_probe")
 
-    def is_ready(self, container: Container, life: ContainerLife, *, now: float) -> bool:
+    def is_ready(self, container: Container, life: ContainerLifecycle, *, now: float) -> bool:
         """Whether a running container takes requests."""
         return (
             not self.ending
@@ -125,7 +125,7 @@ class PodLife:
     # --- the parts of a step ---
 
     def _read_wishes(self, pod: Pod) -> None:
-        wishes = wishes_of(pod.metadata.annotations)
+        wishes = overrides_of(pod.metadata.annotations)
         for problem in wishes.problems:
             if problem not in self._told:
                 self._told.add(problem)
@@ -139,7 +139,7 @@ class PodLife:
             if container.name not in self.containers:
                 role = role_of(container, init=init)
                 reason = waits if role in ("main", "init", "sidecar") else "ContainerCreating"
-                self.containers[container.name] = ContainerLife(
+                self.containers[container.name] = ContainerLifecycle(
                     container.name, role, container.image or "", reason=reason
                 )
 
@@ -186,7 +186,9 @@ class PodLife:
                 moved |= self._start(pod, container, life, missing, now=now, wall=wall)
         return moved
 
-    def _startable(self, pod: Pod, *, now: float) -> Iterator[tuple[Container | EphemeralContainer, ContainerLife]]:
+    def _startable(
+        self, pod: Pod, *, now: float
+    ) -> Iterator[tuple[Container | EphemeralContainer, ContainerLifecycle]]:
         """The containers whose turn it is: init containers in order, then all others."""
         for container, life in self._lives(pod):
             if life.role not in ("init", "sidecar"):
@@ -203,7 +205,7 @@ class PodLife:
         self,
         pod: Pod,
         container: Container | EphemeralContainer,
-        life: ContainerLife,
+        life: ContainerLifecycle,
         missing: Missing,
         *,
         now: float,
@@ -229,7 +231,7 @@ class PodLife:
         self.effects.append(Effect(what="started", container=life.name, output=program.output))
         return True
 
-    def _pull(self, life: ContainerLife, *, now: float) -> bool:
+    def _pull(self, life: ContainerLifecycle, *, now: float) -> bool:
         """Whether the image is there."""
         if not images.is_well_formed(life.image):
             message = (
@@ -257,12 +259,12 @@ class PodLife:
         life.wait("ErrImagePull", error, until=now + self._timing.moment)
         return False
 
-    def _stopped(self, life: ContainerLife, exit_code: int, *, wall: datetime, message: str = "") -> None:
+    def _stopped(self, life: ContainerLifecycle, exit_code: int, *, wall: datetime, message: str = "") -> None:
         life.stop(exit_code, wall=wall, message=message)
         self.effects.append(Effect(what="ended", container=life.name))
 
     def _plan_restart(
-        self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLife, *, now: float
+        self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLifecycle, *, now: float
     ) -> None:
         """When the container that has just ended is looked at again."""
         if now - life.started_at > 2 * self._timing.restart_backoff_limit:
@@ -273,7 +275,7 @@ class PodLife:
         self,
         pod: Pod,
         container: Container | EphemeralContainer,
-        life: ContainerLife,
+        life: ContainerLifecycle,
         missing: Missing,
         *,
         now: float,
@@ -328,7 +330,7 @@ class PodLife:
 
     # --- rules ---
 
-    def _restarts(self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLife) -> bool:
+    def _restarts(self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLifecycle) -> bool:
         """Whether the policy wants an ended container to run again."""
         if life.end is None or life.role == "ephemeral" or self.ending:
             return False
@@ -341,7 +343,7 @@ class PodLife:
             policy = "OnFailure"
         return policy == "Always" or (policy == "OnFailure" and life.end.exit_code != 0)
 
-    def _may_run_again(self, pod: Pod, life: ContainerLife) -> bool:
+    def _may_run_again(self, pod: Pod, life: ContainerLifecycle) -> bool:
         if life.role == "init":
             return False
         if life.phase != "ended":
@@ -353,7 +355,7 @@ class PodLife:
             return not failed
         return self._restarts(pod, next(c for c, _ in _containers(pod) if c.name == life.name), life)
 
-    def _program(self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLife) -> Program:
+    def _program(self, pod: Pod, container: Container | EphemeralContainer, life: ContainerLifecycle) -> Program:
         owner = controller_of(pod)
         short = life.role == "init" or (life.role == "main" and owner is not None and owner.kind == "Job")
         env = {item.name: item.value for item in container.env or () if item.value is not None}
@@ -361,7 +363,7 @@ class PodLife:
         program = program_of(life.image, argv, env=env, short=short, moment=self._timing.moment)
         return _as_wished(program, self.wishes, life)
 
-    def _ready_at(self, container: Container, life: ContainerLife) -> float:
+    def _ready_at(self, container: Container, life: ContainerLifecycle) -> float:
         delay = self._timing.ready_delay if self.wishes.ready_delay is None else self.wishes.ready_delay
         probes = _initial_delay(container, "startup_probe") + _initial_delay(container, "readiness_probe")
         return life.started_at + probes + delay
@@ -387,10 +389,10 @@ class PodLife:
 
     # --- looking ---
 
-    def _lives(self, pod: Pod) -> Iterator[tuple[Container | EphemeralContainer, ContainerLife]]:
+    def _lives(self, pod: Pod) -> Iterator[tuple[Container | EphemeralContainer, ContainerLifecycle]]:
         return ((container, self.containers[container.name]) for container, _ in _containers(pod))
 
-    def _regular(self) -> Iterator[ContainerLife]:
+    def _regular(self) -> Iterator[ContainerLifecycle]:
         return (life for life in self.containers.values() if life.role == "main")
 
     def _has_begun(self, pod: Pod) -> bool:
@@ -400,7 +402,7 @@ class PodLife:
     def _event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self.effects.append(Effect(what="event", reason=reason, message=message, warning=warning))
 
-    def _lost(self, life: ContainerLife) -> None:
+    def _lost(self, life: ContainerLifecycle) -> None:
         life.phase = "ended"
         if life.end is None:
             life.end = End(
@@ -469,7 +471,7 @@ def _containers(pod: Pod) -> Iterator[tuple[Container | EphemeralContainer, bool
         yield ephemeral, False
 
 
-def _last_words(container: Container | EphemeralContainer, life: ContainerLife) -> str:
+def _last_words(container: Container | EphemeralContainer, life: ContainerLifecycle) -> str:
     """What a container that fails leaves behind, if its log is to be used for that."""
     if life.program.exit_code and container.termination_message_policy == "FallbackToLogsOnError":
         return "".join(f"{line}\n" for line in life.program.output[-80:])[-2048:]
@@ -481,7 +483,7 @@ def _initial_delay(container: Container | EphemeralContainer, probe: str) -> flo
     return float(found.initial_delay_seconds or 0) if found is not None else 0.0
 
 
-def _as_wished(program: Program, wishes: Wishes, life: ContainerLife) -> Program:
+def _as_wished(program: Program, wishes: SimulationOverrides, life: ContainerLifecycle) -> Program:
     changes: dict[str, object] = {}
     if wishes.logs is not None:
         changes["output"] = tuple(wishes.logs.splitlines())

@@ -24,7 +24,7 @@ import msgspec
 from kubewright.api.times import Duration
 from kubewright.errors import DecodeError
 
-__all__ = ("PREFIX", "Wishes", "wishes_of")
+__all__ = ("PREFIX", "SimulationOverrides", "overrides_of")
 
 PREFIX: Final = "simulation.kubewright.io/"
 _SECONDS = {
@@ -36,7 +36,7 @@ _SECONDS = {
 
 
 @final
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class SimulationOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """The annotations of one pod, read; None where nothing is said."""
 
     start_delay: float | None = None
@@ -50,7 +50,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read, each in a sentence."""
 
 
-def wishes_of(annotations: Mapping[str, str]) -> Wishes:
+def overrides_of(annotations: Mapping[str, str]) -> SimulationOverrides:
     """What the annotations ask for."""
     said = {name[len(PREFIX) :]: text for name, text in annotations.items() if name.startswith(PREFIX)}
     if not said:
@@ -63,10 +63,10 @@ def wishes_of(annotations: Mapping[str, str]) -> Wishes:
             values[field] = value
         except (ValueError, DecodeError):
             problems.append(f"the annotation {PREFIX}{name} with {text!r} is not understood and has no effect")
-    return msgspec.convert({**values, "problems": problems}, Wishes)
+    return msgspec.convert({**values, "problems": problems}, SimulationOverrides)
 
 
-_NONE = Wishes()
+_NONE = SimulationOverrides()
 
 
 def _read(name: str, text: str) -> tuple[str, object]:

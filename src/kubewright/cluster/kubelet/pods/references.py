@@ -14,7 +14,7 @@ import msgspec
 from kubewright.cluster.kubelet.pods.lifecycle import Missing
 from kubewright.k8s.core.v1 import Container, EphemeralContainer, Pod, Volume
 
-__all__ = ("Find", "Kind", "Need", "missing_of", "needs_of")
+__all__ = ("Find", "Kind", "Reference", "missing_of", "references_of")
 
 Kind = Literal["configmap", "secret"]
 Find = Callable[[Kind, str], Awaitable[frozenset[str] | None]]
@@ -22,7 +22,7 @@ Find = Callable[[Kind, str], Awaitable[frozenset[str] | None]]
 
 
 @final
-class Need(msgspec.Struct, frozen=True, kw_only=True):
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
     """One object, or keys of it."""
 
     kind: Kind
@@ -33,7 +33,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
     container: str = ""
 
 
-def needs_of(pod: Pod) -> tuple[Need, ...]:
+def references_of(pod: Pod) -> tuple[Reference, ...]:
     """Everything the pod refers to and that is not optional."""
     found = [need for volume in pod.spec.volumes or () for need in _volume(volume)]
     groups: Iterable[Container | EphemeralContainer] = (
@@ -49,7 +49,7 @@ async def missing_of(pod: Pod, find: Find) -> Missing:
     """What of it is not there."""
     volumes: list[str] = []
     containers: dict[str, str] = {}
-    for need in needs_of(pod):
+    for need in references_of(pod):
         reason = await _reason(pod, need, find)
         if reason is None:
             continue
@@ -60,7 +60,7 @@ async def missing_of(pod: Pod, find: Find) -> Missing:
     return Missing(volumes=tuple(volumes), containers=containers)
 
 
-async def _reason(pod: Pod, need: Need, find: Find) -> str | None:
+async def _reason(pod: Pod, need: Reference, find: Find) -> str | None:
     keys = await find(need.kind, need.name)
     if keys is None:
         return f'{need.kind} "{need.name}" not found'
@@ -75,31 +75,31 @@ async def _reason(pod: Pod, need: Need, find: Find) -> str | None:
     return None
 
 
-def _volume(volume: Volume) -> Iterator[Need]:
+def _volume(volume: Volume) -> Iterator[Reference]:
     if volume.config_map is not None and not volume.config_map.optional:
         keys = tuple(item.key for item in volume.config_map.items or ())
-        yield Need(kind="configmap", name=volume.config_map.name or "", keys=keys, volume=volume.name)
+        yield Reference(kind="configmap", name=volume.config_map.name or "", keys=keys, volume=volume.name)
     if volume.secret is not None and not volume.secret.optional:
         keys = tuple(item.key for item in volume.secret.items or ())
-        yield Need(kind="secret", name=volume.secret.secret_name or "", keys=keys, volume=volume.name)
+        yield Reference(kind="secret", name=volume.secret.secret_name or "", keys=keys, volume=volume.name)
     for source in (volume.projected.sources or ()) if volume.projected is not None else ():
         if source.config_map is not None and not source.config_map.optional:
-            yield Need(kind="configmap", name=source.config_map.name or "", volume=volume.name)
+            yield Reference(kind="configmap", name=source.config_map.name or "", volume=volume.name)
         if source.secret is not None and not source.secret.optional:
-            yield Need(kind="secret", name=source.secret.name or "", volume=volume.name)
+            yield Reference(kind="secret", name=source.secret.name or "", volume=volume.name)
 
 
-def _environment(container: Container | EphemeralContainer) -> Iterator[Need]:
+def _environment(container: Container | EphemeralContainer) -> Iterator[Reference]:
     for source in container.env_from or ():
         if source.config_map_ref is not None and not source.config_map_ref.optional:
-            yield Need(kind="configmap", name=source.config_map_ref.name or "", container=container.name)
+            yield Reference(kind="configmap", name=source.config_map_ref.name or "", container=container.name)
         if source.secret_ref is not None and not source.secret_ref.optional:
-            yield Need(kind="secret", name=source.secret_ref.name or "", container=container.name)
+            yield Reference(kind="secret", name=source.secret_ref.name or "", container=container.name)
     for item in container.env or ():
         origin = item.value_from
         if origin is None:
             continue
         if (plain := origin.config_map_key_ref) is not None and not plain.optional:
-            yield Need(kind="configmap", name=plain.name or "", keys=(plain.key,), container=container.name)
+            yield Reference(kind="configmap", name=plain.name or "", keys=(plain.key,), container=container.name)
         if (hidden := origin.secret_key_ref) is not None and not hidden.optional:
-            yield Need(kind="secret", name=hidden.name or "", keys=(hidden.key,), container=container.name)
+            yield Reference(kind="secret", name=hidden.name or "", keys=(hidden.key,), container=container.name)

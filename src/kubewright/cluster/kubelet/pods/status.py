@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kubewright.api.codec import to_tree
 from kubewright.cluster.kubelet.pods import images
-from kubewright.cluster.kubelet.pods.containers import ContainerLife, End
-from kubewright.cluster.kubelet.pods.lifecycle import PodLife
+from kubewright.cluster.kubelet.pods.containers import ContainerLifecycle, End
+from kubewright.cluster.kubelet.pods.lifecycle import PodLifecycle
 from kubewright.k8s.core.v1 import (
     Container,
     ContainerState,
@@ -51,7 +51,7 @@ _OURS: Final = (
 )
 
 
-def status_of(pod: Pod, life: PodLife, *, host_ip: str, pod_ip: str, now: float, wall: datetime) -> PodStatus:
+def status_of(pod: Pod, life: PodLifecycle, *, host_ip: str, pod_ip: str, now: float, wall: datetime) -> PodStatus:
     """What the kubelet would say of the pod at this moment."""
     init = [_container(item, life, now=now) for item in pod.spec.init_containers or ()]
     main = [_container(item, life, now=now) for item in pod.spec.containers]
@@ -95,7 +95,7 @@ def status_patch(pod: Pod, status: PodStatus) -> Tree | None:
 # --- containers ---
 
 
-def _container(container: Container | EphemeralContainer, pod_life: PodLife, *, now: float) -> ContainerStatus:
+def _container(container: Container | EphemeralContainer, pod_life: PodLifecycle, *, now: float) -> ContainerStatus:
     life = pod_life.containers[container.name]
     ran = bool(life.container_id)
     started = isinstance(container, Container) and pod_life.is_started(container, life, now=now)
@@ -122,7 +122,7 @@ def _container(container: Container | EphemeralContainer, pod_life: PodLife, *, 
     return status
 
 
-def _state(life: ContainerLife) -> ContainerState:
+def _state(life: ContainerLifecycle) -> ContainerState:
     if life.phase == "running":
         return ContainerState(running=ContainerStateRunning(started_at=_second(life.started)))
     if life.phase == "ended" and life.end is not None:
@@ -161,7 +161,7 @@ def _second(moment: datetime | None) -> datetime | None:
 # --- phase and conditions ---
 
 
-def _phase(pod: Pod, life: PodLife, init: Sequence[ContainerStatus], *, now: float) -> str:
+def _phase(pod: Pod, life: PodLifecycle, init: Sequence[ContainerStatus], *, now: float) -> str:
     main = [life.containers[container.name] for container in pod.spec.containers]
     began = any(item.container_id for item in main)
     if _init_failed(life) and life.over:
@@ -176,19 +176,19 @@ def _phase(pod: Pod, life: PodLife, init: Sequence[ContainerStatus], *, now: flo
     return "Running"
 
 
-def _init_failed(life: PodLife) -> bool:
+def _init_failed(life: PodLifecycle) -> bool:
     return any(
         item.role == "init" and item.phase == "ended" and item.end is not None and item.end.exit_code != 0
         for item in life.containers.values()
     )
 
 
-def _is_initialized(life: ContainerLife, status: ContainerStatus) -> bool:
+def _is_initialized(life: ContainerLifecycle, status: ContainerStatus) -> bool:
     return bool(status.started) if life.role == "sidecar" else status.ready
 
 
 def _conditions(
-    pod: Pod, life: PodLife, phase: str, statuses: Sequence[ContainerStatus], *, wall: datetime
+    pod: Pod, life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus], *, wall: datetime
 ) -> list[PodCondition]:
     ready = _containers_ready(life, phase, statuses)
     facts: list[tuple[str, bool, str | None, str | None]] = [
@@ -218,7 +218,7 @@ def _conditions(
 
 
 def _containers_ready(
-    life: PodLife, phase: str, statuses: Sequence[ContainerStatus]
+    life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
 ) -> tuple[bool, str | None, str | None]:
     if phase == "Succeeded":
         return False, "PodCompleted", None
@@ -230,7 +230,9 @@ def _containers_ready(
     return True, None, None
 
 
-def _initialized(life: PodLife, phase: str, statuses: Sequence[ContainerStatus]) -> tuple[bool, str | None, str | None]:
+def _initialized(
+    life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
+) -> tuple[bool, str | None, str | None]:
     if phase == "Succeeded":
         return True, "PodCompleted", None
     if any(item.role == "main" and item.container_id for item in life.containers.values()):

@@ -21,7 +21,7 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.pods.programs import sleep_seconds
 from kubewright.cluster.kubelet.sandbox.files import absolute
-from kubewright.cluster.kubelet.sandbox.machines import Machine
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
 
 __all__ = ("COMMANDS", "Command", "Process")
 
@@ -41,7 +41,7 @@ class Process(msgspec.Struct):
 
     name: str
     args: list[str]
-    machine: Machine
+    machine: Sandbox
     environment: Mapping[str, str]
     folder: str
     read: Read

@@ -17,7 +17,7 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.sandbox.commands import COMMANDS, Process, Read, Write
 from kubewright.cluster.kubelet.sandbox.files import absolute
-from kubewright.cluster.kubelet.sandbox.machines import Machine
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
 from kubewright.cluster.kubelet.streaming.terminals import Terminal
 
 __all__ = ("run",)
@@ -58,7 +58,7 @@ class _Simple(msgspec.Struct):
     """What follows it: `;`, `&&`, `||` or `|`."""
 
 
-async def run(argv: Sequence[str], machine: Machine, terminal: Terminal, clock: Clock) -> int:
+async def run(argv: Sequence[str], machine: Sandbox, terminal: Terminal, clock: Clock) -> int:
     """Run a command line as a container runtime does; returns the exit code."""
     shell = _Shell(machine, clock)
     name = _program(argv[0])
@@ -85,7 +85,7 @@ def _program(word: str) -> str:
     return name if not slash or folder in _FOLDERS else ""
 
 
-def _refusal(word: str, machine: Machine) -> tuple[int, str]:
+def _refusal(word: str, machine: Sandbox) -> tuple[int, str]:
     if "/" not in word:
         return 127, f'"{word}": executable file not found in $PATH'
     path = absolute(machine.folder, word)
@@ -98,7 +98,7 @@ def _refusal(word: str, machine: Machine) -> tuple[int, str]:
 class _Shell:
     """The state that commands of one script share."""
 
-    def __init__(self, machine: Machine, clock: Clock) -> None:
+    def __init__(self, machine: Sandbox, clock: Clock) -> None:
         self.environment = dict(machine.environment)
         self.folder = machine.folder
         self._machine = machine

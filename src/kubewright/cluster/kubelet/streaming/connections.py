@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Protocol, final
 
-__all__ = ("SocketWire", "Wire", "WireLost")
+__all__ = ("Connection", "ConnectionLost", "SocketConnection")
 
 _READ: Final = 64 * 1024
 
 
-class WireLost(Exception):
+class ConnectionLost(Exception):
     """The other side is gone, or speaks something else."""
 
 
-class Wire(Protocol):
+class Connection(Protocol):
     """A connection without messages."""
 
     async def read(self) -> bytes:
@@ -31,7 +31,7 @@ class Wire(Protocol):
 
 
 @final
-class SocketWire:
+class SocketConnection:
     """A socket as it is."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,7 +49,7 @@ class SocketWire:
             self._writer.write(data)
             await self._writer.drain()
         except OSError as error:
-            raise WireLost(str(error)) from None
+            raise ConnectionLost(str(error)) from None
 
     async def close(self) -> None:
         self._writer.close()

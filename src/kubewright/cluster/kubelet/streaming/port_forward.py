@@ -13,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
-from kubewright.cluster.kubelet.streaming.connections import WireLost
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
 from kubewright.cluster.kubelet.streaming.terminals import channel_of, send_to_channel
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
@@ -58,7 +58,7 @@ async def _connect(session: SpdySession, data: SpdyStream, error: SpdyStream, po
         await error.write(wrong.encode())
         await error.finish()
         await (data.reset() if wrong else data.finish())
-    except WireLost:
+    except ConnectionLost:
         return
     finally:
         session.forget(data)

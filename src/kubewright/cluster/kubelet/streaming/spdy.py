@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Final, final
 
-from kubewright.cluster.kubelet.streaming.connections import Wire, WireLost
+from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost
 
 __all__ = ("SpdySession", "SpdyStream")
 
@@ -101,7 +101,7 @@ class SpdyStream:
 class SpdySession:
     """All the streams of one wire."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Connection) -> None:
         self._wire = wire
         self._buffer = bytearray()
         self._streams: dict[int, SpdyStream] = {}
@@ -117,7 +117,7 @@ class SpdySession:
 
     async def run(self) -> None:
         """Read until the wire ends; whoever waits for a stream or for data then hears of it."""
-        with contextlib.suppress(WireLost, zlib.error, struct.error, UnicodeDecodeError):
+        with contextlib.suppress(ConnectionLost, zlib.error, struct.error, UnicodeDecodeError):
             while data := await self._wire.read():
                 self._buffer += data
                 await self._consume()
@@ -130,7 +130,7 @@ class SpdySession:
         """Say goodbye."""
         if not self._closed:
             self._closed = True
-            with contextlib.suppress(WireLost):
+            with contextlib.suppress(ConnectionLost):
                 await self._control(_GOAWAY, struct.pack(">II", self._last, 0))
             await self._wire.close()
 
@@ -141,14 +141,14 @@ class SpdySession:
             first, second = struct.unpack_from(">II", self._buffer)
             flags, length = second >> 24, second & 0xFFFFFF
             if first >> 31 and length > _LARGEST_CONTROL:
-                raise WireLost("a control frame is too large")
+                raise ConnectionLost("a control frame is too large")
             if len(self._buffer) < 8 + length:
                 return
             body = bytes(self._buffer[8 : 8 + length])
             del self._buffer[: 8 + length]
             if first >> 31:
                 if first >> 16 != _CONTROL:
-                    raise WireLost("not SPDY/3")
+                    raise ConnectionLost("not SPDY/3")
                 await self._controlled(first & 0xFFFF, flags, body)
             else:
                 self._data(first, flags, body)
@@ -174,7 +174,7 @@ class SpdySession:
         elif kind == _PING:
             await self._control(_PING, body)
         elif kind == _GOAWAY:
-            raise WireLost("the client says goodbye")
+            raise ConnectionLost("the client says goodbye")
 
     def _data(self, number: int, flags: int, body: bytes) -> None:
         stream = self._streams.get(number)
@@ -194,7 +194,7 @@ class SpdySession:
             (size,) = struct.unpack_from(">I", plain, position)
             position += 4 + size
             if position > len(plain):
-                raise WireLost("a header block is cut short")
+                raise ConnectionLost("a header block is cut short")
             return plain[position - size : position].decode("utf-8")
 
         for _ in range(count):

@@ -16,7 +16,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from kubewright.cluster.kubelet.streaming.connections import WireLost
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
@@ -98,14 +98,14 @@ class Terminal(abc.ABC):
 
     async def finish(self, status: Mapping[str, Any]) -> None:
         """Tell how it ended and be done."""
-        with contextlib.suppress(WireLost):
+        with contextlib.suppress(ConnectionLost):
             await self._end(status)
 
     async def _put(self, data: bytes, *, error: bool) -> None:
         if data and (self.options.stderr if error else self.options.stdout):
             try:
                 await self._send(data.replace(b"\n", b"\r\n") if self.options.tty else data, error=error)
-            except WireLost:
+            except ConnectionLost:
                 self.left.set()
 
 

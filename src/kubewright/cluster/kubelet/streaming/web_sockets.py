@@ -1,7 +1,7 @@
 """The server's side of a WebSocket (RFC 6455), as far as clients of a kubelet need it.
 
 Whole messages in and out, pings answered, a close answered by a close. No extensions. Used by `entering`; a message
-can be a frame of a channel or, in a tunnel, a piece of another protocol (`MessageWire`).
+can be a frame of a channel or, in a tunnel, a piece of another protocol (`MessageConnection`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import base64
 import hashlib
 from typing import Final, final
 
-from kubewright.cluster.kubelet.streaming.connections import WireLost
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 
-__all__ = ("MessageWire", "WebSocket", "accept_key")
+__all__ = ("MessageConnection", "WebSocket", "accept_key")
 
 _SALT: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUED, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
@@ -43,7 +43,7 @@ class WebSocket:
         while True:
             try:
                 final_frame, kind, data = await self._frame()
-            except (OSError, asyncio.IncompleteReadError, WireLost):
+            except (OSError, asyncio.IncompleteReadError, ConnectionLost):
                 return None
             if kind == _PING:
                 await self._send(_PONG, data)
@@ -68,7 +68,7 @@ class WebSocket:
             self._closing = True
             try:
                 await self._send(_CLOSE, code)
-            except WireLost:
+            except ConnectionLost:
                 return
 
     async def _frame(self) -> tuple[bool, int, bytes]:
@@ -77,7 +77,7 @@ class WebSocket:
         if length >= 126:
             length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
         if length > _LARGEST or not second & _MASKED:  # a client has to mask
-            raise WireLost("not a frame of a client")
+            raise ConnectionLost("not a frame of a client")
         mask = await self._reader.readexactly(4)
         return bool(first & _FINAL), first & 0x0F, _masked(await self._reader.readexactly(length), mask)
 
@@ -93,11 +93,11 @@ class WebSocket:
             self._writer.write(head + data)
             await self._writer.drain()
         except OSError as error:
-            raise WireLost(str(error)) from None
+            raise ConnectionLost(str(error)) from None
 
 
 @final
-class MessageWire:
+class MessageConnection:
     """A protocol in the messages of a WebSocket, cut anywhere."""
 
     def __init__(self, socket: WebSocket) -> None:

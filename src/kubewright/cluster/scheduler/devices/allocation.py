@@ -17,9 +17,9 @@ import msgspec
 from kubewright.cel import CelError, CompileError
 from kubewright.cluster.scheduler.devices.configuration import configuration
 from kubewright.cluster.scheduler.devices.pools import DeviceId, Offer, Pool, pools_for, where_usable
-from kubewright.cluster.scheduler.devices.requests import Request, Wish, wishes_of
+from kubewright.cluster.scheduler.devices.requests import ClaimRequest, Request, requests_of
 from kubewright.cluster.scheduler.devices.selectors import chooses, described, qualified
-from kubewright.cluster.scheduler.filters import NodeFacts
+from kubewright.cluster.scheduler.filters import NodeInfo
 from kubewright.errors import Terminal
 from kubewright.k8s.resource.v1 import Device, DeviceClass, DeviceSelector, ResourceClaim, ResourceSlice
 
@@ -59,13 +59,13 @@ class Allocator:
     ) -> None:
         """Terminal if something is wrong with a claim as such."""
         self.claims = claims
-        self.wishes = [wishes_of(claim, classes) for claim in claims]
+        self.wishes = [requests_of(claim, classes) for claim in claims]
         self.taken = taken
         self._slices = slices
         self._described: dict[DeviceId, dict[str, Any]] = {}
         self._chosen: dict[tuple[int, DeviceId], bool] = {}
 
-    def choose(self, node: NodeFacts) -> Choice:
+    def choose(self, node: NodeInfo) -> Choice:
         """Devices on a node; Terminal if a claim or a class is wrong, which no other node would change."""
         pools = pools_for(node, self._slices)
         search = _Search(self, pools)
@@ -260,7 +260,7 @@ def _choice(search: _Search) -> Choice:
     return Choice(allocations=tuple(allocations), devices=tuple(devices), score=score)
 
 
-def _selected(search: _Search, number: int, wishes: Sequence[Wish]) -> Iterator[tuple[Wish, Request]]:
+def _selected(search: _Search, number: int, wishes: Sequence[ClaimRequest]) -> Iterator[tuple[ClaimRequest, Request]]:
     for wish in wishes:
         yield wish, search.selected[number, wish.name]
 

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubewright.api.codec import to_tree
-from kubewright.cluster.scheduler.devices.requests import Request, Wish
+from kubewright.cluster.scheduler.devices.requests import ClaimRequest, Request
 from kubewright.k8s.resource.v1 import OpaqueDeviceConfiguration, ResourceClaim
 
 __all__ = ("configuration",)
 
 
-def configuration(claim: ResourceClaim, selected: Sequence[tuple[Wish, Request]]) -> list[dict[str, Any]]:
+def configuration(claim: ResourceClaim, selected: Sequence[tuple[ClaimRequest, Request]]) -> list[dict[str, Any]]:
     """The `config` of an allocation; `selected` are the requests with the alternative each got."""
     devices = claim.spec.devices
     found = _of_classes(request for _, request in selected)

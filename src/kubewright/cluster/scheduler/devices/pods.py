@@ -16,8 +16,8 @@ from kubewright.api.names import ObjectKey
 from kubewright.cluster.objects.resource_claims import FINALIZER, not_its_own, pod_claims, reservation
 from kubewright.cluster.scheduler.devices.allocation import Allocator, Choice
 from kubewright.cluster.scheduler.devices.requests import missing_class
-from kubewright.cluster.scheduler.devices.tracker import Devices
-from kubewright.cluster.scheduler.filters import NodeFacts, matches_terms
+from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
+from kubewright.cluster.scheduler.filters import NodeInfo, matches_terms
 from kubewright.controllers.context import Context
 from kubewright.errors import Invalid, NotFound, RetryAfter, Terminal
 from kubewright.k8s.core.v1 import Pod
@@ -29,7 +29,7 @@ _ELSEWHERE: Final = "resourceclaim not available on the node"
 _PREEMPTION: Final = " preemption: "
 
 
-async def pod_devices(books: Devices, pod: Pod, ctx: Context) -> PodDevices:
+async def pod_devices(books: DeviceTracker, pod: Pod, ctx: Context) -> PodDevices:
     """What a pod with claims needs."""
     claims: list[ResourceClaim] = []
     for wanted in pod_claims(pod):
@@ -51,7 +51,7 @@ class PodDevices:
     """The claims of one pod at one moment, and what each node would give them."""
 
     def __init__(
-        self, books: Devices, pod: Pod, claims: Sequence[ResourceClaim], *, waits: bool = False, problem: str = ""
+        self, books: DeviceTracker, pod: Pod, claims: Sequence[ResourceClaim], *, waits: bool = False, problem: str = ""
     ) -> None:
         self.waits = waits
         """Whether no node at all will do now."""
@@ -67,7 +67,7 @@ class PodDevices:
         self._choices: dict[str, Choice] = {}
         self._elsewhere: dict[ObjectKey, ResourceClaim] = {}
 
-    def reasons(self, node: NodeFacts) -> tuple[str, ...]:
+    def reasons(self, node: NodeInfo) -> tuple[str, ...]:
         """Why the pod cannot have its devices on a node."""
         unusable = [claim for claim in self._claims if _has(claim) and not _reaches(claim, node)]
         self._elsewhere.update((claim.key, claim) for claim in unusable)
@@ -81,7 +81,7 @@ class PodDevices:
             return (choice.reason,)
         return (_ELSEWHERE,) if unusable else ()
 
-    def _choose(self, node: NodeFacts) -> Choice:
+    def _choose(self, node: NodeInfo) -> Choice:
         if not self._open:
             return Choice()
         if self._allocator is None:
@@ -90,7 +90,7 @@ class PodDevices:
             self._allocator = Allocator(self._open, classes=books.classes, slices=slices, taken=books.taken)
         return self._allocator.choose(node)
 
-    def preferred(self, nodes: list[NodeFacts]) -> list[NodeFacts]:
+    def preferred(self, nodes: list[NodeInfo]) -> list[NodeInfo]:
         """Those on which the most wanted of the alternatives can be had; a claim that is wrong is so on every node."""
         if self.error or not nodes:
             return []
@@ -166,7 +166,7 @@ def _has(claim: ResourceClaim) -> bool:
     return claim.status.allocation is not None
 
 
-def _reaches(claim: ResourceClaim, node: NodeFacts) -> bool:
+def _reaches(claim: ResourceClaim, node: NodeInfo) -> bool:
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation is not None else None
     return selector is None or matches_terms(selector.node_selector_terms, node)

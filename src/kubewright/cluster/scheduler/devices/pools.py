@@ -12,7 +12,7 @@ from typing import Any, final
 import msgspec
 
 from kubewright.api.codec import to_tree
-from kubewright.cluster.scheduler.filters import NodeFacts, matches_terms
+from kubewright.cluster.scheduler.filters import NodeInfo, matches_terms
 from kubewright.k8s.core.v1 import NodeSelectorRequirement
 from kubewright.k8s.resource.v1 import Device, ResourceSlice
 
@@ -48,7 +48,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     offers: tuple[Offer, ...] = ()
 
 
-def pools_for(node: NodeFacts, slices: Sequence[ResourceSlice]) -> list[Pool]:
+def pools_for(node: NodeInfo, slices: Sequence[ResourceSlice]) -> list[Pool]:
     """The pools with something for a node, in the order of their names."""
     reachable: dict[tuple[str, str], list[ResourceSlice]] = {}
     for each in slices:
@@ -58,7 +58,7 @@ def pools_for(node: NodeFacts, slices: Sequence[ResourceSlice]) -> list[Pool]:
     return [pool for pool in found if pool is not None]
 
 
-def _is_for(each: ResourceSlice, node: NodeFacts) -> bool:
+def _is_for(each: ResourceSlice, node: NodeInfo) -> bool:
     spec = each.spec
     if spec.shared_counters or spec.per_device_node_selection is not None:
         return False  # of devices that are parts of others; a scheduler that does not know these leaves them alone

@@ -21,7 +21,7 @@ from kubewright.k8s.resource.v1 import (
     ResourceClaim,
 )
 
-__all__ = ("Request", "Wish", "missing_class", "wishes_of")
+__all__ = ("ClaimRequest", "Request", "missing_class", "requests_of")
 
 _MOST_ALTERNATIVES: Final = 8
 
@@ -53,7 +53,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Wish(msgspec.Struct, frozen=True):
+class ClaimRequest(msgspec.Struct, frozen=True):
     """One request of a claim."""
 
     name: str
@@ -64,14 +64,16 @@ class Wish(msgspec.Struct, frozen=True):
         return _MOST_ALTERNATIVES - self.alternatives.index(request) if request.alternative else 0
 
 
-def wishes_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> list[Wish]:
+def requests_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> list[ClaimRequest]:
     """All of them; Terminal if one cannot be understood. Whether the classes are there is known."""
     devices = claim.spec.devices
     for position, constraint in enumerate((devices.constraints if devices is not None else None) or ()):
         if not constraint.match_attribute:
             problem = "empty constraint (unsupported constraint type?)"
             raise Terminal(f"claim {claim.key}, constraint #{position}: {problem}")
-    return [_wish(claim, request, classes) for request in (devices.requests if devices is not None else None) or ()]
+    return [
+        _claim_request(claim, request, classes) for request in (devices.requests if devices is not None else None) or ()
+    ]
 
 
 def missing_class(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
@@ -90,7 +92,7 @@ def _contents(request: DeviceRequest) -> list[tuple[str, ExactDeviceRequest | De
     return [(f"{request.name}/{each.name}", each) for each in request.first_available or ()]
 
 
-def _wish(claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Wish:
+def _claim_request(claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> ClaimRequest:
     alternatives = []
     for name, content in _contents(request):
         where = f"claim {claim.key}, request {name.rpartition('/')[2]}"
@@ -112,4 +114,4 @@ def _wish(claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, De
         )
     if not alternatives:
         raise Terminal(f"claim {claim.key}, request {request.name}: unknown request type")
-    return Wish(request.name, tuple(alternatives))
+    return ClaimRequest(request.name, tuple(alternatives))

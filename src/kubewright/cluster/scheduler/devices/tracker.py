@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from kubewright.cluster.scheduler.devices.pods import PodDevices
     from kubewright.cluster.scheduler.devices.pools import DeviceId
 
-__all__ = ("Devices",)
+__all__ = ("DeviceTracker",)
 
 
 @final
-class Devices:
+class DeviceTracker:
     """The books; one for a scheduler."""
 
     def __init__(self) -> None:

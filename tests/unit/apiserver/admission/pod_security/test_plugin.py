@@ -10,11 +10,11 @@ from kubewright.apiserver.admission.pod_security.levels import LABELS
 from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Operation
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 
 CATALOG = Catalog(ServiceAllocator())
 PLAIN: dict[str, Any] = {"containers": [{"name": "a", "image": "b"}], "hostPID": True}
@@ -32,10 +32,10 @@ def namespace(store: Store, **labels: str) -> dict[str, Any]:
     return tree
 
 
-def writing(plural: str, new: dict[str, Any], old: dict[str, Any] | None = None, *, group: str = "") -> Operation:
+def writes(plural: str, new: dict[str, Any], old: dict[str, Any] | None = None, *, group: str = "") -> Attributes:
     resource = CATALOG.find(group, "v1", plural)
     assert resource is not None
-    return Operation(
+    return Attributes(
         verb="CREATE" if old is None else "UPDATE",
         resource=resource,
         namespace="shop" if resource.namespaced else "",
@@ -54,7 +54,7 @@ async def test_the_policy_a_pod_was_judged_by_is_noted() -> None:
     store = Store()
     judge = PodSecurity(store)
     namespace(store, audit="baseline", enforce_version="v1.30")
-    operation = writing("pods", pod())
+    operation = writes("pods", pod())
 
     await judge.validate(operation)
 
@@ -69,9 +69,9 @@ async def test_labels_from_before_that_make_no_sense_are_noted_and_taken_for_the
     store = Store()
     namespace(store, enforce="strict")
     judge = PodSecurity(store)
-    operation = writing("pods", pod())
+    operation = writes("pods", pod())
 
-    with pytest.raises(Refused, match='violates PodSecurity "restricted:latest"'):
+    with pytest.raises(StatusError, match='violates PodSecurity "restricted:latest"'):
         await judge.validate(operation)
 
     assert operation.annotations[f"{LABELS}error"].startswith("Failed to parse policy: metadata.labels[")
@@ -82,22 +82,22 @@ async def test_labels_that_never_made_sense_may_stay_as_they_are() -> None:
     old = namespace(store, enforce="strict")
     judge = PodSecurity(store)
 
-    await judge.validate(writing("namespaces", {"metadata": {**old["metadata"], "annotations": {"a": "b"}}}, old))
+    await judge.validate(writes("namespaces", {"metadata": {**old["metadata"], "annotations": {"a": "b"}}}, old))
     changed = {LABELS + "enforce": "stricter"}
-    with pytest.raises(Refused, match="must be one of privileged, baseline, restricted"):
-        await judge.validate(writing("namespaces", {"metadata": {"name": "shop", "labels": changed}}, old))
+    with pytest.raises(StatusError, match="must be one of privileged, baseline, restricted"):
+        await judge.validate(writes("namespaces", {"metadata": {"name": "shop", "labels": changed}}, old))
 
 
 async def test_where_no_namespace_has_labels_only_pods_and_namespaces_are_looked_at() -> None:
     store = Store()
     judge = PodSecurity(store)
     put(store, "/namespaces", "shop", {"metadata": {"name": "shop", "labels": {"app": "web"}}})
-    operations = [writing("configmaps", pod()), writing("deployments", pod(), group="apps"), writing("pods", pod())]
+    operations = [writes("configmaps", pod()), writes("deployments", pod(), group="apps"), writes("pods", pod())]
 
-    assert [judge.concerns(operation) for operation in operations] == [False, False, True]
+    assert [judge.handles(operation) for operation in operations] == [False, False, True]
 
     namespace(store, warn="baseline")
-    assert [judge.concerns(operation) for operation in operations] == [False, True, True]
+    assert [judge.handles(operation) for operation in operations] == [False, True, True]
 
 
 async def test_of_many_pods_one_of_each_controller_comes_first() -> None:
@@ -108,7 +108,7 @@ async def test_of_many_pods_one_of_each_controller_comes_first() -> None:
         name = f"p{number:04}"
         put(store, "/pods", f"shop/{name}", {"metadata": {"name": name, "ownerReferences": owner}, "spec": PLAIN})
     old = {"metadata": {"name": "shop"}}
-    operation = writing("namespaces", {"metadata": {"name": "shop", "labels": {LABELS + "enforce": "baseline"}}}, old)
+    operation = writes("namespaces", {"metadata": {"name": "shop", "labels": {LABELS + "enforce": "baseline"}}}, old)
 
     await judge.validate(operation)
 

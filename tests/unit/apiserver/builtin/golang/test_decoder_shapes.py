@@ -12,7 +12,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.golang.decoder import normalize, unknown_fields
 from kubewright.apiserver.builtin.golang.types import fields_of, kind_type
 from kubewright.apiserver.builtin.validation import name_rule, validate_create, validate_update
-from kubewright.apiserver.wire.status_errors import Refused
+from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.k8s.index import MODULES
 
 Tree = dict[str, Any]
@@ -93,7 +93,7 @@ def test_a_wrong_type_is_refused_before_unknown_fields_are() -> None:
     tree["spec"]["foo"] = 1
     tree["spec"]["replicas"] = "2"
 
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(StatusError) as caught:
         normalize(DEPLOYMENT, tree)
 
     assert caught.value.code == 400
@@ -179,7 +179,7 @@ def test_no_body_makes_validation_fail() -> None:
                 holder[key] = deepcopy(chance.choice(ODD))
         try:
             normalize(DEPLOYMENT, tree)
-        except Refused:
+        except StatusError:
             continue
         judged += 1
         errors = [*validate_create(DEPLOYMENT, tree), *validate_update(DEPLOYMENT, tree, deployment())]

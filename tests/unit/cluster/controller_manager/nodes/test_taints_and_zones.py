@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.controller_manager.nodes.health import Heard, NodeTimes, listen, silent_after
+from kubewright.cluster.controller_manager.nodes.health import Heartbeat, NodeTimes, listen, silent_after
 from kubewright.cluster.controller_manager.nodes.taint_eviction import tolerated_for
 from kubewright.cluster.controller_manager.nodes.zones import Zones
 from kubewright.errors import ConfigError
@@ -104,8 +104,8 @@ def test_a_lease_that_is_renewed_is_a_sign_of_life_and_so_is_a_new_heartbeat() -
     later = NOW + timedelta(seconds=20)
     assert listen(given, heard, None, later).at == NOW
     assert listen(given, heard, NOW + timedelta(seconds=10), later).at == NOW + timedelta(seconds=10)
-    assert listen(given, Heard(NOW, NOW, "u"), None, later).at == later
-    assert listen(given, Heard(NOW, heard.heartbeat, "another"), None, later).at == later
+    assert listen(given, Heartbeat(NOW, NOW, "u"), None, later).at == later
+    assert listen(given, Heartbeat(NOW, heard.heartbeat, "another"), None, later).at == later
     assert silent_after(given, heard, times) == NOW + timedelta(seconds=50)
 
 

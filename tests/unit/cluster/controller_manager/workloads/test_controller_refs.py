@@ -6,15 +6,15 @@ from typing import Any
 
 from kubewright import ObjectKey, ObjectMeta, OwnerReference, Selector
 from kubewright.cache.changes import Change, change_of
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.controllers.mapping import ByIndex
 from kubewright.k8s.apps.v1 import ReplicaSet, ReplicaSetSpec
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.meta.v1 import LabelSelector
 
 
-def claims() -> Claims[ReplicaSet, Pod]:
-    return Claims(ReplicaSet, Pod, lambda owner: Selector.from_structured(owner.spec.selector))
+def claims() -> ControllerRefManager[ReplicaSet, Pod]:
+    return ControllerRefManager(ReplicaSet, Pod, lambda owner: Selector.from_structured(owner.spec.selector))
 
 
 def replica_set(name: str, app: str) -> ReplicaSet:
@@ -29,7 +29,7 @@ def pod(app: str, owner: str = "") -> Pod:
     return Pod(metadata=metadata)
 
 
-def told(given: Claims[ReplicaSet, Pod], change: Change[Any]) -> list[str]:
+def told(given: ControllerRefManager[ReplicaSet, Pod], change: Change[Any]) -> list[str]:
     owners, children = given.watches
     watch = owners if change.kind is ReplicaSet else children
     assert not isinstance(watch.mapper, ByIndex)

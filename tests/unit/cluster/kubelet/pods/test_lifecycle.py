@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kubewright.api.codec import from_tree, to_tree
-from kubewright.cluster.kubelet.pods.lifecycle import Missing, PodLife
+from kubewright.cluster.kubelet.pods.lifecycle import Missing, PodLifecycle
 from kubewright.cluster.kubelet.pods.status import status_of, status_patch
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.k8s.core.v1 import ContainerStatus, Pod, PodStatus
@@ -29,7 +29,7 @@ class Simulated:
         self.pod = given
         self.now = 0.0
         self.missing = NOTHING
-        self.life = PodLife(given, timing=timing or Timing(), now=0.0, wall=START)
+        self.life = PodLifecycle(given, timing=timing or Timing(), now=0.0, wall=START)
         self.step()
 
     def step(self, seconds: float = 0.0) -> PodStatus:
@@ -491,7 +491,7 @@ def test_a_life_is_taken_up_from_the_status_after_a_restart_of_the_process() -> 
     before = simulated.status
 
     wall = START + timedelta(seconds=30)
-    life = PodLife(simulated.pod, timing=Timing(), now=1000.0, wall=wall)
+    life = PodLifecycle(simulated.pod, timing=Timing(), now=1000.0, wall=wall)
     life.advance(simulated.pod, NOTHING, now=1000.0, wall=wall)
     after = status_of(simulated.pod, life, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=wall)
 
@@ -503,7 +503,7 @@ def test_a_finished_pod_stays_finished_after_a_restart_of_the_process() -> None:
     simulated = Simulated(pod(containers=[{"name": "main", "image": "crasher"}], restartPolicy="Never"))
     before = simulated.until_quiet()
 
-    life = PodLife(simulated.pod, timing=Timing(), now=1000.0, wall=START)
+    life = PodLifecycle(simulated.pod, timing=Timing(), now=1000.0, wall=START)
     life.advance(simulated.pod, NOTHING, now=1000.0, wall=START)
 
     assert status_of(simulated.pod, life, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=START) == before

@@ -11,7 +11,7 @@ import pytest
 from kubewright._base.clock import SystemClock
 from kubewright.cluster.kubelet.sandbox import shell
 from kubewright.cluster.kubelet.sandbox.files import Files
-from kubewright.cluster.kubelet.sandbox.machines import Machine
+from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
 from kubewright.cluster.kubelet.streaming.terminals import StreamOptions, Terminal
 
 
@@ -37,14 +37,14 @@ class Typed(Terminal):
 
 
 @pytest.fixture
-def machine() -> Machine:
+def machine() -> Sandbox:
     files = Files()
     files.put("/etc/hostname", b"web\n")
     files.mount("/etc/settings", {"app.ini": b"a=1\nb=2\n", "deep/x": b"x"})
-    return Machine("web", "/", {"NAME": "world", "EMPTY": ""}, files)
+    return Sandbox("web", "/", {"NAME": "world", "EMPTY": ""}, files)
 
 
-async def ran(machine: Machine, *argv: str, said: bytes = b"") -> tuple[int, str, str]:
+async def ran(machine: Sandbox, *argv: str, said: bytes = b"") -> tuple[int, str, str]:
     terminal = Typed(said)
     code = await shell.run(argv, machine, terminal, SystemClock())
     return code, terminal.out.decode(), terminal.errors.decode()
@@ -78,7 +78,7 @@ async def ran(machine: Machine, *argv: str, said: bytes = b"") -> tuple[int, str
         ("echo hello | dd bs=2 count=2 2>/dev/null", 0, "hell"),
     ],
 )
-async def test_a_script_does_what_it_says(machine: Machine, script: str, code: int, out: str) -> None:
+async def test_a_script_does_what_it_says(machine: Sandbox, script: str, code: int, out: str) -> None:
     assert await ran(machine, "sh", "-c", script) == (code, out, "")
 
 
@@ -98,16 +98,16 @@ async def test_a_script_does_what_it_says(machine: Machine, script: str, code: i
         ("curl http://example.com", 1, "curl: this container is simulated and has no network\n"),
     ],
 )
-async def test_what_cannot_be_done_is_said(machine: Machine, script: str, code: int, errors: str) -> None:
+async def test_what_cannot_be_done_is_said(machine: Sandbox, script: str, code: int, errors: str) -> None:
     assert await ran(machine, "sh", "-c", script) == (code, "", errors)
 
 
-async def test_input_goes_through_a_command(machine: Machine) -> None:
+async def test_input_goes_through_a_command(machine: Sandbox) -> None:
     assert await ran(machine, "cat", said=b"line one\nline two\n") == (0, "line one\nline two\n", "")
     assert await ran(machine, "/bin/sh", said=b"echo a\nexit 5\necho b\n") == (5, "a\n", "")
 
 
-async def test_a_terminal_echoes_and_prompts(machine: Machine) -> None:
+async def test_a_terminal_echoes_and_prompts(machine: Sandbox) -> None:
     terminal = Typed(b"ehco\x7f\x7f\x7fcho hi\rexit\r", tty=True)
 
     assert await shell.run(["sh"], machine, terminal, SystemClock()) == 0
@@ -116,7 +116,7 @@ async def test_a_terminal_echoes_and_prompts(machine: Machine) -> None:
     assert b"\r\nhi\r\n/ # exit\r\n" in terminal.out
 
 
-async def test_a_program_that_is_not_there_is_refused_by_the_runtime(machine: Machine) -> None:
+async def test_a_program_that_is_not_there_is_refused_by_the_runtime(machine: Sandbox) -> None:
     code, _, errors = await ran(machine, "psql")
 
     assert code == 127
@@ -125,7 +125,7 @@ async def test_a_program_that_is_not_there_is_refused_by_the_runtime(machine: Ma
     assert (await ran(machine, "env", "A=b", "printenv", "A"))[1] == "b\n"
 
 
-async def test_whoever_waits_can_be_interrupted(machine: Machine) -> None:
+async def test_whoever_waits_can_be_interrupted(machine: Sandbox) -> None:
     sleeping = asyncio.ensure_future(shell.run(["sleep", "1000"], machine, Typed(), SystemClock()))
     await asyncio.sleep(0)
     sleeping.cancel()

@@ -10,15 +10,15 @@ from kubewright.api.codec import from_tree
 from kubewright.cluster.scheduler.devices.allocation import Allocator, Choice
 from kubewright.cluster.scheduler.devices.pools import DeviceId
 from kubewright.cluster.scheduler.devices.requests import missing_class
-from kubewright.cluster.scheduler.filters import NodeFacts, Residents
+from kubewright.cluster.scheduler.filters import NodeInfo, Residents
 from kubewright.errors import Terminal
 from kubewright.k8s.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 
 DRIVER = "gpu.example.com"
 
 
-def node(name: str = "node-1", **labels: str) -> NodeFacts:
-    return NodeFacts(name=name, labels=labels, taints=(), unschedulable=False, allocatable={}, residents=Residents())
+def node(name: str = "node-1", **labels: str) -> NodeInfo:
+    return NodeInfo(name=name, labels=labels, taints=(), unschedulable=False, allocatable={}, residents=Residents())
 
 
 def a_slice(
@@ -61,7 +61,7 @@ def choose(
     *claims: ResourceClaim,
     slices: list[ResourceSlice],
     taken: dict[DeviceId, int] | None = None,
-    where: NodeFacts | None = None,
+    where: NodeInfo | None = None,
     selectors: tuple[str, ...] = (),
 ) -> Choice:
     return Allocator(claims, classes=classes(*selectors), slices=slices, taken=taken or {}).choose(where or node())

@@ -8,7 +8,7 @@ from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.changes import change_of
-from kubewright.cluster.scheduler.devices.tracker import Devices
+from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 
@@ -35,7 +35,7 @@ def pod(name: str, *claims: str, node: str = "", made: str = "") -> Pod:
     return from_tree(Pod, tree)
 
 
-def tell(books: Devices, old: KubeObject | None, new: KubeObject | None) -> set[str]:
+def tell(books: DeviceTracker, old: KubeObject | None, new: KubeObject | None) -> set[str]:
     """The names of the pods that a change wakes."""
     kind = type(new if new is not None else old)
     (watch,) = [each for each in books.watches() if each.kind is kind]
@@ -45,7 +45,7 @@ def tell(books: Devices, old: KubeObject | None, new: KubeObject | None) -> set[
 
 
 def test_devices_are_taken_as_long_as_a_claim_has_them() -> None:
-    books = Devices()
+    books = DeviceTracker()
 
     tell(books, None, claim(1, RESULT))
     assert dict(books.taken) == {DEVICE: 1}
@@ -57,7 +57,7 @@ def test_devices_are_taken_as_long_as_a_claim_has_them() -> None:
 
 
 def test_access_of_administrators_takes_nothing() -> None:
-    books = Devices()
+    books = DeviceTracker()
 
     tell(books, None, claim(1, {**RESULT, "adminAccess": True}))
 
@@ -65,7 +65,7 @@ def test_access_of_administrators_takes_nothing() -> None:
 
 
 def test_a_decision_outlives_older_news() -> None:
-    books = Devices()
+    books = DeviceTracker()
     books.assume(KEY, frozenset({DEVICE}))
 
     tell(books, claim(1), claim(2))  # the finalizer
@@ -78,7 +78,7 @@ def test_a_decision_outlives_older_news() -> None:
 
 
 def test_a_decision_that_came_to_nothing_is_forgotten() -> None:
-    books = Devices()
+    books = DeviceTracker()
     books.assume(KEY, frozenset({DEVICE}))
 
     books.forget(KEY)
@@ -87,7 +87,7 @@ def test_a_decision_that_came_to_nothing_is_forgotten() -> None:
 
 
 def test_a_decision_that_somebody_else_made_differently_stands() -> None:
-    books = Devices()
+    books = DeviceTracker()
     books.assume(KEY, frozenset({DEVICE}))
 
     tell(books, claim(1), claim(2, {**RESULT, "device": "gpu-9"}))
@@ -97,7 +97,7 @@ def test_a_decision_that_somebody_else_made_differently_stands() -> None:
 
 
 def test_a_claim_wakes_its_pods_and_free_devices_wake_all() -> None:
-    books = Devices()
+    books = DeviceTracker()
     for each in (pod("a", "claim"), pod("b", "other"), pod("c", "claim", node="n")):
         tell(books, None, each)
 
@@ -107,7 +107,7 @@ def test_a_claim_wakes_its_pods_and_free_devices_wake_all() -> None:
 
 
 def test_classes_and_slices_wake_all_that_wait() -> None:
-    books = Devices()
+    books = DeviceTracker()
     tell(books, None, pod("a", "claim"))
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     a_slice = from_tree(ResourceSlice, {"metadata": {"name": "s"}, "spec": {"driver": "d", "pool": pool}})
@@ -120,7 +120,7 @@ def test_classes_and_slices_wake_all_that_wait() -> None:
 
 
 def test_a_pod_is_woken_when_its_claim_is_made_and_forgotten_when_it_has_a_node() -> None:
-    books = Devices()
+    books = DeviceTracker()
     waiting, named, placed = pod("a"), pod("a", made="a-own-x"), pod("a", made="a-own-x", node="n")
 
     assert tell(books, None, waiting) == {"a"}
@@ -132,7 +132,7 @@ def test_a_pod_is_woken_when_its_claim_is_made_and_forgotten_when_it_has_a_node(
 
 
 def test_pods_without_claims_leave_no_trace() -> None:
-    books = Devices()
+    books = DeviceTracker()
     plain = from_tree(Pod, {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"containers": [{"name": "c"}]}})
 
     assert tell(books, None, plain) == set()

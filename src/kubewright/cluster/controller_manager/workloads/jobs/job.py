@@ -16,7 +16,7 @@ from typing import Final, final
 from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
-from kubewright.cluster.controller_manager.workloads.controller_refs import Claims
+from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.jobs.index_failures import (
     backoff,
     counts_after,
@@ -53,7 +53,7 @@ _OURS: Final = "kubernetes.io/job-controller"
 
 def job_controller(clock: Clock) -> Declaration[Job]:
     """The controller of Jobs."""
-    claims = Claims(Job, Pod, _selector_of, finalizers=(TRACKING,))
+    claims = ControllerRefManager(Job, Pod, _selector_of, finalizers=(TRACKING,))
     orphans = OrphanedPods()
     failures = Failures()
 

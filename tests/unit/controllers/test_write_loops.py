@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.controllers import loops
-from kubewright.controllers.loops import Finding, LoopDetector, Slowdown, changed_paths
+from kubewright.controllers import write_loops as loops
+from kubewright.controllers.write_loops import Finding, LoopDetector, Slowdown, changed_paths
 
 
 def write(detector: LoopDetector, before: object, after: object, now: float) -> Finding | None:

@@ -15,7 +15,7 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.k8s.core.v1 import ObjectReference
 
-__all__ = ("Occurrence", "Sayings", "Series")
+__all__ = ("EventCorrelator", "Occurrence", "Series")
 
 SERIES_END: Final = 360.0
 """Seconds of silence after which a repetition is a new event."""
@@ -92,7 +92,7 @@ class Series:
 
 
 @final
-class Sayings:
+class EventCorrelator:
     """What one source has said lately."""
 
     def __init__(self, *, clock: Clock) -> None:

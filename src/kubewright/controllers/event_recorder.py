@@ -28,7 +28,7 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.api.times import MicroTime
 from kubewright.client.client import Client
-from kubewright.controllers.series import Occurrence, Sayings, Series
+from kubewright.controllers.event_correlator import EventCorrelator, Occurrence, Series
 from kubewright.errors import (
     AlreadyExists,
     Forbidden,
@@ -41,7 +41,7 @@ from kubewright.errors import (
 from kubewright.k8s.core.v1 import ObjectReference
 from kubewright.k8s.events.v1 import Event, EventSeries
 
-__all__ = ("Recorder",)
+__all__ = ("EventRecorder",)
 
 _QUEUE_LENGTH: Final = 1000
 _TRIES: Final = 12
@@ -56,7 +56,7 @@ _log = Logger("kubewright.events")
 
 
 @final
-class Recorder:
+class EventRecorder:
     """Records the events of one controller. A runnable: `run` writes them until it is told to stop."""
 
     needs_leader = False
@@ -79,7 +79,7 @@ class Recorder:
         self._instance = _cut(instance or f"{controller}-{socket.gethostname()}", _LONGEST_WORD)
         self._clock = clock or SystemClock()
         self._rng = rng or Random()
-        self._sayings = Sayings(clock=self._clock)
+        self._sayings = EventCorrelator(clock=self._clock)
         self._queue: deque[Series] = deque()
         self._wake = asyncio.Event()
         self._stop_asked = asyncio.Event()

@@ -16,7 +16,7 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.changes import Change
 from kubewright.controllers.mapping import Mapper
 
-__all__ = ("Strangers",)
+__all__ = ("ForeignObjects",)
 
 _Place = tuple[str, str, ObjectKey]
 K = TypeVar("K")
@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 
 @final
-class Strangers:
+class ForeignObjects:
     """The strangers that one controller has met."""
 
     def __init__(self) -> None:

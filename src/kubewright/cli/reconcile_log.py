@@ -5,7 +5,7 @@
     Traceback (most recent call last): ...
 
 A mistake in the code fails again at every retry: its line comes each time, its stack only when it is new. What is told
-here is taken out of the log (`Telling` is a filter for its handler), and so is what Kubewright itself says below a
+here is taken out of the log (`ReconcileLog` is a filter for its handler), and so is what Kubewright itself says below a
 warning; what the operator's own code logs stays. `kubewright dev` uses it; nothing of it is for production.
 """
 
@@ -28,7 +28,7 @@ from kubewright.errors import KubewrightError
 if TYPE_CHECKING:
     from kubewright.controllers.declaration import Declaration
 
-__all__ = ("Telling",)
+__all__ = ("ReconcileLog",)
 
 _OURS: Final = str(Path(__file__).parents[1])
 _FAILED: Final = "the run failed"
@@ -36,7 +36,7 @@ _REMEMBERED: Final = 100
 
 
 @final
-class Telling(logging.Filter):
+class ReconcileLog(logging.Filter):
     """Tells the runs of one generation of an operator after the other."""
 
     def __init__(self) -> None:

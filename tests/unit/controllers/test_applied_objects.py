@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kubewright import ObjectMeta, OwnerReference, copy_of
-from kubewright.controllers.applies import Applied, Claim, claim_on, meant_for, not_owned, stands_in
+from kubewright.controllers.applied_objects import AppliedObjects, Claim, claim_on, meant_for, not_owned, stands_in
 from kubewright.k8s.core.v1 import ConfigMap
 
 
@@ -86,11 +86,11 @@ def test_document_that_says_which_object_it_means_is_sent_as_it_is(
     assert meant_for(present, document) is document
 
 
-def applied_once() -> tuple[Applied, ConfigMap, ConfigMap]:
+def applied_once() -> tuple[AppliedObjects, ConfigMap, ConfigMap]:
     wanted = ConfigMap.named("c", "shop", data={"k": "v"})
     result = copy_of(wanted)
     result.metadata.uid, result.metadata.resource_version = "u", "5"
-    memory = Applied()
+    memory = AppliedObjects()
     memory.remember(wanted, result)
     return memory, wanted, result
 
@@ -98,7 +98,7 @@ def applied_once() -> tuple[Applied, ConfigMap, ConfigMap]:
 def test_first_apply_is_never_left_out() -> None:
     wanted = ConfigMap.named("c", "shop", data={"k": "v"})
 
-    assert not Applied().is_noop(wanted, wanted)
+    assert not AppliedObjects().is_noop(wanted, wanted)
 
 
 def test_same_document_on_the_same_version_is_left_out() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from kubewright import Context, controller
 from kubewright._base.logs import Logger
-from kubewright.cli.runs import Telling
+from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.controllers import worker
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import ConfigError, Terminal
@@ -23,8 +23,8 @@ CTX: Any = SimpleNamespace(causes=("ConfigMap default/paint added",))
 
 
 @pytest.fixture
-def telling() -> Telling:
-    return Telling()
+def telling() -> ReconcileLog:
+    return ReconcileLog()
 
 
 def failing(make: Callable[[], BaseException] | None) -> Declaration[ConfigMap]:
@@ -52,7 +52,7 @@ async def lines(capsys: pytest.CaptureFixture[str], declared: Declaration[Config
     return capsys.readouterr().err.splitlines()
 
 
-async def test_a_run_is_one_line(telling: Telling, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_run_is_one_line(telling: ReconcileLog, capsys: pytest.CaptureFixture[str]) -> None:
     declared = failing(None)
     telling.follow([declared])
 
@@ -62,7 +62,7 @@ async def test_a_run_is_one_line(telling: Telling, capsys: pytest.CaptureFixture
     assert line.endswith("ms  ok  because: ConfigMap default/paint added")
 
 
-async def test_a_clean_up_is_told_as_one(telling: Telling, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_clean_up_is_told_as_one(telling: ReconcileLog, capsys: pytest.CaptureFixture[str]) -> None:
     declared = failing(None)
     telling.follow([declared])
     assert declared.finalize is not None
@@ -73,7 +73,7 @@ async def test_a_clean_up_is_told_as_one(telling: Telling, capsys: pytest.Captur
 
 
 async def test_the_stack_of_a_mistake_is_shown_once_and_begins_in_the_operator(
-    telling: Telling, capsys: pytest.CaptureFixture[str]
+    telling: ReconcileLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     declared = failing(lambda: KeyError("size"))
     telling.follow([declared])
@@ -89,7 +89,9 @@ async def test_the_stack_of_a_mistake_is_shown_once_and_begins_in_the_operator(
     assert len(await lines(capsys, declared)) > 1  # the code was changed, and is wrong still
 
 
-async def test_an_error_that_was_expected_needs_no_stack(telling: Telling, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_an_error_that_was_expected_needs_no_stack(
+    telling: ReconcileLog, capsys: pytest.CaptureFixture[str]
+) -> None:
     declared = failing(lambda: Terminal("spec.title is empty"))
     telling.follow([declared])
 
@@ -103,7 +105,7 @@ def record(level: int, message: str, *, path: str, error: BaseException | str | 
     return made
 
 
-async def test_the_log_shows_what_the_operator_says_and_what_was_not_told_already(telling: Telling) -> None:
+async def test_the_log_shows_what_the_operator_says_and_what_was_not_told_already(telling: ReconcileLog) -> None:
     ours, failed = worker.__file__, "the run failed; trying again with back-off"
     mistake, refused = KeyError("size"), ConfigError("there is no vault")
     for make in (lambda: mistake, lambda: refused):
@@ -119,7 +121,7 @@ async def test_the_log_shows_what_the_operator_says_and_what_was_not_told_alread
     assert not telling.filter(record(logging.ERROR, failed, path=ours, error=str(refused)))
 
 
-def test_what_a_reconciler_logs_is_the_operators(telling: Telling, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_reconciler_logs_is_the_operators(telling: ReconcileLog, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         Logger("kubewright.controllers", controller="paint").info("painted")
 

@@ -23,9 +23,9 @@ from kubewright.api.diff import merge_patch
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.changes import Change
-from kubewright.controllers.applies import stands_in
+from kubewright.controllers.applied_objects import stands_in
 
-__all__ = ("Writing", "Written", "is_what_was_meant", "is_what_was_sent", "timeless")
+__all__ = ("SelfWrites", "WriteUnderWay", "is_what_was_meant", "is_what_was_sent", "timeless")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -37,7 +37,7 @@ _Target = tuple[str, str, ObjectKey]
 
 
 @final
-class Writing:
+class WriteUnderWay:
     """One write under way."""
 
     __slots__ = ("held", "run", "version")
@@ -50,21 +50,21 @@ class Writing:
 
 
 @final
-class Written:
+class SelfWrites:
     """The recent writes of one controller."""
 
     def __init__(self) -> None:
-        self._under_way: dict[_Target, Writing] = {}
+        self._under_way: dict[_Target, WriteUnderWay] = {}
         self._versions: OrderedDict[_Target, tuple[tuple[str, ObjectKey], ...]] = OrderedDict()
 
     @contextmanager
-    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[Writing]:
+    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[WriteUnderWay]:
         """Around a write. Set `version` inside if the answer proves it to be the run's own."""
         target = _target(kind, key)
         if target in self._under_way:  # a run that writes one object twice at once gets no proof for the second
-            yield Writing(run)
+            yield WriteUnderWay(run)
             return
-        writing = self._under_way[target] = Writing(run)
+        writing = self._under_way[target] = WriteUnderWay(run)
         try:
             yield writing
         finally:

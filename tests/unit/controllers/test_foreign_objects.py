@@ -6,7 +6,7 @@ import pytest
 
 from kubewright import ObjectKey, ObjectMeta
 from kubewright.cache.changes import Change, change_of
-from kubewright.controllers.strangers import Strangers
+from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.k8s.core.v1 import ConfigMap
 
 ONE, OTHER = ObjectKey("one", "shop"), ObjectKey("other", "shop")
@@ -17,8 +17,8 @@ def config(*, size: str = "1", labels: dict[str, str] | None = None) -> ConfigMa
 
 
 @pytest.fixture
-def strangers() -> Strangers:
-    made = Strangers()
+def strangers() -> ForeignObjects:
+    made = ForeignObjects()
     made.met(config(), ONE)
     made.met(config(), OTHER)
     return made
@@ -34,18 +34,18 @@ def strangers() -> Strangers:
     ids=["gone", "new", "labelled"],
 )
 def test_everybody_is_woken_once_when_the_stranger_may_have_given_way(
-    strangers: Strangers, change: Change[ConfigMap]
+    strangers: ForeignObjects, change: Change[ConfigMap]
 ) -> None:
     assert set(strangers.left(change)) == {ONE, OTHER}
     assert not set(strangers.left(change))
 
 
-def test_what_else_changes_in_the_stranger_wakes_nobody(strangers: Strangers) -> None:
+def test_what_else_changes_in_the_stranger_wakes_nobody(strangers: ForeignObjects) -> None:
     assert not set(strangers.left(change_of(old=config(size="1"), new=config(size="2"))))
     assert set(strangers.left(change_of(old=config(size="2")))) == {ONE, OTHER}
 
 
-def test_who_is_gone_waits_no_longer(strangers: Strangers) -> None:
+def test_who_is_gone_waits_no_longer(strangers: ForeignObjects) -> None:
     strangers.gone(ONE)
     assert set(strangers.left(change_of(old=config()))) == {OTHER}
 
@@ -54,7 +54,7 @@ def test_who_is_gone_waits_no_longer(strangers: Strangers) -> None:
     assert not set(strangers.left(change_of(old=config())))
 
 
-def test_who_was_woken_or_never_waited_can_be_gone(strangers: Strangers) -> None:
+def test_who_was_woken_or_never_waited_can_be_gone(strangers: ForeignObjects) -> None:
     strangers.left(change_of(old=config()))
     strangers.gone(ONE)
     strangers.gone(ObjectKey("third", "shop"))

@@ -8,8 +8,8 @@ from kubewright import ObjectKey, copy_of
 from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of
-from kubewright.controllers import written as written_module
-from kubewright.controllers.written import Written, is_what_was_meant, is_what_was_sent
+from kubewright.controllers import self_writes as written_module
+from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant, is_what_was_sent
 from kubewright.k8s.core.v1 import ConfigMap
 
 OWNER, OTHER = ObjectKey("shop", "owner"), ObjectKey("shop", "other")
@@ -25,7 +25,7 @@ def shown(version: str, name: str = "c") -> Change[ConfigMap]:
     return change_of(old=child("1", name), new=child(version, name))
 
 
-def write(written: Written, version: str | None, name: str = "c") -> None:
+def write(written: SelfWrites, version: str | None, name: str = "c") -> None:
     with written.writing(OWNER, ConfigMap, ObjectKey("shop", name)) as writing:
         writing.version = version
 
@@ -35,14 +35,14 @@ def nothing() -> None:
 
 
 def test_echo_of_a_proven_write_is_held_for_good() -> None:
-    written = Written()
+    written = SelfWrites()
     write(written, "2")
 
     assert written.holds(shown("2"), OWNER, nothing)
 
 
 def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_place() -> None:
-    written = Written()
+    written = SelfWrites()
     for version in ("2", "3", None, "4", None, "5", "6"):
         write(written, version)
 
@@ -53,7 +53,7 @@ def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_pl
 
 def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written_module, "_REMEMBERED", 2)
-    written = Written()
+    written = SelfWrites()
     for name in ("c", "d", "c", "e"):
         write(written, "2", name)
 
@@ -63,7 +63,7 @@ def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypat
 
 
 def test_other_versions_and_other_objects_are_woken() -> None:
-    written = Written()
+    written = SelfWrites()
     write(written, "2")
 
     assert not written.holds(shown("3"), OWNER, nothing)
@@ -71,14 +71,14 @@ def test_other_versions_and_other_objects_are_woken() -> None:
 
 
 def test_unproven_write_suppresses_nothing() -> None:
-    written = Written()
+    written = SelfWrites()
     write(written, None)
 
     assert not written.holds(shown("2"), OWNER, nothing)
 
 
 def test_deletions_and_resyncs_always_pass() -> None:
-    written = Written()
+    written = SelfWrites()
     write(written, "2")
 
     assert not written.holds(change_of(old=child("2")), OWNER, nothing)
@@ -86,7 +86,7 @@ def test_deletions_and_resyncs_always_pass() -> None:
 
 
 def test_change_that_overtakes_the_answer_is_held_until_it_is_known_to_be_an_echo() -> None:
-    written = Written()
+    written = SelfWrites()
     delivered: list[str] = []
 
     with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
@@ -99,7 +99,7 @@ def test_change_that_overtakes_the_answer_is_held_until_it_is_known_to_be_an_ech
 
 
 def test_failed_write_delivers_what_was_held() -> None:
-    written = Written()
+    written = SelfWrites()
     delivered: list[str] = []
 
     def fail() -> None:
@@ -113,7 +113,7 @@ def test_failed_write_delivers_what_was_held() -> None:
 
 
 def test_second_write_of_the_same_object_at_once_does_no_harm() -> None:
-    written = Written()
+    written = SelfWrites()
 
     with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
         write(written, "9")
@@ -149,7 +149,7 @@ def test_creation_is_proven_by_the_only_manager() -> None:
 
 
 def test_what_was_written_of_an_object_that_is_gone_is_forgotten() -> None:
-    written = Written()
+    written = SelfWrites()
     write(written, "2")
 
     written.forget(ConfigMap, ObjectKey("shop", "c"))

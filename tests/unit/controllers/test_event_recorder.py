@@ -14,7 +14,7 @@ import pytest
 
 from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
-from kubewright.controllers.recorder import Recorder
+from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ApiError, Cause, Forbidden, LeadershipLost, NotFound, TransportError
 from kubewright.k8s.core.v1 import Node, Pod
 from kubewright.testing.clock import VirtualClock
@@ -76,8 +76,8 @@ def refused(code: int, reason: str = "") -> HttpResponse:
 
 
 @asynccontextmanager
-async def recording(server: EventServer, clock: VirtualClock) -> AsyncIterator[Recorder]:
-    recorder = Recorder(Client(server), controller="web", instance="web-host", clock=clock, rng=Random(1))
+async def recording(server: EventServer, clock: VirtualClock) -> AsyncIterator[EventRecorder]:
+    recorder = EventRecorder(Client(server), controller="web", instance="web-host", clock=clock, rng=Random(1))
     task = asyncio.create_task(recorder.run())
     await clock.settle()
     yield recorder

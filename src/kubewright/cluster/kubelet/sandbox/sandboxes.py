@@ -1,6 +1,6 @@
 """A running container as a process in it would see it: its host name, environment and files.
 
-`kubelet` says which pods there are; `Machines.enter` makes the inside of a container when somebody wants to run a
+`kubelet` says which pods there are; `Sandboxes.enter` makes the inside of a container when somebody wants to run a
 command in it, and keeps its files until the container ends. The ConfigMaps, Secrets and fields that the pod refers to
 are read at that moment. Nothing in here runs.
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from kubewright.api.names import ObjectKey
 from kubewright.client.client import Client
-from kubewright.cluster.kubelet.pods.lifecycle import PodLife
+from kubewright.cluster.kubelet.pods.lifecycle import PodLifecycle
 from kubewright.cluster.kubelet.sandbox.files import Files
 from kubewright.cluster.kubelet.sandbox.host_names import host_name, hosts_file
 from kubewright.errors import ApiError
@@ -31,7 +31,7 @@ from kubewright.k8s.core.v1 import (
     Volume,
 )
 
-__all__ = ("Machine", "Machines")
+__all__ = ("Sandbox", "Sandboxes")
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([^()]+)\)")
@@ -40,7 +40,7 @@ _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @final
-class Machine(msgspec.Struct):
+class Sandbox(msgspec.Struct):
     """The inside of one container."""
 
     hostname: str
@@ -53,13 +53,13 @@ class Machine(msgspec.Struct):
 @final
 class _Known(msgspec.Struct, frozen=True):
     pod: Pod
-    life: PodLife
+    life: PodLifecycle
     host_ip: str
     pod_ip: str
 
 
 @final
-class Machines:
+class Sandboxes:
     """The containers that run on the simulated nodes."""
 
     def __init__(self, client: Client) -> None:
@@ -67,7 +67,7 @@ class Machines:
         self._pods: dict[tuple[str, str], _Known] = {}
         self._files: dict[str, Files] = {}
 
-    def note(self, pod: Pod, life: PodLife, *, host_ip: str, pod_ip: str) -> None:
+    def note(self, pod: Pod, life: PodLifecycle, *, host_ip: str, pod_ip: str) -> None:
         """A pod as it is now; files of containers that run no more are forgotten."""
         self._pods[pod.metadata.namespace, pod.metadata.name] = _Known(pod, life, host_ip, pod_ip)
         for container in life.containers.values():
@@ -105,7 +105,7 @@ class Machines:
             for port in container.ports or ()
         )
 
-    async def enter(self, namespace: str, name: str, container: str) -> Machine | None:
+    async def enter(self, namespace: str, name: str, container: str) -> Sandbox | None:
         """The inside of a running container; None if it does not run."""
         if not self.is_running(namespace, name, container):
             return None
@@ -114,7 +114,7 @@ class Machines:
         spec = next(item for item in _containers(pod) if item.name == container)
         files = self._files.setdefault(known.life.containers[container].container_id, _fresh(known))
         await self._mount(known, spec, files)
-        return Machine(
+        return Sandbox(
             hostname=host_name(pod),
             folder=spec.working_dir or "/",
             environment=await self._environment(known, spec),

@@ -21,7 +21,7 @@ from kubewright.api.owners import controller_of
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.errors import ApiError, Conflict
 
-__all__ = ("Applied", "Claim", "claim_on", "has_missed", "meant_for", "not_owned", "stands_in")
+__all__ = ("AppliedObjects", "Claim", "claim_on", "has_missed", "meant_for", "not_owned", "stands_in")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -100,7 +100,7 @@ def has_missed(error: ApiError) -> bool:
 
 
 @final
-class Applied:
+class AppliedObjects:
     """What this process has applied, and which version it led to."""
 
     def __init__(self) -> None:
