@@ -483,8 +483,8 @@ def _is_webhook(given: object) -> TypeGuard[WebhookDeclaration]:
     """Whether it is what `@validate` and its like declare. Who has declared one has imported the module it is of."""
     return any(
         isinstance(given, getattr(module, name))
-        for place, name in (("declarations", "AdmissionDeclaration"), ("conversion", "ConversionDeclaration"))
-        if (module := sys.modules.get(f"kubewright.webhooks.{place}")) is not None
+        for place, name in (("admission", "AdmissionDeclaration"), ("conversion", "ConversionDeclaration"))
+        if (module := sys.modules.get(f"kubewright.webhooks.{place}.declarations")) is not None
     )
 
 
