@@ -15,7 +15,7 @@ from kubewright.errors import KubewrightError
 from kubewright.generate.models.crd_documents import crd_documents
 from kubewright.generate.models.modules import generate_models
 
-MANIFESTS = Path(__file__).parents[1] / "unit" / "generate" / "manifests"
+MANIFESTS = Path(__file__).parents[1] / "unit" / "generate" / "models" / "manifests"
 
 
 def _places(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:

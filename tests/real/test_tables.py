@@ -1,6 +1,6 @@
 """Objects as rows of a table: ours and the real API server agree, kind by kind and column by column.
 
-The objects are in tests/unit/apiserver/tables/objects.yaml, the columns of custom resources in columns.yaml. What the
+The objects are in tests/unit/apiserver/printers/objects.yaml, the columns of custom resources in columns.yaml. What the
 real server prints is kept beside them, so that the unit tests need none; KUBEWRIGHT_RECORD=1 writes it anew.
 """
 
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 Tree = dict[str, Any]
 
-FOLDER = Path(__file__).parents[1] / "unit" / "apiserver" / "tables"
+FOLDER = Path(__file__).parents[1] / "unit" / "apiserver" / "printers"
 NAMESPACE = "tables"
 RECORD = os.environ.get("KUBEWRIGHT_RECORD") == "1"
 MERGE = "application/merge-patch+json"

@@ -26,7 +26,7 @@ from kubewright.apiserver.wire.protobuf.envelope import (
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import DecodeError
 
-SAMPLES = json.loads((Path(__file__).parents[2] / "data/protobuf/samples.json").read_text())
+SAMPLES = json.loads((Path(__file__).parents[3] / "data/protobuf/samples.json").read_text())
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 NAMED = b"\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
 """An envelope's first field: this is a ConfigMap of v1."""

@@ -30,7 +30,7 @@ from kubewright.k8s import documents
 
 Tree = dict[str, Any]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 CASES = {case["name"]: case for case in load_all((HERE / "updated.yaml").read_text())}
 ANSWERS: dict[str, dict[str, Tree]] = json.loads((HERE / "updated.json").read_text())
 

@@ -16,7 +16,7 @@ from kubewright.apiserver.builtin.warnings.kinds import deprecation, warnings_fo
 
 Tree = dict[str, Any]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 OBJECTS = {
     f"{obj['apiVersion']} {obj['kind']} {obj['metadata']['name']}": obj
     for obj in load_all((HERE / "warned.yaml").read_text())
