@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewright.cel import EvaluationError
+from kubewright.cel import Environment, EvaluationError
 from kubewright.cel.regexes import compiled
 
 
@@ -55,3 +55,18 @@ def test_what_go_refuses_is_refused_in_its_words(pattern: str, words: str) -> No
         compiled(pattern)
 
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("'baac'.findAll('a*')", ["", "aa", ""]),
+        ("'aaa'.findAll('a??')", ["", "", "", ""]),
+        ("'abcab'.findAll('|b')", ["", "", "", "", "", ""]),
+        ("'a1b22'.findAll('[0-9]+')", ["1", "22"]),
+        ("'a1b22'.findAll('[0-9]+', 1)", ["1"]),
+        ("''.findAll('x*')", [""]),
+    ],
+)
+def test_all_matches_are_those_that_go_finds(expression: str, found: list[str]) -> None:
+    assert Environment({}).compile(expression).evaluate({}) == found

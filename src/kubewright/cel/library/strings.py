@@ -145,8 +145,17 @@ def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     found: list[str] = []
     if most == 0:
         return found
-    for match in regexes.compiled(pattern).finditer(text):
-        found.append(match.group())
-        if len(found) == most:
+    # Go's FindAll (regexp.go, allMatches): behind an empty match the search goes on one character later, and an empty
+    # match right behind another one does not count. Python's finditer does neither.
+    regexp, start, last_end = regexes.compiled(pattern), 0, -1
+    while len(found) != most and (match := regexp.search(text, start)):
+        if match.end() > start:
+            start = match.end()
+        else:
+            start += 1
+        if match.group() or match.start() != last_end:
+            found.append(match.group())
+        last_end = match.end()
+        if start > len(text):
             break
     return found

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from kubewright.errors import SchemaError
+from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.schema.build.node import Schema, subject_of
-from kubewright.schema.build.patterns import refusal
 from kubewright.schema.build.values import misfit, type_of
 
 __all__ = ("check", "check_root")
@@ -165,8 +165,11 @@ def _bounds(schema: Schema) -> _Broken:
         for keyword in ("minimum", "maximum", "multipleOf"):
             if isinstance(value := schema.get(keyword), float) and not value.is_integer():
                 yield f"{keyword} {value} of an integer is no integer", "round it"
-    if (pattern := schema.get("pattern")) is not None and (problem := refusal(pattern)) is not None:
-        yield f"the pattern {pattern} is not readable for the server: {problem}", "rewrite it in RE2 syntax"
+    if (pattern := schema.get("pattern")) is not None:
+        try:
+            go_regexp(pattern)
+        except RegexpError as error:
+            yield f"the server cannot read the pattern {pattern} ({error})", "rewrite it in RE2 syntax"
 
 
 def _values(schema: Schema) -> _Broken:

@@ -14,8 +14,8 @@ import msgspec
 
 from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.errors import KubewrightError, SchemaError
+from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.schema.build.node import Schema
-from kubewright.schema.build.patterns import matches
 
 __all__ = ("misfit", "type_of", "wire_value")
 
@@ -87,7 +87,10 @@ def _text(value: Any, schema: Schema) -> str | None:
     if problem := _count(len(value), schema, "Length", "characters"):
         return problem
     pattern = schema.get("pattern")
-    return f"{value!r} does not match {pattern}" if pattern and matches(pattern, value) is False else None
+    try:
+        return f"{value!r} does not match {pattern}" if pattern and not go_regexp(pattern).search(value) else None
+    except RegexpError:
+        return None  # `structural` says what is wrong with the pattern
 
 
 def _array(value: Any, schema: Schema) -> str | None:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, final
 
+from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
 from kubewright.api.go_text import as_maps, number_text, quoted, shown
 from kubewright.schema.check.correlation import Correlation
 from kubewright.schema.check.equality import deep_equal
 from kubewright.schema.check.formats import format_test, is_known
-from kubewright.schema.check.regexes import RegexError, go_regex
 
 __all__ = ("Explainer", "is_integral", "json_type")
 
@@ -304,8 +304,8 @@ def _text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
         result.add(_Error(path, "Invalid", value, f"{path} in body should be at least {low} chars long"))
     elif pattern:
         try:
-            matched, wanted = go_regex(pattern).search(value) is not None, pattern
-        except RegexError as exc:
+            matched, wanted = go_regexp(pattern).search(value) is not None, pattern
+        except RegexpError as exc:
             matched, wanted = False, f"{pattern}, but pattern is invalid: {exc}"
         if not matched:
             result.add(_Error(path, "Invalid", value, f"{path} in body should match '{wanted}'"))

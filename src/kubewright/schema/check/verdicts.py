@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.schema.check.causes import Explainer
 from kubewright.schema.check.embedded import embedded_errors
 from kubewright.schema.check.formats import format_test
-from kubewright.schema.check.regexes import RegexError, go_regex
 
 __all__ = ("Test", "make_test")
 
@@ -157,8 +157,8 @@ def _string(schema: Mapping[str, Any]) -> Test:
     tests: list[Callable[[str], object]] = []
     if pattern := schema.get("pattern"):
         try:
-            tests.append(go_regex(pattern).search)
-        except RegexError:
+            tests.append(go_regexp(pattern).search)
+        except RegexpError:
             return _never
     if (form := schema.get("format")) and (check := format_test(form)) is not None:
         tests.append(check)

@@ -96,7 +96,7 @@ def rule(**options: Any) -> Field:
         (Annotated[int, Field(ge=0.5)], "value: minimum 0.5 of an integer is no integer; round it"),
         (
             Annotated[str, Field(pattern="a(?=b)")],
-            "value: the pattern a(?=b) is not readable for the server: RE2 has no",
+            "value: the server cannot read the pattern a(?=b) (error parsing regexp: invalid or unsupported Perl syntax",
         ),
         (
             Annotated[str, Field(format="colour")],

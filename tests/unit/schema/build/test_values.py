@@ -6,7 +6,6 @@ import pytest
 
 from kubewright.errors import SchemaError
 from kubewright.schema.build.node import Schema
-from kubewright.schema.build.patterns import matches, refusal
 from kubewright.schema.build.values import misfit, wire_value
 
 OBJECT: Schema = {
@@ -59,29 +58,6 @@ def test_a_value_without_a_wire_form_is_refused() -> None:
         wire_value(object(), subject="CacheSpec.size")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "problem"),
-    [
-        ("^[a-z]+$", None),
-        (r"^\p{Lu}+\z", None),
-        ("[[:alpha:]]", None),
-        (r"\\1", None),
-        (r"\++", None),
-        ("[*+]+", None),
-        ("a{2}+", "RE2 has no atomic groups and possessive quantifiers"),
-        (r"a\Z", r"RE2 has no \Z (write \z or $)"),
-        ("a(?=b)", "RE2 has no look-around"),
-        ("(?<!a)b", "RE2 has no look-around"),
-        (r"(a)\1", "RE2 has no back-references"),
-        ("a++", "RE2 has no atomic groups and possessive quantifiers"),
-        ("(a", "missing ), unterminated subpattern at position 0"),
-    ],
-)
-def test_a_pattern_the_server_cannot_read_is_known(pattern: str, problem: str | None) -> None:
-    assert refusal(pattern) == problem
-
-
-def test_a_match_is_judged_only_where_both_dialects_agree() -> None:
-    assert matches("^a", "ab") is True
-    assert matches("^b", "ab") is False
-    assert matches(r"\p{L}", "ab") is None
+def test_a_default_is_matched_as_the_server_matches_it() -> None:
+    assert misfit("Ab", {"type": "string", "pattern": r"^\p{Lu}"}) is None
+    assert misfit("ab", {"type": "string", "pattern": r"^\p{Lu}"}) == r"'ab' does not match ^\p{Lu}"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, bad_value
-from kubewright.schema.check.regexes import RegexError, go_regex
 
 __all__ = ("conversion_problem", "structural_errors")
 
@@ -167,8 +167,8 @@ def _values(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool
         _nested(schema["not"], f"{path}.not", found)
     if pattern := schema.get("pattern"):
         try:
-            go_regex(pattern)
-        except RegexError as exc:
+            go_regexp(pattern)
+        except RegexpError as exc:
             text = f"must be a valid regular expression, but isn't: {exc}"
             found.append(bad_value(f"{path}.pattern", "Invalid", pattern, text))
 

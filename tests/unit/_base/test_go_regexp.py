@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubewright.schema.check.regexes import RegexError, go_regex
+from kubewright._base.go_regexp import RegexpError, go_regexp
 
 
 @pytest.mark.parametrize(
@@ -30,15 +30,21 @@ from kubewright.schema.check.regexes import RegexError, go_regex
         (r"[]a]", "]", "b"),
         (r"[a-]", "-", "b"),
         (r"(|a)+b", "b", "a"),
+        (r"^[[:alpha:]_]+$", "ab_", "a1"),
+        (r"^[a&&b]+$", "a&", "ac"),
+        (r"^[\d\-]+$", "1-2", "1+2"),
+        (r"\\1", "\\1", "1"),
+        (r"\++", "+", "a"),
+        ("[*+]+", "*", "a"),
     ],
 )
 def test_a_pattern_matches_as_in_go(pattern: str, matching: str, other: str) -> None:
-    assert go_regex(pattern).search(matching)
-    assert not go_regex(pattern).search(other)
+    assert go_regexp(pattern).search(matching)
+    assert not go_regexp(pattern).search(other)
 
 
 def test_the_empty_text_has_no_word_boundary() -> None:
-    assert go_regex(r"\B").search("")
+    assert go_regexp(r"\B").search("")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,11 @@ def test_the_empty_text_has_no_word_boundary() -> None:
         ("a{1001}", "invalid repeat count: `{1001}`"),
         ("a{2,1}", "invalid repeat count: `{2,1}`"),
         (r"\1", r"invalid escape sequence: `\1`"),
+        ("a{2}+", "invalid nested repetition operator: `{2}+`"),
+        ("a++", "invalid nested repetition operator: `++`"),
+        ("(?<!a)b", "invalid named capture: `(?<!a)b`"),
+        (r"\C", r"invalid escape sequence: `\C`"),
+        (r"\h", r"invalid escape sequence: `\h`"),
         (r"\Z", r"invalid escape sequence: `\Z`"),
         ("[z-a]", "invalid character class range: `z-a`"),
         (r"\pX", r"invalid character class range: `\pX`"),
@@ -63,7 +74,26 @@ def test_the_empty_text_has_no_word_boundary() -> None:
     ],
 )
 def test_what_go_refuses_is_refused_in_its_words(pattern: str, problem: str) -> None:
-    with pytest.raises(RegexError) as error:
-        go_regex(pattern)
+    with pytest.raises(RegexpError) as error:
+        go_regexp(pattern)
 
     assert str(error.value) == f"error parsing regexp: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("a+", "aaa"),
+        ("a+?", "a"),
+        ("(?U)a+", "a"),
+        ("(?U)a+?", "aaa"),
+        ("a{2}", "aa"),
+        ("a{1,}?", "a"),
+        ("a|aa", "a"),
+    ],
+)
+def test_a_match_ends_where_it_ends_in_go(pattern: str, found: str) -> None:
+    match = go_regexp(pattern).search("baaab")
+
+    assert match is not None
+    assert match.group() == found

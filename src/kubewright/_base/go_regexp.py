@@ -1,8 +1,9 @@
-r"""Regular expressions as Go reads them, made into Python's.
+r"""Go's regular expressions, translated to Python's `re`.
 
-Patterns in schemas are RE2: `\d` is ASCII, `$` is the very end, `[[:alpha:]]` and `\p{L}` are classes, `{,3}` is text,
-and there is no look-around. `go_regex` parses that syntax, refuses what Go refuses and in Go's words, and writes the
-same language for `re`. Only whether a text matches is kept: groups do not capture, lazy or greedy is all one.
+Patterns in schemas and in CEL are RE2: `\d` is ASCII, `$` is the very end, `[[:alpha:]]` and `\p{L}` are classes,
+`{,3}` is text, and there is no look-around. `go_regexp` parses that syntax (Go: regexp/syntax/parse.go), refuses what
+Go refuses, in Go's words, and writes the same language for `re`. A match begins and ends where Go's does; groups do
+not capture, because no caller asks for them. Called by `schema.build`, `schema.check`, `cel` and the API server.
 
 Two known limits: a script such as `\p{Greek}` is told by the names of its characters, and a pattern such as
 `(a+)+$`, which Go answers in linear time, may take Python long.
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, final
 
-__all__ = ("RegexError", "go_regex")
+__all__ = ("RegexpError", "go_regexp")
 
 _Ranges: TypeAlias = list[tuple[int, int]]
 
@@ -51,7 +52,7 @@ _MOST_REPEATS: Final = 1000
 
 
 @final
-class RegexError(ValueError):
+class RegexpError(ValueError):
     """A pattern Go does not compile; the message is Go's."""
 
     def __init__(self, problem: str, part: str) -> None:
@@ -59,13 +60,16 @@ class RegexError(ValueError):
 
 
 @functools.lru_cache(maxsize=1024)
-def go_regex(pattern: str) -> re.Pattern[str]:
-    """The compiled form; use its `search`, as Go's MatchString does. Raises a RegexError."""
+def go_regexp(pattern: str) -> re.Pattern[str]:
+    """The pattern for `search` and `finditer`, which find what Go's MatchString and FindAllString find.
+
+    Raises a RegexpError.
+    """
     written = _Parser(pattern).whole()
     try:
         return re.compile(written)
     except (re.error, OverflowError, RecursionError) as exc:
-        raise RegexError("expression too large", pattern) from exc
+        raise RegexpError("expression too large", pattern) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class _Flags:
     fold: bool = False
     lines: bool = False
     dot_all: bool = False
+    ungreedy: bool = False
 
 
 @final
@@ -87,7 +92,7 @@ class _Parser:
     def whole(self) -> str:
         written = self._alternatives()
         if self.at < len(self.text):
-            raise RegexError("unexpected )", self.text)
+            raise RegexpError("unexpected )", self.text)
         return written
 
     def _alternatives(self) -> str:
@@ -106,15 +111,20 @@ class _Parser:
                 operator = self._operator()
                 self.at += len(operator)
                 if not written:
-                    raise RegexError("missing argument to repetition operator", operator)
+                    raise RegexpError("missing argument to repetition operator", operator)
                 if repeated >= 0:
-                    raise RegexError("invalid nested repetition operator", self.text[repeated : self.at])
+                    raise RegexpError("invalid nested repetition operator", self.text[repeated : self.at])
                 repeated = start
-                written[-1] = f"(?:{written[-1]}){_eager(operator)}"
+                written[-1] = f"(?:{written[-1]}){self._repetition(operator)}"
                 continue
             repeated = -1
             written.extend(self._verbatim() if self.text.startswith("\\Q", self.at) else self._atom())
         return "".join(written)
+
+    def _repetition(self, operator: str) -> str:
+        """An operator in Python's spelling. Under `(?U)` the plain one is lazy and the one with `?` is greedy."""
+        lazy = len(operator) > 1 and operator.endswith("?")
+        return operator.removesuffix("?" if lazy else "") + ("?" if lazy != self.flags.ungreedy else "")
 
     def _verbatim(self) -> list[str]:
         literal, _, _ = self.text[self.at + 2 :].partition("\\E")
@@ -156,7 +166,7 @@ class _Parser:
         low = int(size[1])
         high = int(size[3]) if size[3] else low
         if low > _MOST_REPEATS or high > _MOST_REPEATS or high < low:
-            raise RegexError("invalid repeat count", size[0])
+            raise RegexpError("invalid repeat count", size[0])
         return True
 
     def _operator(self) -> str:
@@ -174,7 +184,7 @@ class _Parser:
             self.at += 1
         inner = self._alternatives()
         if not self.text.startswith(")", self.at):
-            raise RegexError("missing closing )", self.text)
+            raise RegexpError("missing closing )", self.text)
         self.at += 1
         self.flags = outer
         return [f"(?:{inner})"]
@@ -201,7 +211,7 @@ class _Parser:
                 return char == ":"
             else:
                 break
-        raise RegexError("invalid or unsupported Perl syntax", self.text[start : self.at])
+        raise RegexpError("invalid or unsupported Perl syntax", self.text[start : self.at])
 
     @staticmethod
     def _with(flags: _Flags, char: str, sign: bool) -> _Flags:
@@ -212,21 +222,21 @@ class _Parser:
                 return replace(flags, lines=sign)
             case "s":
                 return replace(flags, dot_all=sign)
-        return flags
+        return replace(flags, ungreedy=sign)
 
     def _name(self) -> None:
         start = self.at
         end = self.text.find(">", start)
         if end < 0:
-            raise RegexError("invalid named capture", self.text[start:])
+            raise RegexpError("invalid named capture", self.text[start:])
         name = self.text[self.text.index("<", start) + 1 : end]
         if not _NAME.fullmatch(name):
-            raise RegexError("invalid named capture", self.text[start : end + 1])
+            raise RegexpError("invalid named capture", self.text[start : end + 1])
         self.at = end + 1
 
     def _escape(self) -> str:
         if self.at + 1 >= len(self.text):
-            raise RegexError("trailing backslash at end of expression", "")
+            raise RegexpError("trailing backslash at end of expression", "")
         char = self.text[self.at + 1]
         anchors = {"A": r"\A", "z": r"\Z", "b": r"(?a:\b)", "B": r"(?a:(?!\b))"}
         if char in anchors:
@@ -252,15 +262,17 @@ class _Parser:
             self.at, name, turned = braced.end(), braced[2], bool(braced[1])
         else:
             self.at, name, turned = start + 3, self.text[start + 2 : start + 3], False
+            if name == "{":
+                raise RegexpError("invalid character class range", self.text[start:])
         members = _unicode(name)
         if not name or members is None:
-            raise RegexError("invalid character class range", self.text[start : self.at])
+            raise RegexpError("invalid character class range", self.text[start : self.at])
         return _complement(members) if (char == "P") != turned else members
 
     def _escaped_code(self) -> int:
         start = self.at
         if start + 1 >= len(self.text):
-            raise RegexError("trailing backslash at end of expression", "")
+            raise RegexpError("trailing backslash at end of expression", "")
         char = self.text[start + 1]
         octal = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}").match(self.text, start + 1)
         if octal is not None:
@@ -273,14 +285,14 @@ class _Parser:
             return _CONTROLS[char]
         if char.isascii() and not char.isalnum():
             return ord(char)
-        raise RegexError("invalid escape sequence", self.text[start : self.at])
+        raise RegexpError("invalid escape sequence", self.text[start : self.at])
 
     def _hexadecimal(self) -> int:
         start = self.at
         found = re.compile(r"\\x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})").match(self.text, start)
         code = int(found[1] or found[2], 16) if found else _LAST + 1
         if found is None or code > _LAST:
-            raise RegexError("invalid escape sequence", self.text[start : min(len(self.text), start + 3)])
+            raise RegexpError("invalid escape sequence", self.text[start : min(len(self.text), start + 3)])
         self.at = found.end()
         return code
 
@@ -293,7 +305,7 @@ class _Parser:
         first = True
         while first or not self.text.startswith("]", self.at):
             if self.at >= len(self.text):
-                raise RegexError("missing closing ]", self.text[start:])
+                raise RegexpError("missing closing ]", self.text[start:])
             first = False
             ranges.extend(self._class_item(start))
         self.at += 1
@@ -304,7 +316,7 @@ class _Parser:
             name = self.text[self.at + 2 : end]
             members = _POSIX.get(name.removeprefix("^"))
             if members is None:
-                raise RegexError("invalid character class range", self.text[self.at : end + 2])
+                raise RegexpError("invalid character class range", self.text[self.at : end + 2])
             self.at = end + 2
             return _complement(members) if name.startswith("^") else members
         if self.text.startswith("\\", self.at) and (named := self._named_class()) is not None:
@@ -315,12 +327,12 @@ class _Parser:
             self.at += 1
             high = self._class_code(start)
             if high < low:
-                raise RegexError("invalid character class range", self.text[begin : self.at])
+                raise RegexpError("invalid character class range", self.text[begin : self.at])
         return [(low, high)]
 
     def _class_code(self, start: int) -> int:
         if self.at >= len(self.text):
-            raise RegexError("missing closing ]", self.text[start:])
+            raise RegexpError("missing closing ]", self.text[start:])
         if self.text[self.at] == "\\":
             return self._escaped_code()
         self.at += 1
@@ -332,10 +344,6 @@ class _Parser:
         body = "".join(_span(low, high) for low, high in ranges)
         written = f"[{'^' if negated else ''}{body}]"
         return f"(?i:{written})" if self.flags.fold else written
-
-
-def _eager(operator: str) -> str:
-    return operator[:-1] if len(operator) > 1 and operator.endswith("?") else operator
 
 
 def _span(low: int, high: int) -> str:
