@@ -56,11 +56,11 @@ SCALARS: dict[Action, st.SearchStrategy[Any]] = {
 def trees(draw: st.DrawFn, message: Message, depth: int = 0) -> dict[str, Any]:
     """A few members of a message, and fewer the deeper it goes."""
     found: dict[str, Any] = {}
-    named = [field for field in message.all_fields if field.action is not Action.INLINE]
+    named = [field for field in message.fields if field.action is not Action.INLINE]
     chosen = draw(st.lists(st.sampled_from(named), max_size=4 if depth < 5 else 0, unique=True)) if named else []
     for field in chosen:
         found[field.name] = draw(_content(field, depth))
-    for field in message.all_fields:
+    for field in message.fields:
         if field.action is Action.INLINE and field.inside is not None:
             found.update(draw(trees(field.inside, depth + 1)))
     return found
@@ -71,7 +71,7 @@ def _content(field: Field, depth: int) -> st.SearchStrategy[Any]:
         return SCALARS[field.action]
     assert field.inside is not None
     if field.action is Action.MAP:
-        return st.dictionaries(TEXT, _content(field.inside.all_fields[1], depth + 1), min_size=1, max_size=2)
+        return st.dictionaries(TEXT, _content(field.inside.fields[1], depth + 1), min_size=1, max_size=2)
     if field.value is None:
         part = trees(field.inside, depth + 1)
         return st.lists(part, min_size=1, max_size=2) if field.action is Action.MESSAGES else part

@@ -53,10 +53,10 @@ from kubewright.apiserver.verbs.subresources import SubresourceHandlers
 from kubewright.apiserver.verbs.watch import WatchHandler
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.http import Connections
+from kubewright.apiserver.wire.http import HttpServer
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import WriteOptions
-from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import Response
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -125,7 +125,7 @@ class ApiServer:
         self._add_checks()
         self.nonresource = NonResourcePaths(self.catalog, self.metrics, self.health)
         self._add_pages()
-        self._connections = Connections(self.router.handle)
+        self._connections = HttpServer(self.router.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
 
@@ -264,7 +264,7 @@ class ApiServer:
             for item in self.catalog
             if (item.kind.group, item.kind.version, item.kind.kind) == (group, version, tree["kind"])
         )
-        target = Target(
+        target = RequestInfo(
             verb="create",
             path="",
             group=group,

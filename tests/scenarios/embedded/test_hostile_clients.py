@@ -18,7 +18,7 @@ from typing import final
 import pytest
 
 from kubewright.apiserver.server import ApiServer
-from kubewright.apiserver.wire.http import Connection, Connections
+from kubewright.apiserver.wire.http import Connection, HttpServer
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
 
@@ -37,7 +37,7 @@ class Plain:
         self.server = server
         self.handled = 0
         self.changed = asyncio.Event()
-        self.connections = Connections(self._handle)
+        self.connections = HttpServer(self._handle)
         self.remembered: weakref.WeakSet[Connection] = weakref.WeakSet()
         self.port = 0
 

@@ -8,7 +8,7 @@ from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.cel import Authorizer, Decision
 
 __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value")
@@ -67,9 +67,9 @@ def _decider(user: User, access: Access) -> Callable[[str | None, Mapping[str, s
     def decide(account: str | None, about: Mapping[str, str]) -> Decision:
         who = user if account is None else _service_account(account)
         if "path" in about:
-            target = Target(about["verb"], about["path"])
+            target = RequestInfo(about["verb"], about["path"])
         else:
-            target = Target(
+            target = RequestInfo(
                 verb=about["verb"],
                 path="",
                 group=about.get("group", ""),

@@ -14,7 +14,7 @@ from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.outbound.webhook_client import CallFailed, WebhookClient, check_type
 from kubewright.apiserver.outbound.webhook_target import target_of_client
-from kubewright.apiserver.wire.go_json import go_name
+from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 __all__ = ("WebhookConverter",)
@@ -75,7 +75,7 @@ def _objects(answer: Mapping[str, Any], uid: str, version: str) -> list[Any]:
         raise CallFailed("no response provided")
     if not isinstance(response, dict):
         raise CallFailed(
-            f"json: cannot unmarshal {go_name(response)} into Go struct field ConversionReview.response of type"
+            f"json: cannot unmarshal {json_type_name(response)} into Go struct field ConversionReview.response of type"
             f" {version}.ConversionResponse"
         )
     if version == "v1" and response.get("uid", "") != uid:

@@ -14,7 +14,7 @@ from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.requests import Request, RequestInfo
 
 __all__ = ("RbacAccess",)
 
@@ -43,11 +43,11 @@ class RbacAccess:
         request.authenticated = user = self.authentication.user_of(request)
         return impersonated(request, user, self.roles.decide)
 
-    def decide(self, user: User, target: Target) -> Decision:
+    def decide(self, user: User, target: RequestInfo) -> Decision:
         """Whether this user may do this, and by which binding."""
         return self.roles.decide(user, target)
 
-    def check(self, user: User, target: Target) -> None:
+    def check(self, user: User, target: RequestInfo) -> None:
         """Return if this user may do this; raise `Refused` (403) if not."""
         decision = self.roles.decide(user, target)
         if not decision.allowed:

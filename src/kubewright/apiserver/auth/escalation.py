@@ -16,7 +16,7 @@ from kubewright.api.patches import json_equal
 from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
 from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RbacAuthorizer, RoleRef, aggregate
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import forbidden, not_found, status_error
 
 __all__ = ("EscalationPlugin",)
@@ -82,7 +82,7 @@ class EscalationPlugin:
         self._confirm(attributes, rules)
 
     def _may(self, attributes: Attributes, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
-        target = Target(verb, "", group, "*", plural, "", attributes.namespace, name)
+        target = RequestInfo(verb, "", group, "*", plural, "", attributes.namespace, name)
         return self._roles.decide(attributes.user, target).allowed
 
     def _confirm(self, attributes: Attributes, rules: tuple[PolicyRule, ...]) -> None:

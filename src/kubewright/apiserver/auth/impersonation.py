@@ -15,7 +15,7 @@ from msgspec import Struct
 from kubewright.apiserver.auth.service_accounts import account_groups, split_username
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
 from kubewright.apiserver.kinds.calls import ANONYMOUS, User
-from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
 __all__ = ("impersonated",)
@@ -37,7 +37,7 @@ class _Wish(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{{{self.kind} {self.namespace} {self.name}  {self.api_version}  {self.key}}}"
 
-    def target(self) -> Target:
+    def target(self) -> RequestInfo:
         """The permission it takes."""
         resource = {
             "User": "users",
@@ -47,10 +47,10 @@ class _Wish(Struct, frozen=True):
             "UID": "uids",
         }[self.kind]
         group = _AUTHENTICATION if self.api_version else ""
-        return Target("impersonate", "", group, "v1", resource, self.key, self.namespace, self.name)
+        return RequestInfo("impersonate", "", group, "v1", resource, self.key, self.namespace, self.name)
 
 
-def impersonated(request: Request, user: User, decide: Callable[[User, Target], Decision]) -> User:
+def impersonated(request: Request, user: User, decide: Callable[[User, RequestInfo], Decision]) -> User:
     """Whom this request is to be seen as coming from; `user` itself if it does not ask for anybody."""
     headers = request.headers
     if not any(name.startswith("impersonate-") for name in headers):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from kubewright.api.go_text import quoted
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 
 __all__ = ("FULL_AUTHORITY", "PolicyRule", "allows", "missing_rights", "summaries")
 
@@ -50,7 +50,7 @@ FULL_AUTHORITY: Final = (
 )
 
 
-def allows(rule: PolicyRule, target: Target) -> bool:  # hot
+def allows(rule: PolicyRule, target: RequestInfo) -> bool:  # hot
     """Whether a rule allows what is asked for."""
     verbs = rule.verbs or ()
     if target.verb not in verbs and "*" not in verbs:
@@ -64,7 +64,7 @@ def allows(rule: PolicyRule, target: Target) -> bool:  # hot
     return _resource_matches(rule.resources or (), target) and (not names or target.name in names)
 
 
-def _resource_matches(resources: Names, target: Target) -> bool:
+def _resource_matches(resources: Names, target: RequestInfo) -> bool:
     if target.subresource:
         wanted = f"{target.resource}/{target.subresource}"
         return wanted in resources or "*" in resources or f"*/{target.subresource}" in resources

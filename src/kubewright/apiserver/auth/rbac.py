@@ -19,7 +19,7 @@ from kubewright.apiserver.auth.policy_rules import PolicyRule, allows
 from kubewright.apiserver.kinds.access import Decision
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Store, Table
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 
 __all__ = ("GROUP", "MASTERS", "Grant", "RbacAuthorizer", "RoleRef", "aggregate", "not_found")
 
@@ -84,7 +84,7 @@ class RbacAuthorizer:
 
     def __init__(self, store: Store) -> None:
         self._found: dict[tuple[str, tuple[str, ...], str], _Grants] = {}
-        self._verdicts: dict[tuple[str, tuple[str, ...], Target], Decision] = {}
+        self._verdicts: dict[tuple[str, tuple[str, ...], RequestInfo], Decision] = {}
         self._roles = _Mirror(store.table(f"{GROUP}/roles"), _Role, self._forget)
         self._cluster_roles = _Mirror(store.table(f"{GROUP}/clusterroles"), _Role, self._forget)
         self._bindings = _Mirror(store.table(f"{GROUP}/rolebindings"), _Binding, self._forget)
@@ -98,7 +98,7 @@ class RbacAuthorizer:
 
     # questions
 
-    def decide(self, user: User, target: Target) -> Decision:  # hot
+    def decide(self, user: User, target: RequestInfo) -> Decision:  # hot
         """Whether a user may do this, and by which binding."""
         if MASTERS in user.groups:
             return _ALLOWED
@@ -110,7 +110,7 @@ class RbacAuthorizer:
             known = self._verdicts[key] = self._judged(user, target)
         return known
 
-    def _judged(self, user: User, target: Target) -> Decision:
+    def _judged(self, user: User, target: RequestInfo) -> Decision:
         if not target.resource and "%" in target.path:
             target = msgspec.structs.replace(target, path=unquote(target.path))
         found = self._grants(user, target.namespace if target.resource else "")

@@ -15,7 +15,7 @@ from kubewright.apiserver.managedfields.field_manager import record_update
 from kubewright.apiserver.verbs.transform import metadata_only
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.options import WriteOptions, write_options
-from kubewright.apiserver.wire.responses import Response, of_tree
+from kubewright.apiserver.wire.responses import Response, object_response
 from kubewright.apiserver.wire.status_errors import bad_request, method_not_allowed, no_such_resource
 
 __all__ = ("ReviewBodies",)
@@ -102,4 +102,4 @@ class ReviewBodies:
         ordered = {"kind": kind.kind, "apiVersion": kind.api_version, **tree}
         if call.output.as_kind:
             ordered = metadata_only(ordered, call.output.version)
-        return of_tree(ordered, call.output, code=201, headers=call.headers())
+        return object_response(ordered, call.output, code=201, headers=call.headers())

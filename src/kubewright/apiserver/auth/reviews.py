@@ -16,7 +16,7 @@ from kubewright.apiserver.auth.tokens import BadToken
 from kubewright.apiserver.kinds.access import Decision
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
 
@@ -138,13 +138,13 @@ def _subject(spec: Tree) -> User:
     return User(str(spec.get("user") or ""), tuple(spec.get("groups") or ()), str(spec.get("uid") or ""), extra)
 
 
-def _target(spec: Tree) -> Target:
+def _target(spec: Tree) -> RequestInfo:
     asked = spec.get("resourceAttributes")
     if asked is None:
         path = spec.get("nonResourceAttributes") or {}
         # Only what comes in a URL is escaped.
-        return Target(path.get("verb", ""), path.get("path", "").replace("%", "%25"))
-    return Target(
+        return RequestInfo(path.get("verb", ""), path.get("path", "").replace("%", "%25"))
+    return RequestInfo(
         verb=asked.get("verb", ""),
         path="",
         group=asked.get("group", ""),

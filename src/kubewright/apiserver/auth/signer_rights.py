@@ -12,7 +12,7 @@ from typing import Any, Final, final
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.auth.rbac import MASTERS, RbacAuthorizer
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 from kubewright.errors import DecodeError
 
@@ -68,7 +68,7 @@ class SignerPlugin:
             raise _refused(attributes, f"use of {_CLIENT} signer with {MASTERS} group is not allowed")
 
     def _may(self, attributes: Attributes, verb: str, signer: str) -> bool:
-        target = Target(verb, "", _GROUP, "*", "signers", "", "", signer)
+        target = RequestInfo(verb, "", _GROUP, "*", "signers", "", "", signer)
         return self._roles.decide(attributes.user, target).allowed
 
 

@@ -40,7 +40,7 @@ from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import DeleteOptions
-from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 
@@ -252,7 +252,7 @@ class CrdController:
     async def _delete_instances(self, resource: Resource) -> None:
         for entry in list(self._store.table(resource.table).entries()):
             namespace, _, name = entry.key.rpartition("/")
-            target = Target(
+            target = RequestInfo(
                 "delete", "", resource.kind.group, resource.kind.version, resource.plural, "", namespace, name
             )
             request = Request("DELETE", "", {}, {}, b"", Peer())

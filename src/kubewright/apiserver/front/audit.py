@@ -22,7 +22,7 @@ from kubewright.api.times import format_micro_time
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.decoding import read_body
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
-from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import Reply, Response, Stream, encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import ClusterError
@@ -68,7 +68,9 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._writer: asyncio.Task[None] | None = None
 
-    def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
+    def answered(
+        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
+    ) -> None:
         """One request, and how it went."""
         if not self._level:
             return
@@ -87,13 +89,13 @@ class AuditLog:
         self._write(event, "ResponseComplete", now, request.annotations)
 
     def _write_when_over(self, stream: Stream, event: dict[str, Any], notes: Mapping[str, str]) -> None:
-        def over() -> None:
-            stream.on_over = None
+        def finish() -> None:
+            stream.on_finish = None
             self._write(event, "ResponseComplete", time.time(), notes)
 
-        stream.on_over = over
+        stream.on_finish = finish
 
-    def _event(self, request: Request, target: Target, user: User | None, reply: Reply) -> dict[str, Any]:
+    def _event(self, request: Request, target: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
         authenticated: User | None = request.authenticated
         event: dict[str, Any] = {
             "kind": "Event",
@@ -118,7 +120,7 @@ class AuditLog:
         self._add_bodies(event, request, target, reply)
         return event
 
-    def _add_bodies(self, event: dict[str, Any], request: Request, target: Target, reply: Reply) -> None:
+    def _add_bodies(self, event: dict[str, Any], request: Request, target: RequestInfo, reply: Reply) -> None:
         if self._level >= 2 and request.body and target.verb in ("create", "update", "patch", "delete"):
             tree = _tree(request)
             if tree is not None:
@@ -218,7 +220,7 @@ def _said(answer: Response) -> Mapping[str, Any]:
     return {}
 
 
-def _object(request: Request, target: Target, status: Mapping[str, Any]) -> dict[str, Any]:
+def _object(request: Request, target: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:
     found = {
         "resource": target.resource,
         "namespace": target.namespace,

@@ -66,7 +66,7 @@ class Discovery:
                 )
             body = self._made[path] = encode_line(tree)
         accept = request.header("accept")
-        if PROTOBUF in accept and negotiate(accept, parts=False).media == PROTOBUF:
+        if PROTOBUF in accept and negotiate(accept, transforms=False).media == PROTOBUF:
             tree = decode_json(body)
             return Response(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
         return Response(200, body)

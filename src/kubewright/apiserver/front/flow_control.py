@@ -24,7 +24,7 @@ from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Entry, Store
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.requests import Target
+from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("FlowControl",)
@@ -94,7 +94,7 @@ class FlowControl:
 
     # classification
 
-    def heads(self, user: User, target: Target) -> Heads:  # hot
+    def heads(self, user: User, target: RequestInfo) -> Heads:  # hot
         """What the head of the answer says."""
         place = target.path if not target.resource else f"{target.resource}/{target.subresource}"
         key = (target.verb, target.group, place, target.namespace, user.name, *user.groups)
@@ -105,7 +105,7 @@ class FlowControl:
             found = self._verdicts[key] = self._classify(user, target)
         return found
 
-    def _classify(self, user: User, target: Target) -> Heads:
+    def _classify(self, user: User, target: RequestInfo) -> Heads:
         if self._ranked is None:
             self._ranked = self._rank()
         for spec, heads in self._ranked:
@@ -199,7 +199,7 @@ def _is_subject(subject: Tree, user: User) -> bool:
     return peek(subject, "serviceAccount", "namespace") == namespace and name in ("*", account)
 
 
-def _is_about(rule: Tree, target: Target) -> bool:
+def _is_about(rule: Tree, target: RequestInfo) -> bool:
     if target.resource:
         return any(_is_resource(one, target) for one in items(rule, "resourceRules"))
     return any(
@@ -208,7 +208,7 @@ def _is_about(rule: Tree, target: Target) -> bool:
     )
 
 
-def _is_resource(rule: Tree, target: Target) -> bool:
+def _is_resource(rule: Tree, target: RequestInfo) -> bool:
     name = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
     if not (
         _has(rule.get("verbs"), target.verb)

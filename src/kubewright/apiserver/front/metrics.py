@@ -7,7 +7,7 @@ from typing import Final, final
 from kubewright._base.metrics import Metrics
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.responses import Reply, Response, Stream
 
 __all__ = ("RequestCounter",)
@@ -44,7 +44,9 @@ class RequestCounter:
         self._store = store
         metrics.before_exposition(self._measure)
 
-    def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
+    def answered(
+        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
+    ) -> None:
         """One request."""
         code = str(reply.code) if isinstance(reply, (Response, Stream)) else "101"
         scope = "resource" if target.name else "namespace" if target.namespace else "cluster"

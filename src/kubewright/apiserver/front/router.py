@@ -23,9 +23,9 @@ from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.get import ReadHandler
 from kubewright.apiserver.verbs.watch import WatchHandler
 from kubewright.apiserver.verbs.write import WriteHandler
-from kubewright.apiserver.wire.negotiation import MediaType, is_for_eyes, negotiate
-from kubewright.apiserver.wire.requests import Request, Target, target_of
-from kubewright.apiserver.wire.responses import Reply, Response, Stream, indent, of_status_error
+from kubewright.apiserver.wire.negotiation import MediaType, is_pretty_print, negotiate
+from kubewright.apiserver.wire.requests import Request, RequestInfo, request_info
+from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
     bad_request,
@@ -58,7 +58,9 @@ _LOG: Final = logging.getLogger(__name__)
 class RequestObserver(Protocol):
     """Hears of every request once it is answered, or once its stream has begun."""
 
-    def answered(self, request: Request, target: Target, user: User | None, reply: Reply, *, seconds: float) -> None:
+    def answered(
+        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
+    ) -> None:
         """One request and how it went."""
         ...
 
@@ -66,7 +68,7 @@ class RequestObserver(Protocol):
 class Classifier(Protocol):
     """Knows which priority a request has."""
 
-    def heads(self, user: User, target: Target) -> Mapping[str, str]:
+    def heads(self, user: User, target: RequestInfo) -> Mapping[str, str]:
         """What the head of the answer says of it."""
         ...
 
@@ -126,7 +128,7 @@ class Router:
     async def handle(self, request: Request) -> Reply:
         """The reply to a request."""
         started = time.perf_counter()
-        target = target_of(request.method, request.path, request.query)
+        target = request_info(request.method, request.path, request.query)
         user: User | None = None
         heads: Mapping[str, str] = {}
         request.audit_id = request.header("audit-id") or new_uid()
@@ -139,12 +141,12 @@ class Router:
             self._authorize(request, user, target)
             reply = await self._reply(request, target, user)
         except StatusError as exc:
-            reply = of_status_error(exc, _error_form(request))
+            reply = error_response(exc, _error_form(request))
         except RecursionError:
-            reply = of_status_error(bad_request("what is asked for is nested too deeply"), _error_form(request))
+            reply = error_response(bad_request("what is asked for is nested too deeply"), _error_form(request))
         except Exception as exc:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
-            reply = of_status_error(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
+            reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
         if isinstance(reply, Response) and self._is_for_eyes(request, target):
             indent(reply)
         if isinstance(reply, (Response, Stream)):
@@ -154,20 +156,20 @@ class Router:
             recorder.answered(request, target, user, reply, seconds=seconds)
         return reply
 
-    def _is_for_eyes(self, request: Request, target: Target) -> bool:
+    def _is_for_eyes(self, request: Request, target: RequestInfo) -> bool:
         """Whether the answer is indented; what others answered is passed on as it is."""
-        if not is_for_eyes(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
+        if not is_pretty_print(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
             return False
         return target.subresource not in _LONG and not (self.aggregator and self.aggregator.claimed(request.path))
 
-    def _authorize(self, request: Request, user: User, target: Target) -> None:
+    def _authorize(self, request: Request, user: User, target: RequestInfo) -> None:
         decision = self._access.decide(user, target)
         request.annotations["authorization.k8s.io/decision"] = "allow" if decision.allowed else "forbid"
         request.annotations["authorization.k8s.io/reason"] = decision.reason
         if not decision.allowed:
             raise forbidden_to(user, target, decision.reason)
 
-    async def _reply(self, request: Request, target: Target, user: User) -> Reply:
+    async def _reply(self, request: Request, target: RequestInfo, user: User) -> Reply:
         if request.path.startswith("//"):
             return _page_not_found()
         if self.aggregator is not None and self.aggregator.claimed(request.path):
@@ -187,7 +189,7 @@ class Router:
             raise method_not_allowed()
         verb = self._verb(resource, target)
         rows = "list" in resource.verbs and target.subresource not in _ONLY_ANSWERED
-        output = negotiate(request.header("accept"), rows=rows, custom=resource.custom)
+        output = negotiate(request.header("accept"), tables=rows, custom=resource.custom)
         call = Call(request, target, resource, user, output)
         if resource.deprecation:
             call.warn(resource.deprecation)
@@ -218,12 +220,12 @@ class Router:
         reply = page(request, user)
         return reply if isinstance(reply, (Response, Stream)) else await reply  # type: ignore[misc] # a page replies or promises
 
-    def _unknown(self, target: Target) -> Response:
+    def _unknown(self, target: RequestInfo) -> Response:
         if not self._catalog.has_built_in(target.group):
             return _page_not_found()
         raise no_such_resource()
 
-    def _verb(self, resource: Resource, target: Target) -> Handler:
+    def _verb(self, resource: Resource, target: RequestInfo) -> Handler:
         sub = resource.subresources.get(target.subresource)
         if target.subresource and sub is None:
             raise not_found(resource.group_resource, target.name) if resource.custom else no_such_resource()
@@ -248,7 +250,7 @@ def _ends_there(name: str, rest: str) -> bool:
     return (name == "metrics" and rest != "slis") or (name == "version" and bool(rest))
 
 
-def _check_timeout(timeout: str, target: Target) -> None:
+def _check_timeout(timeout: str, target: RequestInfo) -> None:
     """Of whatever is asked for, but for what may take as long as it likes."""
     if not timeout or target.verb == "watch" or target.subresource in _LONG or _DURATION.fullmatch(timeout):
         return
@@ -260,18 +262,18 @@ def _page_not_found() -> Response:
     return Response(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
 
 
-def _placed(resource: Resource, target: Target) -> bool:
+def _placed(resource: Resource, target: RequestInfo) -> bool:
     """Whether there are such paths at all: an object in a namespace has one, an object of the cluster has none."""
     if resource.namespaced:
         return bool(target.namespace) or not _is_named(target)
     return not target.namespace or target.resource == "namespaces"
 
 
-def _is_named(target: Target) -> bool:
+def _is_named(target: RequestInfo) -> bool:
     return bool(target.name) and target.path.rstrip("/").rpartition("/")[2] == target.name
 
 
-def _fits(resource: Resource, target: Target) -> bool:
+def _fits(resource: Resource, target: RequestInfo) -> bool:
     """Whether the path has what the verb needs: a collection takes a create, an object an update."""
     named = _is_named(target)
     if target.verb == "create":
@@ -286,6 +288,6 @@ def _fits(resource: Resource, target: Target) -> bool:
 
 def _error_form(request: Request) -> MediaType:
     try:
-        return negotiate(request.header("accept"), parts=False)
+        return negotiate(request.header("accept"), transforms=False)
     except StatusError:
         return MediaType()

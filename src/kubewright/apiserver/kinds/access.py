@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.kinds.calls import ADMIN, User
-from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden, status_error
 
 __all__ = ("Access", "Decision", "OpenAccess", "forbidden_to")
@@ -38,11 +38,11 @@ class Access(Protocol):
         """
         ...
 
-    def decide(self, user: User, target: Target) -> Decision:
+    def decide(self, user: User, target: RequestInfo) -> Decision:
         """Whether this user may do this."""
         ...
 
-    def check(self, user: User, target: Target) -> None:
+    def check(self, user: User, target: RequestInfo) -> None:
         """Return if this user may do this; raise `StatusError` (403) if not."""
         ...
 
@@ -55,17 +55,17 @@ class OpenAccess:
         request.authenticated = ADMIN
         return ADMIN
 
-    def decide(self, user: User, target: Target) -> Decision:
+    def decide(self, user: User, target: RequestInfo) -> Decision:
         return _YES
 
-    def check(self, user: User, target: Target) -> None:
+    def check(self, user: User, target: RequestInfo) -> None:
         return None
 
 
 _YES: Final = Decision(True)
 
 
-def forbidden_to(user: User, target: Target, reason: str = "") -> StatusError:
+def forbidden_to(user: User, target: RequestInfo, reason: str = "") -> StatusError:
     """The refusal of something a user may not do, in kube-apiserver's words."""
     why = _not_html(_cannot(user, target)) + (f": {reason}" if reason else "")
     if not target.is_resource:
@@ -74,7 +74,7 @@ def forbidden_to(user: User, target: Target, reason: str = "") -> StatusError:
     return StatusError(said.status, headers=_NO_SNIFFING)
 
 
-def _cannot(user: User, target: Target) -> str:
+def _cannot(user: User, target: RequestInfo) -> str:
     who = f"User {quoted(user.name)} cannot {target.verb}"
     if not target.is_resource:
         return f"{who} path {quoted(unquote(target.path))}"

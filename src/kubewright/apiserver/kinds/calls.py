@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.wire.negotiation import MediaType
-from kubewright.apiserver.wire.requests import Request, Target
+from kubewright.apiserver.wire.requests import Request, RequestInfo
 
 __all__ = ("ADMIN", "ANONYMOUS", "Call", "User")
 
@@ -44,7 +44,7 @@ class Call:
     """A request to a resource."""
 
     request: Request
-    target: Target
+    target: RequestInfo
     resource: Resource
     user: User
     output: MediaType

@@ -14,7 +14,7 @@ import msgspec
 
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
 from kubewright.apiserver.outbound.webhook_target import WebhookTarget
-from kubewright.apiserver.wire.go_json import go_name, syntax_error
+from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import media_type
 from kubewright.apiserver.wire.responses import encode_json
 
@@ -149,7 +149,9 @@ def _object(body: bytes) -> dict[str, Any]:
             raise CallFailed(f"{_UNREADABLE}: {syntax_error(body)}") from None
         tree = body.decode(errors="replace")  # any line of text is YAML
     if not isinstance(tree, dict):
-        raise CallFailed(f"{_UNREADABLE}: json: cannot unmarshal {go_name(tree)} into Go value of type {_TYPE_META}")
+        raise CallFailed(
+            f"{_UNREADABLE}: json: cannot unmarshal {json_type_name(tree)} into Go value of type {_TYPE_META}"
+        )
     return tree
 
 

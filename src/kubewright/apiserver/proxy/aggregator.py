@@ -33,7 +33,7 @@ from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.requests import Request, target_of
+from kubewright.apiserver.wire.requests import Request, request_info
 from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.errors import DecodeError
@@ -306,7 +306,7 @@ async def _answered(incoming: IncomingResponse, *, upgrade: bool) -> Reply:
 
 def _patience(request: Request) -> tuple[float | None, Response | None]:
     """How long to wait for the head of an answer, and what is said if that was in vain and nobody else was late."""
-    target = target_of(request.method, request.path, request.query)
+    target = request_info(request.method, request.path, request.query)
     if target.verb == "watch" or target.subresource in _LONG:
         return None, None
     allowed = _LONGEST

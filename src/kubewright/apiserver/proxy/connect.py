@@ -23,7 +23,7 @@ from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_head
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.options import flag
+from kubewright.apiserver.wire.options import parse_bool
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import (
@@ -132,7 +132,7 @@ class ProxyHandlers:
         kind = call.resource.subresources[call.target.subresource].kind.kind
         options: dict[str, Any] = {"kind": kind, "apiVersion": "v1"}
         query = call.request.query
-        options.update({name: flag(query[name]) for name in _STREAMS if name in query})
+        options.update({name: parse_bool(query[name]) for name in _STREAMS if name in query})
         if query.get("container"):
             options["container"] = query["container"]
         command = _values(call.request, "command")
@@ -179,7 +179,7 @@ def _values(request: Request, name: str) -> list[str]:
 
 def _kubelet_query(request: Request) -> list[tuple[str, str]]:
     """The options as a kubelet reads them, whose names are others."""
-    found = [(told, "1") for name, told in _STREAMS.items() if flag(request.query.get(name, "false"))]
+    found = [(told, "1") for name, told in _STREAMS.items() if parse_bool(request.query.get(name, "false"))]
     found += [("command", value) for value in _values(request, "command")]
     ports = _values(request, "ports")
     return [*found, ("port", ",".join(ports))] if ports else found

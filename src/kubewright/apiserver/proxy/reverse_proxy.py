@@ -64,7 +64,7 @@ class ProxiedStream(Stream):
     def start(self, sink: Sink) -> None:
         self._task = asyncio.get_running_loop().create_task(self._pass_on(sink), name="passing on an answer")
 
-    def lost(self) -> None:
+    def disconnected(self) -> None:
         if self._task is not None:
             self._task.cancel()
         self._incoming.close()

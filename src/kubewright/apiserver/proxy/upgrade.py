@@ -11,18 +11,18 @@ import contextlib
 from typing import Final, cast, final
 
 from kubewright.apiserver.outbound.http_client import ClientConnection, HttpClientError, IncomingResponse
-from kubewright.apiserver.wire.responses import Takeover
+from kubewright.apiserver.wire.responses import Hijack
 
 __all__ = ("tunnel",)
 
 _MOST_WAITING: Final = 1024 * 1024
 
 
-def tunnel(incoming: IncomingResponse) -> Takeover:
+def tunnel(incoming: IncomingResponse) -> Hijack:
     """The reply that hands the client's connection over to a server that has answered 101."""
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in incoming.headers)]
     head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
-    return Takeover(head, _Tunnel(incoming.take_over()))
+    return Hijack(head, _Tunnel(incoming.take_over()))
 
 
 @final

@@ -9,8 +9,8 @@ from kubewright._base.yaml import load
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
-from kubewright.apiserver.wire.decoding import decode_json, go_yaml_error, repeated_names
-from kubewright.apiserver.wire.go_json import go_name
+from kubewright.apiserver.wire.decoding import decode_json, duplicate_fields, go_yaml_error
+from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
@@ -51,7 +51,7 @@ def _parsed(body: bytes, repeated: list[str]) -> Tree:
     """The body as a tree; a text whose JSON reading hides that it says something twice is read again as YAML."""
     try:
         tree = decode_json(body)
-        if repeated_names(body, tree):
+        if duplicate_fields(body, tree):
             load(body, repeated=repeated)
     except StatusError:
         try:
@@ -63,6 +63,6 @@ def _parsed(body: bytes, repeated: list[str]) -> Tree:
     if not isinstance(tree, dict):
         raise bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
-            f" {go_name(tree)} into Go value of type map[string]interface {{}}"
+            f" {json_type_name(tree)} into Go value of type map[string]interface {{}}"
         )
     return tree

@@ -13,8 +13,8 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.object_meta import path_segment_errors, validate_metadata
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.wire.decoding import paths_in_order
-from kubewright.apiserver.wire.go_json import summary
+from kubewright.apiserver.wire.decoding import field_paths
+from kubewright.apiserver.wire.go_json import summarize_data
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
 from kubewright.k8s.documents import schema_of
@@ -55,7 +55,7 @@ def check_custom_type(call: Call, tree: Tree) -> None:
     """A custom object must say its kind; that it is another is a question of validity."""
     kind, body = call.resource.kind.kind, call.request.body
     if not tree.get("kind"):
-        why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}' ({summary(body)})"
+        why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}' ({summarize_data(body)})"
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}")
     if tree["kind"] != kind and tree.get("apiVersion") == call.resource.kind.api_version:
         name = call.target.name or str((tree.get("metadata") or {}).get("name", ""))
@@ -98,7 +98,7 @@ def _as_they_stand(body: bytes, twice: list[str], never: list[str]) -> list[str]
     left = {*twice, *never}
     seen: set[str] = set()
     said: list[str] = []
-    for path in paths_in_order(body):
+    for path in field_paths(body):
         text = f'duplicate field "{path}"' if path in seen else f'unknown field "{path}"'
         seen.add(path)
         if text in left:

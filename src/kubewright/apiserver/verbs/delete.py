@@ -24,9 +24,9 @@ from kubewright.apiserver.storage.store import Entry, Store
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
 from kubewright.apiserver.verbs.write import WriteHandler
-from kubewright.apiserver.wire.decoding import decode_json, not_an_object, read_body, wrong_name_of_type
+from kubewright.apiserver.wire.decoding import decode_json, not_an_object_error, read_body, type_meta_error
 from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
-from kubewright.apiserver.wire.responses import Response, of_tree
+from kubewright.apiserver.wire.responses import Response, object_response
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, conflict, not_found
 
 __all__ = ("DeleteHandler",)
@@ -73,7 +73,7 @@ class DeleteHandler:
         value, gone = await self.delete_key(call, call.key, options)
         if not gone or (call.resource.kind.group, call.resource.plural) in _RETURNED:
             return of_bytes(call, value)
-        return of_tree(_success(call, decode_json(value)), call.output, headers=call.headers())
+        return object_response(_success(call, decode_json(value)), call.output, headers=call.headers())
 
     async def collection(self, call: Call) -> Response:
         """Everything a list with the same parameters would show."""
@@ -198,8 +198,8 @@ def _body(call: Call) -> dict[str, Any] | None:
     if tree is None:
         return None
     if not isinstance(tree, dict):
-        raise bad_request(not_an_object(tree))
-    if wrong := wrong_name_of_type(tree):
+        raise bad_request(not_an_object_error(tree))
+    if wrong := type_meta_error(tree):
         raise bad_request(wrong)
     kind, version = tree.get("kind") or "DeleteOptions", tree.get("apiVersion") or "meta.k8s.io/v1"
     if kind != "DeleteOptions":

@@ -21,9 +21,15 @@ from kubewright.apiserver.storage.store import Compacted, Entry, Store, Table
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
 from kubewright.apiserver.wire.go_json import syntax_error
-from kubewright.apiserver.wire.options import ListOptions, asked_version, flag, list_options
+from kubewright.apiserver.wire.options import ListOptions, list_options, parse_bool, parse_resource_version
 from kubewright.apiserver.wire.responses import Response, encode_json
-from kubewright.apiserver.wire.status_errors import StatusError, bad_request, expired, not_found, too_large_version
+from kubewright.apiserver.wire.status_errors import (
+    StatusError,
+    bad_request,
+    expired,
+    not_found,
+    too_large_resource_version,
+)
 
 __all__ = ("ReadHandler",)
 
@@ -56,9 +62,9 @@ class ReadHandler:
 
     async def get(self, call: Call) -> Response:
         """One object."""
-        if "export" in call.request.query and flag(call.request.query["export"]):
+        if "export" in call.request.query and parse_bool(call.request.query["export"]):
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
-        self._check_not_future(asked_version(call.request.query.get("resourceVersion", "")))
+        self._check_not_future(parse_resource_version(call.request.query.get("resourceVersion", "")))
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
             raise not_found(call.resource.group_resource, call.target.name)
@@ -91,7 +97,7 @@ class ReadHandler:
 
     def _check_not_future(self, version: int | None) -> None:
         if version is not None and version > self._store.version:
-            raise too_large_version(version, self._store.version)
+            raise too_large_resource_version(version, self._store.version)
 
     def _where(self, options: ListOptions) -> tuple[int, str, bool]:
         """The version to show, the key to start behind, and whether that version is in the past."""

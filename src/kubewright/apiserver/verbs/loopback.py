@@ -17,7 +17,7 @@ from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.negotiation import APPLY_YAML, MediaType
-from kubewright.apiserver.wire.requests import Peer, Request, Target
+from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -47,7 +47,7 @@ def loopback_call(
     """A call by the server itself about one object."""
     namespace, _, name = key.rpartition("/")
     kind = resource.kind
-    target = Target(verb, "", kind.group, kind.version, resource.plural, "", namespace, name)
+    target = RequestInfo(verb, "", kind.group, kind.version, resource.plural, "", namespace, name)
     headers = {"user-agent": manager, "content-type": content_type}
     body = encode_json(tree) if tree is not None else b""
     return Call(Request("", "", query or {}, headers, body, Peer()), target, resource, _SELF, MediaType())

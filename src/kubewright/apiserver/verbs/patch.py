@@ -16,8 +16,8 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
 from kubewright.apiserver.verbs.strategic_merge.wording import go_value
-from kubewright.apiserver.wire.decoding import decode_json, repeated_names, whole_numbers
-from kubewright.apiserver.wire.go_json import go_name, syntax_error
+from kubewright.apiserver.wire.decoding import decode_json, duplicate_fields, normalize_numbers
+from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import APPLY_JSON, APPLY_YAML, media_type
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import (
@@ -68,7 +68,7 @@ def patched(resource: Resource, kind: str, body: bytes, live: Tree) -> Tree:
         raise bad_request("Invalid JSON Patch")
     elif kind == MERGE and not isinstance(patch, dict):
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {go_name(patch)} into Go value of type"
+            f"error decoding patch: json: cannot unmarshal {json_type_name(patch)} into Go value of type"
             " map[string]interface {}"
         )
     elif kind == MERGE:
@@ -97,7 +97,7 @@ def _listed_whole(patch: Any, *, listed: bool = False) -> Any:
 
 def _read(kind: str, body: bytes) -> Any:
     try:
-        return whole_numbers(body, decode_json(body))
+        return normalize_numbers(body, decode_json(body))
     except StatusError:
         why = syntax_error(body)
         raise bad_request(why if kind == STRATEGIC else f"error decoding patch: {why}") from None
@@ -107,7 +107,7 @@ def said_twice(kind: str, body: bytes) -> list[str]:
     """What is to be said about members that stand twice in one object of a patch."""
     if kind == JSON_PATCH:
         return []
-    return [f'duplicate field "{path}"' for path in repeated_names(body, decode_json(body))]
+    return [f'duplicate field "{path}"' for path in duplicate_fields(body, decode_json(body))]
 
 
 def unfit(resource: Resource, kind: str, body: bytes, result: Tree, refusal: StatusError) -> StatusError:
@@ -164,7 +164,7 @@ def _without_json(why: str) -> str:
 def _json_patched(operations: Any, live: Tree) -> Any:
     if not isinstance(operations, list):
         raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {go_name(operations)} into Go value of type"
+            f"error decoding patch: json: cannot unmarshal {json_type_name(operations)} into Go value of type"
             " []handlers.jsonPatchOp"
         )
     if len(operations) > _MAX_OPERATIONS:

@@ -25,7 +25,7 @@ from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_t
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
-from kubewright.apiserver.wire.responses import Reply, Response, of_tree
+from kubewright.apiserver.wire.responses import Reply, Response, object_response
 from kubewright.apiserver.wire.status_errors import (
     bad_request,
     conflict,
@@ -89,7 +89,7 @@ class SubresourceHandlers:
         pod = self._bound(pod_call, decode_json(entry.value), str(target["name"]), uid, binding)
         # Nobody is noted as the manager of what a binding sets.
         await self._writes.put_back(pod_call.resource, entry, pod, dry_run=options.dry_run)
-        return of_tree(_CREATED, call.output, code=201)
+        return object_response(_CREATED, call.output, code=201)
 
     def _bound(self, call: Call, pod: Tree, node: str, uid: str | None, binding: Tree) -> Tree:
         name = call.target.name
@@ -150,7 +150,7 @@ class SubresourceHandlers:
         if not options.dry_run:
             await self._note_eviction(pod_call, options)
         await self._deletes.delete_key(pod_call, pod_call.key, options)
-        return of_tree(_CREATED, call.output, code=201)
+        return object_response(_CREATED, call.output, code=201)
 
     async def _note_eviction(self, call: Call, options: DeleteOptions) -> None:
         """Say in a pod's status why it goes."""

@@ -21,7 +21,7 @@ from kubewright.apiserver.printers import (
 )
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import JSON
-from kubewright.apiserver.wire.responses import Response, encode_json, of_tree
+from kubewright.apiserver.wire.responses import Response, encode_json, object_response
 from kubewright.apiserver.wire.status_errors import bad_request, status_error
 
 __all__ = ("metadata_only", "of_bytes", "of_items", "of_scale", "table_tree")
@@ -60,7 +60,7 @@ def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Response:
     elif output.as_kind:
         _check_number(call, many=False)
         tree = metadata_only(tree, output.version)
-    return of_tree(tree, output, code=code, headers=call.headers())
+    return object_response(tree, output, code=code, headers=call.headers())
 
 
 def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
@@ -69,13 +69,13 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Respon
     if output.as_kind == "Table":
         tree = table_tree(resource, items, call.request.query.get("includeObject", ""))
         tree["metadata"] = meta
-        return of_tree(tree, output, headers=call.headers())
+        return object_response(tree, output, headers=call.headers())
     if output.as_kind:
         _check_number(call, many=True)
         partial = [metadata_only(decode_json(item), output.version) for item in items]
         api_version = f"meta.k8s.io/{output.version}"
         tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
-        return of_tree(tree, output, headers=call.headers())
+        return object_response(tree, output, headers=call.headers())
     kind = resource.list_kind
     if resource.custom:
         meta = {"continue": "", **meta}
@@ -90,7 +90,7 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Respon
         items = [b"{" + item[skip:] for item in items]
     body = b"".join((head, b",".join(items), b"]}\n"))
     if output.media != JSON:
-        return of_tree(decode_json(body), output, headers=call.headers())
+        return object_response(decode_json(body), output, headers=call.headers())
     return Response(200, body, JSON, call.headers())
 
 
@@ -128,4 +128,4 @@ def of_scale(call: Call, scale: dict[str, Any]) -> Response:
         }
     elif output.as_kind:
         tree = metadata_only(scale)
-    return of_tree(tree, output, headers=call.headers())
+    return object_response(tree, output, headers=call.headers())

@@ -25,7 +25,7 @@ from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML
 from kubewright.apiserver.wire.options import ListOptions, list_options
 from kubewright.apiserver.wire.protobuf import STREAM_MEDIA_TYPE, encode_watch_event
 from kubewright.apiserver.wire.responses import Sink, Stream, encode_json
-from kubewright.apiserver.wire.status_errors import StatusError, expired, status_error, too_large_version
+from kubewright.apiserver.wire.status_errors import StatusError, expired, status_error, too_large_resource_version
 
 __all__ = ("WatchHandler", "WatchStream")
 
@@ -118,7 +118,7 @@ class WatchStream(Stream):
             self._send_error(expired(_GONE if is_event else str(exc)))
             self._finish()
 
-    def lost(self) -> None:
+    def disconnected(self) -> None:
         """The client is gone, or the server stops."""
         self._stop()
         self._sink = None
@@ -166,7 +166,7 @@ class WatchStream(Stream):
         initial = options.initial_events
         if initial or (initial is None and not version):
             if initial and version and version > self._store.version:
-                self._send_error(too_large_version(version, self._store.version))
+                self._send_error(too_large_resource_version(version, self._store.version))
                 self._finish()
                 return
             for entry in self._table.entries(self._selection.namespace or None):

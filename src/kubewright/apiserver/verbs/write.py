@@ -195,7 +195,7 @@ class WriteHandler:
             raise invalid(refusal_kind(resource.kind), str(meta["name"]), errors)
         value = self._commit(resource, key, tree, stored, dry_run=options.dry_run)
         answer = of_bytes(call, value, code=201)
-        answer.about = str(meta["name"])
+        answer.object_name = str(meta["name"])
         return answer
 
     def _taken(self, resource: Resource, key: str) -> StatusError:

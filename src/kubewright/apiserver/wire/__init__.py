@@ -1,2 +1,4 @@
-"""Bytes to requests, responses to bytes: HTTP/1.1, JSON, YAML, protobuf, content negotiation, Status errors. Not
-routes, not kinds."""
+"""HTTP/1.1, content negotiation, request and response bodies (JSON, YAML, protobuf), query options and Status errors.
+
+It knows no routes and no kinds: `front` routes, `verbs` act.
+"""

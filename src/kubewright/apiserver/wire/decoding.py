@@ -1,7 +1,7 @@
-"""The body of a request as a JSON tree, whatever it came as: JSON, YAML or protobuf.
+"""Decodes a request body, JSON, YAML or protobuf, to a JSON tree. The verbs call it; it does not know the kinds.
 
-Also which names a body says twice, since a server that validates strictly must refuse those, and a JSON reader that is
-fast does not notice. Nesting and size are bounded before anything walks the tree.
+It also reports duplicate fields, which strict field validation rejects and a fast JSON decoder does not notice, and
+bounds the nesting before anything walks the tree. The size was bounded by `wire.http`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright._base.yaml import load
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.wire.go_json import go_name, readable, summary, syntax_error
+from kubewright.apiserver.wire.go_json import json_type_name, replace_invalid_unicode, summarize_data, syntax_error
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, media_type
 from kubewright.apiserver.wire.protobuf import decode, decode_body
 from kubewright.apiserver.wire.requests import Request
@@ -25,31 +25,31 @@ from kubewright.errors import DecodeError
 __all__ = (
     "Json",
     "decode_json",
+    "duplicate_fields",
+    "field_paths",
     "go_yaml_error",
-    "not_an_object",
-    "paths_in_order",
+    "normalize_numbers",
+    "not_an_object_error",
     "read_body",
     "read_object",
-    "repeated_names",
-    "whole_numbers",
-    "wrong_name_of_type",
+    "type_meta_error",
 )
 
 Json = Any
 
 _decode: Final = msgspec.json.Decoder().decode
-# Every string is passed over whole, whether it is a name or not: looking for names inside of them takes for ever.
+# Possessive quantifiers match each string whole, key or value: backtracking into strings would take quadratic time.
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?', re.DOTALL)
 _FRACTION: Final = re.compile(rb"[-:,\[\s][0-9]+(?:\.[0-9]|[eE])")
 _UNREADABLE: Final = "couldn't get version/kind; json parse error"
 _UNREADABLE_YAML: Final = "yaml: "
-_DEEPEST: Final = 250
-"""Levels of nesting: far more than any kind has, and few enough for whoever walks a tree by recursion."""
+_MAX_DEPTH: Final = 250
+"""Levels of nesting: far more than any kind has, and few enough for code that walks a tree by recursion."""
 _PLACE: Final = re.compile(r"line ([0-9]+), column [0-9]+: (.*)", re.DOTALL)
 
 
 def decode_json(data: bytes) -> Json:
-    """A JSON text, or a refusal that says where it stops being one."""
+    """A JSON text; raises 400 with Go's syntax error for what is none."""
     try:
         return _decode(data)
     except (msgspec.DecodeError, ValueError):  # the latter for bad Unicode, and for an integer without end
@@ -59,28 +59,28 @@ def decode_json(data: bytes) -> Json:
 
 
 def _decode_leniently(data: bytes) -> Json:
-    """A text that is JSON but for what is no Unicode in it, which Go lets pass."""
+    """Decode again with invalid Unicode replaced, as encoding/json does instead of failing."""
     try:
-        return _decode(readable(data))
+        return _decode(replace_invalid_unicode(data))
     except (msgspec.DecodeError, ValueError):
-        raise bad_request(f"{_UNREADABLE}: {syntax_error(data)} ({summary(data)})") from None
+        raise bad_request(f"{_UNREADABLE}: {syntax_error(data)} ({summarize_data(data)})") from None
 
 
 def _too_deep() -> StatusError:
-    return bad_request(f"the body is nested more than {_DEEPEST} levels deep, and this server reads no more")
+    return bad_request(f"the body is nested more than {_MAX_DEPTH} levels deep, and this server reads no more")
 
 
 def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tuple[Json, list[str]]:
-    """The tree, and what is to be said about names that stand in it twice.
+    """The tree, and a strict decoding error for each duplicate field.
 
-    `kind` is what a body that does not say it is.
+    `kind` is the default for a protobuf body whose envelope does not name one.
     """
-    said = request.header("content-type")
-    media = media_type(said) if said else JSON
+    header = request.header("content-type")
+    media = media_type(header) if header else JSON
     if media == JSON:
         tree = decode_json(request.body)
-        repeated = [f'duplicate field "{path}"' for path in repeated_names(request.body, tree)]
-        return whole_numbers(request.body, tree), repeated
+        repeated = [f'duplicate field "{path}"' for path in duplicate_fields(request.body, tree)]
+        return normalize_numbers(request.body, tree), repeated
     if media == YAML:
         return _from_yaml(request.body)
     if media == PROTOBUF:
@@ -93,8 +93,8 @@ def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tupl
     raise unsupported_media_type((JSON, YAML, PROTOBUF))
 
 
-def whole_numbers(data: bytes, tree: Json) -> Json:
-    """The tree with `1.0` as `1`: Go writes a float that is whole as an integer, so that is what everybody sees."""
+def normalize_numbers(data: bytes, tree: Json) -> Json:
+    """The tree with `1.0` as `1`: Go encodes a float64 without a fraction as an integer, so clients read back that."""
     return _whole(tree) if _FRACTION.search(data) else tree
 
 
@@ -118,27 +118,27 @@ def read_object(request: Request, *, kind: GroupVersionKind | None = None) -> tu
     if tree is None:
         return {}, repeated
     if not isinstance(tree, dict):
-        why = f"{not_an_object(tree)} ({summary(request.body)})"
+        why = f"{not_an_object_error(tree)} ({summarize_data(request.body)})"
         raise _unrecognized(name, why)
-    if wrong := wrong_name_of_type(tree):
-        raise _unrecognized(name, f"{wrong} ({summary(request.body)})")
+    if wrong := type_meta_error(tree):
+        raise _unrecognized(name, f"{wrong} ({summarize_data(request.body)})")
     return tree, repeated
 
 
-def wrong_name_of_type(tree: dict[str, Json]) -> str:
-    """What is wrong with the names an object has for its own type; nothing if they can be read."""
+def type_meta_error(tree: dict[str, Json]) -> str:
+    """Why apiVersion and kind cannot be decoded; empty if they can."""
     for field, value in tree.items():
         if field in ("apiVersion", "kind") and value is not None and not isinstance(value, str):
-            found = f"json: cannot unmarshal {go_name(value)} into Go struct field .{field} of type string"
+            found = f"json: cannot unmarshal {json_type_name(value)} into Go struct field .{field} of type string"
             return f"{_UNREADABLE}: {found}"
     version = tree.get("apiVersion") or ""
     return f"unexpected GroupVersion string: {version}" if version.count("/") > 1 else ""
 
 
-def not_an_object(tree: Json) -> str:
-    """What is said of a body that is JSON, but no object."""
+def not_an_object_error(tree: Json) -> str:
+    """Go's error for a body that is JSON but not an object."""
     return (
-        f"{_UNREADABLE}: json: cannot unmarshal {go_name(tree)} into Go value of"
+        f"{_UNREADABLE}: json: cannot unmarshal {json_type_name(tree)} into Go value of"
         ' type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string'
         ' "json:\\"kind,omitempty\\"" }'
     )
@@ -153,11 +153,11 @@ def _from_yaml(body: bytes) -> tuple[Json, list[str]]:
     try:
         return load(body, repeated=repeated, first=True), repeated
     except (ValueError, RecursionError) as exc:
-        raise bad_request(f"{go_yaml_error(exc)} ({summary(body)})") from None
+        raise bad_request(f"{go_yaml_error(exc)} ({summarize_data(body)})") from None
 
 
 def go_yaml_error(error: Exception) -> str:
-    """What is wrong with a YAML text, as the real server says it: without the column, and lines counted from 0."""
+    """A YAML syntax error in go-yaml's words: without the column, and with lines counted from 0."""
     found = _PLACE.fullmatch(str(error))
     if found is None:
         return f"yaml: {error}"
@@ -165,23 +165,23 @@ def go_yaml_error(error: Exception) -> str:
     return f"yaml: line {line}: {found[2]}" if line else f"yaml: {found[2]}"
 
 
-def repeated_names(body: bytes, tree: Json) -> list[str]:
-    """Paths of names given more than once in one object of a JSON text.
+def duplicate_fields(body: bytes, tree: Json) -> list[str]:
+    """Paths of the fields that a JSON text gives more than once in one object.
 
-    Names in the text are counted against names in the tree, which costs little; only when they differ is the text
-    read again, slowly.
+    The common case is cheap: count the keys in the text and in the tree, and only if the counts differ decode the
+    text a second time, slowly, with every key kept.
     """
     if sum(map(bool, _STRING.findall(body))) == _count(tree, 1):
         return []
     found: list[str] = []
-    pairs = json.loads(readable(body), object_pairs_hook=_Pairs)
+    pairs = json.loads(replace_invalid_unicode(body), object_pairs_hook=_Pairs)
     _repeated(pairs, "", found)
     return found
 
 
-def paths_in_order(body: bytes) -> list[str]:
-    """Paths of all names in a JSON text as they stand there; one that is said twice comes twice."""
-    return list(_paths(json.loads(readable(body), object_pairs_hook=_Pairs), ""))
+def field_paths(body: bytes) -> list[str]:
+    """Paths of all fields of a JSON text in their order there; a duplicate field comes twice."""
+    return list(_paths(json.loads(replace_invalid_unicode(body), object_pairs_hook=_Pairs), ""))
 
 
 def _paths(node: Any, path: str) -> Iterator[str]:
@@ -196,11 +196,11 @@ def _paths(node: Any, path: str) -> Iterator[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with everything it said."""
+    """A JSON object with its duplicate keys."""
 
 
 def _count(tree: Json, depth: int) -> int:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _too_deep()
     if type(tree) is dict:
         total = len(tree)

@@ -1,6 +1,6 @@
-"""What Go's JSON decoder says of a text that is none, or of a value of the wrong type, and what it lets pass.
+"""Errors in the words of Go's encoding/json, and its leniency about invalid Unicode.
 
-Sentences of kube-apiserver contain them, and clients have been seen to match them.
+kube-apiserver's messages contain these texts, and clients match them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ("go_name", "readable", "summary", "syntax_error")
+__all__ = ("json_type_name", "replace_invalid_unicode", "summarize_data", "syntax_error")
 
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
 _END: Final = "unexpected end of JSON input"
@@ -27,14 +27,17 @@ def _each_byte(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("kubewright.each-byte", _each_byte)
 
 
-def readable(data: bytes) -> bytes:
-    """A text with what is no Unicode in it replaced as Go does it: each bad byte, each half of a surrogate pair."""
+def replace_invalid_unicode(data: bytes) -> bytes:
+    """Replace invalid Unicode as Go does: each bad byte, and each lone half of a surrogate pair, by U+FFFD."""
     text = data.decode(errors="kubewright.each-byte")
     return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text).encode()
 
 
-def summary(data: bytes) -> str:
-    """The beginning of a body as sentences show it: JSON as it is, anything else in hex."""
+def summarize_data(data: bytes) -> str:
+    """The beginning of a body for an error message, JSON as text and anything else in hex.
+
+    kube-apiserver: `summarizeData` in k8s.io/apiserver/pkg/endpoints/handlers/rest.go.
+    """
     if not data:
         return "<empty>"
     start = data[:_SHOWN]
@@ -42,13 +45,13 @@ def summary(data: bytes) -> str:
     return f"{text} ..." if len(data) > _SHOWN else text
 
 
-def go_name(value: Any) -> str:
-    """What Go calls the type of a JSON value."""
+def json_type_name(value: Any) -> str:
+    """The name encoding/json gives to the type of a JSON value."""
     return _NAMES.get(type(value), "number")
 
 
 def syntax_error(data: bytes) -> str:
-    """Why a text is no JSON."""
+    """The error of encoding/json for a text that is not JSON."""
     text = data.decode(errors="replace")
     try:
         json.loads(text)

@@ -1,9 +1,10 @@
-"""HTTP/1.1 for the embedded API server: bytes to requests, replies to bytes.
+"""The HTTP/1.1 server of the embedded API server: bytes to requests, replies to bytes.
 
-One `Connection` per socket, on asyncio's protocols and httptools' parser: half the price per request of a general web
-framework, which is what lets the server keep up. It knows keep-alive, pipelining (one request at a time), chunked
-streams, limits on head and body, clients that do not read what they asked for, and slow or half-open clients, which
-`Connections.sweep` ends. It knows nothing of Kubernetes: a handler turns a `Request` into a `Reply`.
+`server` makes one `HttpServer`, which makes one `Connection` for each socket, on asyncio's protocols and httptools'
+request parser: half the CPU time per request of a general web framework. It implements keep-alive, pipelining (one
+request at a time), chunked streams, limits on head and body, back-pressure from clients that do not read, and time
+limits for slow, half-open and idle clients, which `HttpServer.sweep` closes. It knows nothing of Kubernetes: the
+handler turns a `Request` into a `Reply`. `outbound.http_client` is the other direction.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import httptools
 
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Peer, Request, parse_query
-from kubewright.apiserver.wire.responses import Reply, Response, Stream, Takeover, of_status_error
+from kubewright.apiserver.wire.responses import Hijack, Reply, Response, Stream, error_response
 from kubewright.apiserver.wire.status_errors import too_large
 
-__all__ = ("Connection", "Connections", "Handler")
+__all__ = ("Connection", "Handler", "HttpServer")
 
 Handler = Callable[[Request], Awaitable[Reply]]
 
@@ -41,8 +42,8 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class Connections:
-    """Every open connection, and how long each may keep the server waiting."""
+class HttpServer:
+    """The open connections, their handler and their time limits, as of a net/http Server in Go."""
 
     def __init__(
         self,
@@ -64,22 +65,22 @@ class Connections:
         return Connection(self)
 
     def sweep(self, now: float) -> None:
-        """End the connections of clients that began a request long ago and did not finish it, or sit idle."""
+        """Close the connections whose client exceeds a time limit: of the head, of the body, or idle."""
         for connection in tuple(self.open):
             connection.check(now)
 
     def end(self) -> None:
-        """End every stream, then every connection as soon as its answer is out."""
+        """End every stream, and close every connection as soon as its response is written."""
         for connection in tuple(self.open):
             connection.finish()
 
     def abort(self) -> None:
-        """End every connection now."""
+        """Close every connection now."""
         for connection in tuple(self.open):
             connection.abort()
 
     def closed(self, connection: Connection) -> None:
-        """A connection is no longer one of ours."""
+        """A connection was closed or hijacked."""
         self.open.discard(connection)
         if not self.open:
             self._emptied.set()
@@ -96,7 +97,7 @@ class Connections:
 class Connection(asyncio.Protocol):
     """One client's connection."""
 
-    def __init__(self, owner: Connections) -> None:
+    def __init__(self, owner: HttpServer) -> None:
         self._owner = owner
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpRequestParser(self)
@@ -107,75 +108,76 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._head_size = 0
         self._too_large = False
-        self._waiting: deque[tuple[Request, bool]] = deque()
+        self._pipeline: deque[tuple[Request, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
         self._keep_alive = True
         self._version = "1.1"
-        self._last = self._began = time.monotonic()
+        self._last_active = self._request_started = time.monotonic()
         self._receiving = self._in_head = True
-        self._hosts = 0
-        self._choked = False
-        self._refused = False
-        self._last_words = b""
-        self._beyond: bytearray | None = None
-        """What came behind a request to change the protocol, until it is known whose it is."""
+        self._host_headers = 0
+        self._write_paused = False
+        self._closing = False
+        self._final_response = b""
+        self._upgrade_data: bytearray | None = None
+        """Bytes behind a request with an Upgrade header: the new protocol's if the handler hijacks the connection, or
+        the next request."""
 
-    # asyncio's side
+    # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._peer = _peer_of(self._transport)
+        self._peer = _peer(self._transport)
         self._owner.open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._owner.closed(self)
         self._transport = None
         if self._stream is not None:
-            self._stream.lost()
-            self._stream.over()
+            self._stream.disconnected()
+            self._stream.finish()
             self._stream = None
         elif self._task is not None:
             self._task.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self._closing:
             return
-        self._last = time.monotonic()
-        if self._beyond is not None:
-            self._beyond += data
-            if len(self._beyond) > _MAX_HEAD and self._transport is not None:
+        self._last_active = time.monotonic()
+        if self._upgrade_data is not None:
+            self._upgrade_data += data
+            if len(self._upgrade_data) > _MAX_HEAD and self._transport is not None:
                 self._transport.pause_reading()
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # The request was complete; what follows belongs to whoever takes the connection over.
-            self._beyond = bytearray(data[upgrade.args[0] :])
+            # The request is complete. Who reads the rest is known once the handler has replied.
+            self._upgrade_data = bytearray(data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            self._refuse("400 Bad Request")
+            self._reject("400 Bad Request")
 
     def eof_received(self) -> bool:
         return False
 
     def pause_writing(self) -> None:
-        self._choked = True  # the client does not read: nothing more is answered until it does
+        self._write_paused = True  # the client does not read: serve no further request until it does
 
     def resume_writing(self) -> None:
-        self._choked = False
-        self._last = time.monotonic()
-        if self._waiting and self._task is None and self._stream is None:
-            self._next()
+        self._write_paused = False
+        self._last_active = time.monotonic()
+        if self._pipeline and self._task is None and self._stream is None:
+            self._serve_next()
 
-    # the parser's side
+    # httptools callbacks
 
     def on_message_begin(self) -> None:
         self._url, self._headers, self._body = b"", {}, []
         self._size = self._head_size = 0
         self._too_large = False
         self._receiving = self._in_head = True
-        self._began = self._last
-        self._hosts = 0
+        self._request_started = self._last_active
+        self._host_headers = 0
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -185,29 +187,29 @@ class Connection(asyncio.Protocol):
         self._count_head(len(name) + len(value))
         key = name.decode("latin-1").lower()
         text = value.decode("latin-1")
-        self._hosts += key == "host"
+        self._host_headers += key == "host"
         known = self._headers.get(key)
-        # A list is joined by commas, but the name of a user or a group may hold a comma itself.
+        # Repeated headers are joined by commas, but the name of a user or a group may contain a comma.
         between = "\n" if key.startswith(("impersonate-", "x-remote-")) else ","
         self._headers[key] = text if known is None else f"{known}{between}{text}"
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._version = self._parser.get_http_version()
-        problem = self._problem_of_head()
-        if problem:
-            self._refuse(problem)
+        error = self._head_error()
+        if error:
+            self._reject(error)
         elif "expect" in self._headers and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _problem_of_head(self) -> str:
-        """Why a request is refused before anybody asks what it wants; empty if it is not."""
+    def _head_error(self) -> str:
+        """The status line for a request that no handler gets to see, as net/http answers it; empty for a proper one."""
         if self._version not in ("1.0", "1.1"):
             old = self._version < "1"
             return "400 Bad Request" if old else "505 HTTP Version Not Supported: unsupported protocol version"
-        if self._hosts > 1:
+        if self._host_headers > 1:
             return "400 Bad Request"
-        if not self._hosts and self._version == "1.1":
+        if not self._host_headers and self._version == "1.1":
             return "400 Bad Request: missing required Host header"
         path, _, _ = self._url.partition(b"?")
         if b"%" in path and _BAD_ESCAPE.search(path.decode("latin-1")):
@@ -217,11 +219,11 @@ class Connection(asyncio.Protocol):
         return ""
 
     def on_body(self, body: bytes) -> None:
-        if self._refused:
+        if self._closing:
             return
         self._size += len(body)
         if self._size > MAX_BODY:
-            # Read on, so that the client hears the answer, but keep nothing; too much of it ends the connection.
+            # Read on and discard, since a client reads the 413 only after it has sent the body; but not for ever.
             self._too_large = True
             self._body = []
             if self._size > 4 * MAX_BODY:
@@ -231,31 +233,31 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._receiving = False
-        if self._refused:
+        if self._closing:
             return
-        uri = _without_origin(self._url.decode("latin-1"))
+        uri = _origin_form(self._url.decode("latin-1"))
         path, _, query = uri.partition("?")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         method = self._parser.get_method().decode()
         request = Request(method, path, parse_query(query), self._headers, body, self._peer, self, uri)
         if self._too_large:
             request.connection = None
-        self._waiting.append((request, self._parser.should_keep_alive()))
+        self._pipeline.append((request, self._parser.should_keep_alive()))
         if self._task is None:
-            self._next()
+            self._serve_next()
         elif self._transport is not None:
             self._transport.pause_reading()
 
-    # answering
+    # serving
 
-    def _next(self) -> None:
-        request, self._keep_alive = self._waiting.popleft()
-        self._task = asyncio.get_running_loop().create_task(self._answer(request))
+    def _serve_next(self) -> None:
+        request, self._keep_alive = self._pipeline.popleft()
+        self._task = asyncio.get_running_loop().create_task(self._serve(request))
 
-    async def _answer(self, request: Request) -> None:
+    async def _serve(self, request: Request) -> None:
         try:
             if request.connection is None:
-                reply: Reply = of_status_error(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
+                reply: Reply = error_response(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
             else:
                 reply = await self._owner.handler(request)
         except Exception:
@@ -265,35 +267,35 @@ class Connection(asyncio.Protocol):
             self._task = None
         if self._transport is None:
             if isinstance(reply, Stream):
-                reply.lost()
-                reply.over()
+                reply.disconnected()
+                reply.finish()
             return
         if isinstance(reply, Response):
-            self._write_answer(request, reply)
+            self._write_response(request, reply)
             self._done()
-        elif isinstance(reply, Takeover):
-            self._hand_over(reply)
+        elif isinstance(reply, Hijack):
+            self._hijack(reply)
         else:
             self._begin_stream(reply, without_body=request.method == "HEAD")
 
-    def _write_answer(self, request: Request, answer: Response) -> None:
-        body, headers = answer.body, answer.headers
+    def _write_response(self, request: Request, response: Response) -> None:
+        body, headers = response.body, response.headers
         if len(body) > _GZIP_ABOVE and "gzip" in request.header("accept-encoding"):
             body = gzip.compress(body, 1)
             headers = {**headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        head = self._head(answer, headers, f"Content-Length: {len(body)}")
+        head = self._head(response, headers, f"Content-Length: {len(body)}")
         assert self._transport is not None
         self._transport.write(head if request.method == "HEAD" else head + body)
 
     def _begin_stream(self, stream: Stream, *, without_body: bool) -> None:
         assert self._transport is not None
-        if self._version == "1.0":  # knows no chunks: the end of the connection is the end of the stream
+        if self._version == "1.0":  # has no chunks: the end of the connection is the end of the stream
             self._keep_alive = False
         length = "Transfer-Encoding: chunked" if self._version == "1.1" else ""
         self._transport.write(self._head(stream, stream.headers, length))
         if without_body:
-            stream.lost()
-            stream.over()
+            stream.disconnected()
+            stream.finish()
             self._done()
             return
         self._stream = stream
@@ -306,47 +308,47 @@ class Connection(asyncio.Protocol):
             connection = "Connection: keep-alive" if self._keep_alive else ""
         return _head(reply.code, reply.content_type, headers, length, connection, version=self._version)
 
-    def _hand_over(self, takeover: Takeover) -> None:
+    def _hijack(self, hijack: Hijack) -> None:
         transport = self._transport
         assert transport is not None
         self._owner.closed(self)
         self._transport = None
-        transport.write(takeover.head)
-        transport.set_protocol(takeover.protocol)
-        takeover.protocol.connection_made(transport)
+        transport.write(hijack.head)
+        transport.set_protocol(hijack.protocol)
+        hijack.protocol.connection_made(transport)
         transport.resume_reading()
-        if self._beyond:
-            takeover.protocol.data_received(bytes(self._beyond))
+        if self._upgrade_data:
+            hijack.protocol.data_received(bytes(self._upgrade_data))
 
     def _done(self) -> None:
         if self._transport is None:
             return
-        beyond, self._beyond = self._beyond, None
+        upgrade_data, self._upgrade_data = self._upgrade_data, None
         if not self._keep_alive:
             self._transport.close()
-        elif beyond is not None:  # the protocol stays as it is, and so does who reads what comes
+        elif upgrade_data is not None:  # the handler did not upgrade: these bytes are the next request
             self._transport.resume_reading()
-            self.data_received(bytes(beyond))
-        elif self._waiting:
+            self.data_received(bytes(upgrade_data))
+        elif self._pipeline:
             self._transport.resume_reading()
-            if not self._choked:
-                self._next()
-        elif self._refused:
-            self._transport.write(self._last_words)
+            if not self._write_paused:
+                self._serve_next()
+        elif self._closing:
+            self._transport.write(self._final_response)
             self._transport.close()
 
-    # the stream's side
+    # Sink, called by a Stream
 
     def write(self, data: bytes) -> None:
         """Send one chunk of a stream."""
         if self._transport is not None:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._version == "1.1" else data)
-            self._last = time.monotonic()
+            self._last_active = time.monotonic()
 
     def end(self) -> None:
-        """End a stream; the connection may go on."""
+        """End the stream; the connection may serve another request."""
         if self._stream is not None:
-            self._stream.over()
+            self._stream.finish()
             self._stream = None
             if self._transport is not None:
                 if self._version == "1.1":
@@ -358,55 +360,56 @@ class Connection(asyncio.Protocol):
         """How many bytes wait to be sent."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
-    # limits and the end
+    # limits and closing
 
     def _count_head(self, size: int) -> None:
         self._head_size += size
         if self._head_size > _MAX_HEAD:
-            self._refuse("431 Request Header Fields Too Large")
+            self._reject("431 Request Header Fields Too Large")
 
     def _reject_body(self) -> None:
-        refusal = of_status_error(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
-        head = _head(413, refusal.content_type, {}, f"Content-Length: {len(refusal.body)}", "Connection: close")
-        self._part_with(head + refusal.body)
+        response = error_response(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
+        head = _head(413, response.content_type, {}, f"Content-Length: {len(response.body)}", "Connection: close")
+        self._close_after(head + response.body)
 
-    def _refuse(self, status: str) -> None:
-        """Answer what is no proper request, which no handler hears of, with its status line alone."""
+    def _reject(self, status: str) -> None:
+        """Respond with a bare status line, and close."""
         body = b"" if status.startswith("417") else status.encode()
         kind = f"Content-Type: {_TEXT}\r\n" if body else f"Content-Length: {len(body)}\r\n"
-        self._part_with(f"HTTP/1.1 {status}\r\n{kind}Connection: close\r\n\r\n".encode() + body)
+        self._close_after(f"HTTP/1.1 {status}\r\n{kind}Connection: close\r\n\r\n".encode() + body)
 
-    def _part_with(self, last_words: bytes) -> None:
-        """Read nothing more, and close once the requests before are answered."""
-        if self._refused or self._transport is None or self._transport.is_closing():
+    def _close_after(self, final_response: bytes) -> None:
+        """Read nothing more, and close after the responses to the requests before this one."""
+        if self._closing or self._transport is None or self._transport.is_closing():
             return
-        self._refused = True
-        if self._task is None and self._stream is None and not self._waiting:
-            self._transport.write(last_words)
+        self._closing = True
+        if self._task is None and self._stream is None and not self._pipeline:
+            self._transport.write(final_response)
             self._transport.close()
             return
-        self._last_words = b"" if self._stream is not None else last_words
+        self._final_response = b"" if self._stream is not None else final_response
         self._transport.pause_reading()
 
     def check(self, now: float) -> None:
-        """End the connection when its client lets the server wait too long."""
+        """Close the connection if its client exceeds a time limit."""
         owner = self._owner
         if self._transport is None or self._stream is not None or self._task is not None:
             return
-        if self._choked or (self._receiving and not self._in_head):
-            late = now - self._last > owner.request_timeout
+        if self._write_paused or (self._receiving and not self._in_head):
+            late = now - self._last_active > owner.request_timeout
         elif self._receiving:
-            late = now - self._began > owner.head_timeout  # however many bytes it has sent meanwhile
+            # From the first byte on, or a client that sends a byte now and then would never exceed it (slowloris).
+            late = now - self._request_started > owner.head_timeout
         else:
-            late = now - self._last > owner.idle_timeout
+            late = now - self._last_active > owner.idle_timeout
         if late:
-            self._transport.abort() if self._receiving or self._choked else self._transport.close()
+            self._transport.abort() if self._receiving or self._write_paused else self._transport.close()
 
     def finish(self) -> None:
-        """Close as soon as what is under way is answered."""
+        """Close as soon as the request under way has its response."""
         self._keep_alive = False
         if self._stream is not None:
-            self._stream.lost()
+            self._stream.disconnected()
             self.end()
         elif self._task is None and self._transport is not None:
             self._transport.close()
@@ -426,20 +429,20 @@ def _head(
     if content_type:
         lines.append(f"Content-Type: {content_type}")
     for name, value in headers.items():
-        # A header that stands for several is kept apart by line breaks, which no value may hold.
+        # Line breaks, which no value may contain, separate the values of a repeated header.
         lines.extend(f"{name}: {part}" for part in value.split("\n"))
     lines.extend(line for line in (length, connection) if line)
     return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogateescape")
 
 
-def _without_origin(uri: str) -> str:
-    """A proxy's way to ask names the server too."""
+def _origin_form(uri: str) -> str:
+    """The path and query of a request target; a client of a proxy sends the absolute form (RFC 9112, 3.2)."""
     if uri.startswith("/") or "://" not in uri:
         return uri
     return "/" + uri.partition("://")[2].partition("/")[2]
 
 
-def _peer_of(transport: asyncio.Transport) -> Peer:
+def _peer(transport: asyncio.Transport) -> Peer:
     address = transport.get_extra_info("peername")
     where = address[0] if isinstance(address, tuple) else ""
     secure = transport.get_extra_info("ssl_object") is not None

@@ -1,8 +1,9 @@
-"""Which form an answer takes and a body has: JSON, YAML or protobuf, whole, as a table or as metadata only.
+"""Content negotiation: the media type of a response, and whether it is the object, a Table or PartialObjectMetadata.
 
-The `Accept` header is read as kube-apiserver reads it: the first clause that can be served wins, in order of q; but
-whole objects are written as protobuf for those alone who take nothing else.
-Pure and cached, as clients send the same few headers over and over.
+`negotiate` follows kube-apiserver (k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go): of
+the clauses of the Accept header, ordered by q, the first that the endpoint can serve wins. One difference: objects are
+stored as JSON here, so a client that accepts JSON as well as protobuf gets JSON. `front` calls it once for a request;
+the results are cached, as clients send the same few headers over and over.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = (
     "PROTOBUF",
     "YAML",
     "MediaType",
-    "is_for_eyes",
+    "is_pretty_print",
     "media_type",
     "negotiate",
 )
@@ -35,22 +36,22 @@ APPLY_JSON: Final = "application/apply-patch+json"
 _OFFERED: Final = (JSON, YAML, PROTOBUF)
 
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
-_READ_BY_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-"""How those programs name themselves whose users look at the answer."""
+_PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
+"""User agents for which kube-apiserver indents JSON."""
 
 As = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
 
 class MediaType(Struct, frozen=True):
-    """How to write an answer."""
+    """The negotiated media type of a response."""
 
     media: str = JSON
     as_kind: As = ""
     content_type: str = JSON
     version: str = "v1"
-    """Of `meta.k8s.io`, for what is not the object itself."""
+    """Of `meta.k8s.io`, for a Table or PartialObjectMetadata."""
     stream: str = ""
-    """`watch` when the media type asks for framed events."""
+    """`watch` if the client asks for framed events."""
 
 
 def media_type(header: str) -> str:
@@ -58,21 +59,22 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def is_for_eyes(accept: str, agent: str, pretty: str) -> bool:
-    """Whether JSON is indented: if asked for in the query or the media type, or for programs people look at.
+def is_pretty_print(accept: str, agent: str, pretty: str) -> bool:
+    """Whether to indent JSON: by the query's `pretty`, else by the user agent, or by a parameter of the media type.
 
-    `pretty` is the parameter of the query; where it is given, the program does not matter.
+    kube-apiserver: `isPrettyPrint` in the same negotiate.go.
     """
-    asked = pretty in _TRUE if pretty else agent.startswith(_READ_BY_PEOPLE)
-    return asked or ("pretty" in accept and any(one.get("pretty") == "1" for _, one in _clauses(accept)))
+    wanted = pretty in _TRUE if pretty else agent.startswith(_PRETTY_AGENTS)
+    return wanted or ("pretty" in accept and any(clause.get("pretty") == "1" for _, clause in _clauses(accept)))
 
 
 @lru_cache(maxsize=1024)
-def negotiate(accept: str, *, parts: bool = True, rows: bool = True, custom: bool = False) -> MediaType:
-    """The best form the client accepts, or a refusal that lists what there is.
+def negotiate(accept: str, *, transforms: bool = True, tables: bool = True, custom: bool = False) -> MediaType:
+    """The media type of the response; raises 406 with the ones on offer.
 
-    Not everything has `parts`, metadata or a row of a table, and what is only answered, not kept, has no `rows`.
-    `custom` objects have no protobuf form, only their metadata do.
+    `transforms` says whether the endpoint serves Tables and PartialObjectMetadata at all, and `tables` whether it
+    serves Tables: a review, which is never stored, has none. Custom resources have no protobuf encoding, but their
+    metadata do.
     """
     if not accept:
         return MediaType()
@@ -80,13 +82,13 @@ def negotiate(accept: str, *, parts: bool = True, rows: bool = True, custom: boo
     transformed = custom
     for media, parameters in _clauses(accept):
         output = _served((media, parameters), custom=custom)
-        if output is not None and ((output.as_kind and not parts) or (output.as_kind == "Table" and not rows)):
+        if output is not None and ((output.as_kind and not transforms) or (output.as_kind == "Table" and not tables)):
             output = None
         transformed = transformed or (output is None and media in _OFFERED and "as" in parameters)
         if output is None or (found is not None and (output.as_kind or output.media == PROTOBUF)):
             continue
         found = output
-        # Stored objects are JSON already: who takes that as well gets it.
+        # Stored objects are JSON already, so any later clause for JSON is cheaper to serve than protobuf.
         if output.as_kind or output.media != PROTOBUF:
             return output
     if found is not None:

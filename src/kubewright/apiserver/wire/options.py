@@ -1,7 +1,9 @@
-"""The options of a request: dry run, field manager, field validation, deletion, lists and watches.
+"""CreateOptions, UpdateOptions, PatchOptions, DeleteOptions and ListOptions: parsed from the query and validated.
 
-Each comes from the query, deletion's also from the body. Wrong values are refused with the texts of kube-apiserver.
-Plain frozen data; the verbs act on it.
+DeleteOptions come from the body too. A bad value raises a StatusError with kube-apiserver's text
+(k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go, and for lists and watches
+k8s.io/apimachinery/pkg/apis/meta/internalversion/validation/validation.go). The options are frozen data; the verbs
+act on them.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ __all__ = (
     "DeleteOptions",
     "ListOptions",
     "WriteOptions",
-    "asked_version",
     "delete_options",
-    "flag",
     "list_options",
+    "parse_bool",
+    "parse_resource_version",
     "write_options",
 )
 
@@ -42,11 +44,11 @@ _UNESCAPED: Final = re.compile(r"(?<=value: )'(.)'; put a backslash before it")
 
 
 class WriteOptions(Struct, frozen=True):
-    """Of create, update and patch."""
+    """CreateOptions, UpdateOptions or PatchOptions."""
 
     dry_run: bool = False
     manager: str = ""
-    """As asked for; empty means that it is taken from the user agent."""
+    """The fieldManager parameter; if empty, the user agent's name is used."""
     validation: FieldValidation = "Warn"
     force: bool | None = None
 
@@ -62,12 +64,12 @@ class DeleteOptions(Struct, frozen=True):
 
 
 class ListOptions(Struct, frozen=True):
-    """Of list, watch and deletecollection."""
+    """Of list, watch and deletecollection; `token` is the continue token."""
 
     labels: Selector
     fields: FieldSelector
     version: int | None = None
-    """The version asked for; None when none was."""
+    """The resourceVersion parameter; None without one."""
     match: str = ""
     limit: int = 0
     token: str = ""
@@ -85,10 +87,10 @@ def _labels(text: str) -> Selector:
     try:
         return Selector.parse(text)
     except DecodeError as exc:
-        said = str(exc)
-        # Between requirements nothing is being parsed yet.
-        plain = "unable" in said or said.endswith(("or 'end of string'", "identifier after ','"))
-        raise bad_request(said if plain else f"unable to parse requirement: {said}") from None
+        message = str(exc)
+        # An error between two requirements is not an error of parsing one.
+        plain = "unable" in message or message.endswith(("or 'end of string'", "identifier after ','"))
+        raise bad_request(message if plain else f"unable to parse requirement: {message}") from None
 
 
 @lru_cache(maxsize=512)
@@ -96,9 +98,8 @@ def _fields(text: str) -> FieldSelector:
     try:
         return FieldSelector.parse(text)
     except DecodeError as exc:
-        # Go shows the character as a number.
-        said = _UNESCAPED.sub(lambda found: str(ord(found[1])), str(exc))
-        raise bad_request(said) from None
+        # Go prints the rune as a number.
+        raise bad_request(_UNESCAPED.sub(lambda found: str(ord(found[1])), str(exc))) from None
 
 
 def _invalid(kind: str, errors: Iterable[FieldError]) -> StatusError:
@@ -108,14 +109,14 @@ def _invalid(kind: str, errors: Iterable[FieldError]) -> StatusError:
 def write_options(
     kind: str, query: Mapping[str, str], *, is_apply: bool = False, is_patch: bool = False
 ) -> WriteOptions:
-    """Of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
+    """Parse the options of a create, update or patch; `kind` is CreateOptions, UpdateOptions or PatchOptions."""
     if not query:
         if is_apply:
             raise _invalid(kind, [FieldError("fieldManager", "Required", "is required for apply patch")])
-        return _PLAIN
+        return _NO_OPTIONS
     errors: list[FieldError] = []
     manager = query.get("fieldManager", "")
-    force = _boolean(query.get("force"), kind, "force")
+    force = _boolean(query.get("force"))
     if is_patch and force is not None and not is_apply:
         errors.append(FieldError("force", "Forbidden", "may not be specified for non-apply patch"))
     if is_apply and not manager:
@@ -130,23 +131,19 @@ def write_options(
     return WriteOptions(dry_run, manager, validation, force)  # type: ignore[arg-type] # checked above
 
 
-_PLAIN: Final = WriteOptions()
+_NO_OPTIONS: Final = WriteOptions()
 
 
-def flag(text: str) -> bool:
-    """Whether a parameter that is there says yes."""
-    return bool(_boolean(text, "", ""))
+def parse_bool(text: str) -> bool:
+    """The value of a boolean parameter of a query: anything but 0, f and false is true, an empty value too.
+
+    kube-apiserver: `Convert_Slice_string_To_bool` in k8s.io/apimachinery/pkg/runtime/conversion.go.
+    """
+    return text.lower() not in ("0", "false", "f")
 
 
-def _boolean(text: str | None, kind: str, name: str) -> bool | None:
-    if text is None:
-        return None
-    if text.lower() in ("", "0", "false", "f"):
-        # Go reads an empty value as true for a flag that is there.
-        return text == ""
-    if text.lower() in ("1", "true", "t"):
-        return True
-    return True  # whatever else is neither 0 nor false counts as true
+def _boolean(text: str | None) -> bool | None:
+    return None if text is None else parse_bool(text)
 
 
 def _manager_errors(manager: str) -> list[FieldError]:
@@ -171,14 +168,14 @@ def _dry_run(query: Mapping[str, Any], errors: list[FieldError]) -> bool:
 
 
 def delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> DeleteOptions:
-    """From the body, or from the query when there is none."""
+    """Parse the options of a delete: from the body, or from the query if there is no body."""
     errors: list[FieldError] = []
     source: Mapping[str, Any] = body if body is not None else query
-    grace = _integer(source.get("gracePeriodSeconds"), "gracePeriodSeconds")
+    grace = _integer(source.get("gracePeriodSeconds"))
     policy = source.get("propagationPolicy")
     orphan = source.get("orphanDependents")
     if body is None and orphan is not None:
-        orphan = _boolean(str(orphan), "DeleteOptions", "orphanDependents")
+        orphan = _boolean(str(orphan))
     if policy is not None and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
         errors.append(FieldError("propagationPolicy", "Invalid", detail, policy))
@@ -190,15 +187,15 @@ def delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> 
         raise _invalid("DeleteOptions", errors)
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
-    wanted = (body or {}).get("preconditions") or {}
-    return DeleteOptions(dry_run, grace, wanted.get("uid"), wanted.get("resourceVersion"), policy or "")
+    preconditions = (body or {}).get("preconditions") or {}
+    return DeleteOptions(dry_run, grace, preconditions.get("uid"), preconditions.get("resourceVersion"), policy or "")
 
 
 _DIGITS: Final = re.compile(r"[0-9]+")
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,400}")
 
 
-def _integer(value: Any, name: str) -> int | None:
+def _integer(value: Any) -> int | None:
     if value is None:
         return None
     if _INTEGER.fullmatch(str(value)) is None:
@@ -210,29 +207,29 @@ def _integer(value: Any, name: str) -> int | None:
 
 
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
-    """Of a list or a watch."""
+    """Parse the options of a list, a watch or a deletecollection."""
     if not query:
         return ListOptions(_EVERYTHING, _ANY_FIELD)
     options = ListOptions(
         labels=_labels(query["labelSelector"]) if query.get("labelSelector") else _EVERYTHING,
         fields=_fields(query["fieldSelector"]) if query.get("fieldSelector") else _ANY_FIELD,
         match=query.get("resourceVersionMatch", ""),
-        limit=_integer(query.get("limit"), "limit") or 0,
+        limit=_integer(query.get("limit")) or 0,
         token=query.get("continue", ""),
-        timeout=_integer(query.get("timeoutSeconds"), "timeoutSeconds"),
-        bookmarks=bool(_boolean(query.get("allowWatchBookmarks"), "", "")),
-        initial_events=_boolean(query.get("sendInitialEvents"), "", ""),
+        timeout=_integer(query.get("timeoutSeconds")),
+        bookmarks=bool(_boolean(query.get("allowWatchBookmarks"))),
+        initial_events=_boolean(query.get("sendInitialEvents")),
     )
     text = query.get("resourceVersion", "")
     errors = list(_list_errors(options, text, watch=watch))
     if errors:
         raise _invalid("ListOptions", errors)
-    # Only whoever would look it up reads the version; everything else about the options is said before.
-    return replace(options, version=asked_version(text, of_list=not watch)) if text else options
+    # The storage parses the version, after the options were validated: errors about them come first.
+    return replace(options, version=parse_resource_version(text, of_list=not watch)) if text else options
 
 
-def asked_version(text: str, *, of_list: bool = False) -> int | None:
-    """A version as a parameter; only a list calls a bad one the client's fault, as kube-apiserver does."""
+def parse_resource_version(text: str, *, of_list: bool = False) -> int | None:
+    """The resourceVersion parameter; a bad one is a 400 of a list and, as in kube-apiserver, a 500 of other verbs."""
     if text == "":
         return None
     in_range = True

@@ -1,8 +1,9 @@
-"""A request as the embedded API server sees it: what came over the wire, and what it asks for.
+"""An HTTP request, and what it means to Kubernetes.
 
-`Request` is HTTP; `Target` is its meaning in Kubernetes' terms (verb, resource, namespace, name), worked out from the
-method, the path and the query alone, as kube-apiserver does before it knows whether such a resource exists: the
-answer to "who may do this" must not depend on it.
+`Request` is what came over the wire; `http` makes it. `RequestInfo` is its verb, resource, namespace and name.
+`request_info` derives it from method, path and query alone, before the router looks the resource up: authorization
+must not depend on whether a resource exists. It follows kube-apiserver's
+k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from kubewright.api.kinds import GroupResource, GroupVersion
 from kubewright.api.selectors import FieldSelector
 from kubewright.errors import DecodeError
 
-__all__ = ("Peer", "Request", "Target", "parse_query", "target_of")
+__all__ = ("Peer", "Request", "RequestInfo", "parse_query", "request_info")
 
 _VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACE: Final = ("status", "finalize")
-"""What can follow a namespace's name and is not a resource inside it."""
+"""Subresources of a namespace: after its name they are not resources inside it."""
 
 
 class Peer(Struct, frozen=True):
-    """The other end of a connection: where it is, whether over TLS, and who its certificate says it is."""
+    """The other end of a connection: its address, whether it uses TLS, and the subject of its client certificate."""
 
     address: str = ""
     secure: bool = False
     common_name: str = ""
     organizations: tuple[str, ...] = ()
     issuer: str = ""
-    """The common name of whoever signed the certificate."""
+    """The common name of the issuer."""
     fingerprint: str = ""
     """SHA-256 of the certificate, in hex."""
 
@@ -47,22 +48,22 @@ class Request(Struct):
     body: bytes
     peer: Peer
     connection: Any = None
-    """The open connection, for what is more than a request and an answer."""
+    """The open connection, which a handler may hijack."""
     uri: str = ""
-    """Path and query as they came."""
+    """Path and query, not decoded."""
     audit_id: str = ""
     authenticated: Any = None
-    """The user who was recognized, before any impersonation."""
+    """The authenticated user, before impersonation."""
     annotations: dict[str, str] = {}
-    """What is found out on the way and belongs into the audit log."""
+    """Audit annotations."""
 
     def header(self, name: str) -> str:
-        """The value of a header, or nothing."""
+        """The value of a header; empty without one."""
         return self.headers.get(name, "")
 
 
-class Target(Struct, frozen=True):
-    """What a request asks for. Without a resource it is a path such as `/healthz`."""
+class RequestInfo(Struct, frozen=True):
+    """Verb, resource, namespace and name of a request; a non-resource request has a path, such as `/healthz`, alone."""
 
     verb: str
     path: str
@@ -73,31 +74,31 @@ class Target(Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     rest: str = ""
-    """What follows the subresource, as in a proxied path."""
+    """The path behind the subresource, which the proxy subresources pass on."""
 
     @property
     def is_resource(self) -> bool:
-        """Whether this is about objects at all."""
+        """Whether it is a resource request, not a non-resource one."""
         return bool(self.resource)
 
     @property
     def group_resource(self) -> GroupResource:
-        """The resource, whatever version."""
+        """The resource without its version."""
         return GroupResource(self.group, self.resource)
 
     @property
     def group_version(self) -> GroupVersion:
-        """The group and version asked for."""
+        """The group and version in the path."""
         return GroupVersion(self.group, self.version)
 
     @property
     def full_resource(self) -> str:
-        """`pods/log`, as roles name it."""
+        """Resource and subresource as in an RBAC rule, such as `pods/log`."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def parse_query(text: str) -> dict[str, str]:
-    """The parameters of a query; of several values of one name the first counts, as it does in Go."""
+    """The parameters of a query; the first value of a name counts, as of url.Values.Get in Go."""
     found: dict[str, str] = {}
     if text:
         for name, value in parse_qsl(text, keep_blank_values=True):
@@ -105,17 +106,17 @@ def parse_query(text: str) -> dict[str, str]:
     return found
 
 
-def target_of(method: str, path: str, query: Mapping[str, str]) -> Target:
-    """What a method, a path and a query mean."""
+def request_info(method: str, path: str, query: Mapping[str, str]) -> RequestInfo:
+    """The meaning of a method, a path and a query."""
     parts = [unquote(part) if "%" in part else part for part in path.strip("/").split("/")]
     if parts[0] == "api" and len(parts) >= 3:
         group, version, parts = "", parts[1], parts[2:]
     elif parts[0] == "apis" and len(parts) >= 4:
         group, version, parts = parts[1], parts[2], parts[3:]
     else:
-        return Target(method.lower(), path)
+        return RequestInfo(method.lower(), path)
     verb = _VERBS.get(method, method.lower())
-    if parts[0] == "watch" and len(parts) > 1:  # the old way to ask for a watch
+    if parts[0] == "watch" and len(parts) > 1:  # the deprecated /watch/ prefix
         verb, parts = "watch", parts[1:]
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
@@ -123,7 +124,7 @@ def target_of(method: str, path: str, query: Mapping[str, str]) -> Target:
         if len(parts) > 2 and parts[2] not in _OF_NAMESPACE:
             parts = parts[2:]
     resource, name, subresource = (*parts, "", "")[:3] if len(parts) < 3 else parts[:3]
-    return Target(
+    return RequestInfo(
         verb=_collection_verb(verb, method, name, query),
         path=path,
         group=group,
@@ -145,7 +146,7 @@ def _collection_verb(verb: str, method: str, name: str, query: Mapping[str, str]
 
 
 def _only_name(verb: str, query: Mapping[str, str]) -> str:
-    """The one object a collection request is about: a role for that name alone allows it."""
+    """The name in a field selector on metadata.name, so that a role with resourceNames allows list and watch."""
     selector = query.get("fieldSelector", "")
     if verb not in ("get", "watch") or "metadata.name" not in selector:
         return ""

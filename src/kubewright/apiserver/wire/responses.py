@@ -1,8 +1,7 @@
-"""What the embedded API server answers: a body at once, or a stream that goes on.
+"""The three kinds of reply: a `Response` with a whole body, a `Stream`, and a `Hijack` of the connection.
 
-`Response` is bytes with a head. A `Stream` is given the open connection as a `Sink` and writes when it has something to
-say; a watch is one. `Takeover` hands the connection itself over, for protocols that leave HTTP behind. The front makes
-them, `http` writes them.
+A `Stream`, such as a watch, gets the open connection as a `Sink` and writes to it until it ends. A `Hijack` gives the
+connection to another protocol (SPDY, WebSocket). The verbs and the front make them; `http` writes them.
 """
 
 from __future__ import annotations
@@ -20,55 +19,55 @@ from kubewright.apiserver.wire.protobuf import encode
 from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = (
+    "Hijack",
     "Reply",
     "Response",
     "Sink",
     "Stream",
-    "Takeover",
     "encode_json",
     "encode_line",
+    "error_response",
     "indent",
-    "of_status_error",
-    "of_tree",
+    "object_response",
 )
 
 encode_json = json.Encoder().encode
 
 
 def encode_line(tree: Any) -> bytes:
-    """A tree as the real server writes an object: with a line break behind it, which some clients expect."""
+    """A tree as kube-apiserver writes an object: with a line break behind it, which some clients expect."""
     return encode_json(tree) + b"\n"
 
 
 _OBJECT: Final = b'{"kind":'
 
 
-def indent(answer: Response) -> None:
-    """Write an object for people: indented, and no line break behind it. Other answers stay as they are."""
-    if answer.content_type.startswith(JSON) and answer.body.startswith(_OBJECT):
-        answer.body = json.format(answer.body, indent=2)
+def indent(response: Response) -> None:
+    """Pretty-print an object: indented, and without the line break. Other responses stay as they are."""
+    if response.content_type.startswith(JSON) and response.body.startswith(_OBJECT):
+        response.body = json.format(response.body, indent=2)
 
 
 class Response(Struct):
-    """A whole answer."""
+    """A response with its whole body."""
 
     code: int
     body: bytes = b""
     content_type: str = JSON
     headers: Mapping[str, str] = {}
-    about: str = ""
-    """The name the object got, for the audit log."""
+    object_name: str = ""
+    """The name of the created object, for the audit log."""
 
 
 class Sink(Protocol):
-    """An open connection, to a stream."""
+    """What a `Stream` writes to: the open connection."""
 
     def write(self, data: bytes) -> None:
         """Send one chunk now."""
         ...
 
     def end(self) -> None:
-        """The stream is over; the connection may serve another request."""
+        """End the stream; the connection may serve another request."""
         ...
 
     @property
@@ -78,50 +77,52 @@ class Sink(Protocol):
 
 
 class Stream(abc.ABC):
-    """An answer without an end of its own."""
+    """A response that is written piece by piece, until it, the client or the server ends it."""
 
     code = 200
     content_type = JSON
     headers: Mapping[str, str] = {}
-    on_over: Callable[[], None] | None = None
-    """Called once, when nothing more will be sent."""
+    on_finish: Callable[[], None] | None = None
+    """Called when the stream has ended; the audit log uses it."""
 
-    def over(self) -> None:
-        """Nothing more will be sent."""
-        if self.on_over is not None:
-            self.on_over()
+    def finish(self) -> None:
+        """The stream has ended: call `on_finish`."""
+        if self.on_finish is not None:
+            self.on_finish()
 
     @abc.abstractmethod
     def start(self, sink: Sink) -> None:
-        """The head is sent; write from now on."""
+        """The head is written; write the body to the sink from now on."""
 
     @abc.abstractmethod
-    def lost(self) -> None:
-        """The client is gone, or the server stops: write no more."""
+    def disconnected(self) -> None:
+        """The client is gone, or the server stops: stop writing."""
 
 
 @final
-class Takeover:
-    """The connection changes its protocol: these bytes are sent, then `protocol` has it."""
+class Hijack:
+    """The connection leaves HTTP: `head` is written, then `protocol` owns it (Go: http.Hijacker)."""
 
     def __init__(self, head: bytes, protocol: asyncio.Protocol) -> None:
         self.head = head
         self.protocol = protocol
 
 
-Reply: TypeAlias = Response | Stream | Takeover
+Reply: TypeAlias = Response | Stream | Hijack
 
 
-def of_tree(tree: Any, output: MediaType, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON tree in the form asked for."""
+def object_response(
+    tree: Any, output: MediaType, *, code: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A response with an object in the negotiated media type."""
     if output.media == YAML:
-        # YAML is for people: fields are in the order of the alphabet, as kubectl shows them.
+        # sigs.k8s.io/yaml marshals by way of a map: fields are in alphabetical order.
         return Response(code, dump(json.decode(json.encode(tree, order="sorted"))).encode(), YAML, headers or {})
     if output.media == PROTOBUF:
         return Response(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
     return Response(code, encode_line(tree), JSON, headers or {})
 
 
-def of_status_error(refusal: StatusError, output: MediaType) -> Response:
-    """A refusal as its Status."""
-    return of_tree(refusal.status, output, code=refusal.code, headers=refusal.headers)
+def error_response(error: StatusError, output: MediaType) -> Response:
+    """A response with the Status of an error."""
+    return object_response(error.status, output, code=error.code, headers=error.headers)

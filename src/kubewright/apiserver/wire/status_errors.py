@@ -1,8 +1,8 @@
-"""Every way the embedded API server says no: an exception that carries a `Status`.
+"""The errors of the API server: exceptions with a Status, and a constructor for each reason.
 
-Any part of the server raises `StatusError`; the front turns it into an answer. Codes, reasons and sentences are those
-of kube-apiserver, since clients match them. This is not `kubewright.errors`: those are what a client of any server
-meets, these are what this server says.
+Any part of the server raises `StatusError`; the router makes the response. Codes, reasons and messages are those of
+kube-apiserver, since clients match them (k8s.io/apimachinery/pkg/api/errors/errors.go). These are not the
+exceptions of `kubewright.errors`, which the client raises for the errors of any server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = (
     "status_error",
     "timeout",
     "too_large",
-    "too_large_version",
+    "too_large_resource_version",
     "too_many_requests",
     "unauthorized",
     "unavailable",
@@ -39,7 +39,7 @@ __all__ = (
 
 @final
 class StatusError(Exception):
-    """The request is answered with this Status."""
+    """An error with the Status of its response."""
 
     def __init__(self, status: Mapping[str, Any], *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status.get("message", ""))
@@ -65,15 +65,15 @@ def status_error(
     details: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> StatusError:
-    """A refusal of any kind; empty members are left out as the real server does."""
+    """An error of any reason; empty fields are left out of the Status, as in kube-apiserver."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     if message:
         status["message"] = message
     if reason:
         status["reason"] = reason
-    said = {name: value for name, value in (details or {}).items() if value not in ("", None, [], 0)}
-    if said or details is not None:
-        status["details"] = said
+    given = {name: value for name, value in (details or {}).items() if value not in ("", None, [], 0)}
+    if given or details is not None:
+        status["details"] = given
     status["code"] = code
     return StatusError(status, headers=headers)
 
@@ -88,12 +88,12 @@ def bad_request(message: str) -> StatusError:
 
 
 def unauthorized(message: str = "Unauthorized") -> StatusError:
-    """401: nobody knows who asks."""
+    """401: no authenticator accepts the request."""
     return status_error(401, "Unauthorized", message)
 
 
 def forbidden(resource: GroupResource, name: str, why: str) -> StatusError:
-    """403: this user may not, or this object may not be written now."""
+    """403: the user may not do this, or an admission plugin rejects it."""
     subject = f'{resource} "{name}"' if name else str(resource)
     return status_error(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
 
@@ -114,24 +114,24 @@ def method_not_allowed(message: str = "the server does not allow this method on 
 
 
 def not_acceptable(accepted: Iterable[str]) -> StatusError:
-    """406: the answer cannot be given in the form asked for."""
+    """406: the server has none of the media types of the Accept header."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(accepted)}"
     return status_error(406, "NotAcceptable", message, details={})
 
 
 def already_exists(resource: GroupResource, name: str) -> StatusError:
-    """409: the name is taken."""
+    """409: an object of this name exists."""
     return status_error(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_about(resource, name))
 
 
 def conflict(resource: GroupResource, name: str, why: str) -> StatusError:
-    """409: somebody else wrote first, or a precondition does not hold."""
+    """409: another write came first, or a precondition does not hold."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
     return status_error(409, "Conflict", message, details=_about(resource, name))
 
 
 def expired(message: str) -> StatusError:
-    """410: the version or the page asked for is gone."""
+    """410: the resource version or the continue token is too old."""
     return status_error(410, "Expired", message)
 
 
@@ -141,14 +141,14 @@ def too_large(message: str) -> StatusError:
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
-    """415: the body is in a form this server does not read."""
+    """415: the body has a media type this server does not decode."""
     kinds = ", ".join(accepted)
     message = f"the body of the request was in an unknown format - accepted media types include: {kinds}"
     return status_error(415, "UnsupportedMediaType", message)
 
 
 def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> StatusError:
-    """422: the object breaks rules; one cause for each."""
+    """422: the object is invalid, with a cause for each field error."""
     found = list(errors)
     subject = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
     details = {
@@ -161,7 +161,7 @@ def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> 
 
 
 def too_many_requests(message: str, *, retry_after: int) -> StatusError:
-    """429: slow down."""
+    """429: retry after some seconds."""
     return status_error(
         429,
         "TooManyRequests",
@@ -172,24 +172,27 @@ def too_many_requests(message: str, *, retry_after: int) -> StatusError:
 
 
 def internal_error(message: str) -> StatusError:
-    """500: something this server relies on failed."""
+    """500: the server, or a server it calls, failed."""
     return status_error(
         500, "InternalError", f"Internal error occurred: {message}", details={"causes": [{"message": message}]}
     )
 
 
 def unavailable(message: str) -> StatusError:
-    """503: not now."""
+    """503: the service is unavailable for now."""
     return status_error(503, "ServiceUnavailable", message)
 
 
 def timeout(message: str) -> StatusError:
-    """504: it took too long."""
+    """504: the request took too long."""
     return status_error(504, "Timeout", f"Timeout: {message}", details={})
 
 
-def too_large_version(asked: int, present: int) -> StatusError:
-    """504: a version that does not exist yet was asked for."""
+def too_large_resource_version(asked: int, present: int) -> StatusError:
+    """504: the request names a resource version that does not exist yet.
+
+    kube-apiserver: `NewTooLargeResourceVersionError` in k8s.io/apiserver/pkg/storage/errors.go.
+    """
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return status_error(
         504,

@@ -40,7 +40,7 @@ class DirectTransport:
         reply = await self._handle(request)
         if not isinstance(reply, Response):
             if isinstance(reply, Stream):
-                reply.over()
+                reply.finish()
             raise TransportError(f"{request}: the answer has no end; ask for a stream")
         headers = _headers(reply)
         warnings = warning_texts(reply.headers["Warning"].split("\n")) if "Warning" in reply.headers else ()
@@ -111,7 +111,7 @@ class _Pipe:
         """Nothing more will be written."""
         stream, self._stream = self._stream, None
         if stream is not None:
-            stream.over()
+            stream.finish()
         self._written.set()
 
     @property
@@ -143,7 +143,7 @@ class _Pipe:
     def close(self) -> None:
         """The client wants no more."""
         if self._stream is not None:
-            self._stream.lost()
+            self._stream.disconnected()
             self.end()
 
 

@@ -10,7 +10,7 @@ import pytest
 from kubewright.apiserver.auth.rbac import RbacAuthorizer, RoleRef
 from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.wire.requests import Target, parse_query, target_of
+from kubewright.apiserver.wire.requests import RequestInfo, parse_query, request_info
 
 GROUP = "rbac.authorization.k8s.io"
 ANN = User("ann", ("dev",))
@@ -47,9 +47,9 @@ def bind(store: Store, role: str, kind: str, subject: str, namespace: str = "", 
     )
 
 
-def asked(method: str, uri: str) -> Target:
+def asked(method: str, uri: str) -> RequestInfo:
     path, _, query = uri.partition("?")
-    return target_of(method, path, parse_query(query))
+    return request_info(method, path, parse_query(query))
 
 
 PODS = "/api/v1/namespaces/shop/pods"

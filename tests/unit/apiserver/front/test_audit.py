@@ -11,7 +11,7 @@ import pytest
 
 from kubewright.apiserver.front.audit import AuditLog, Level
 from kubewright.apiserver.kinds.calls import User
-from kubewright.apiserver.wire.requests import Peer, Request, target_of
+from kubewright.apiserver.wire.requests import Peer, Request, request_info
 from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
 from kubewright.errors import ClusterError
 
@@ -26,7 +26,7 @@ class Quiet(Stream):
     def start(self, sink: Sink) -> None:
         return None
 
-    def lost(self) -> None:
+    def disconnected(self) -> None:
         return None
 
 
@@ -50,9 +50,9 @@ async def _lines(
 ) -> list[dict[str, Any]]:
     log = AuditLog(path, level=level)
     query = {"watch": "1"} if watch else {}
-    log.answered(request, target_of(request.method, request.path, query), user, reply, seconds=0.5)
+    log.answered(request, request_info(request.method, request.path, query), user, reply, seconds=0.5)
     if isinstance(reply, Stream):
-        reply.over()
+        reply.finish()
     await log.close()
     return _read(path)
 
@@ -129,7 +129,7 @@ async def test_a_stream_ends_once(tmp_path: Path) -> None:
     stream = Quiet()
     lines = await _lines(tmp_path / "log", _request("GET", CONFIG), stream, watch=True)
 
-    stream.over()
+    stream.finish()
 
     assert len(lines) == 2
 
@@ -183,7 +183,7 @@ async def test_lines_are_written_while_requests_go_on(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = AuditLog(path)
     for _ in range(100):
-        log.answered(_request("GET", CONFIG), target_of("GET", CONFIG, {}), ANN, Response(200), seconds=0)
+        log.answered(_request("GET", CONFIG), request_info("GET", CONFIG, {}), ANN, Response(200), seconds=0)
         await asyncio.sleep(0)
 
     await log.close()

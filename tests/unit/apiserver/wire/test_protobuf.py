@@ -195,13 +195,13 @@ def test_a_broken_object_is_refused_in_the_servers_words(message: bytes, problem
     assert refusal.value.status["message"] == expected
 
 
-def test_a_kind_without_a_protobuf_form_is_said_to_be_unknown() -> None:
+def test_a_kind_without_a_protobuf_encoding_is_unknown() -> None:
     body = PREFIX + field(1, field(1, b"v1") + field(2, b"Widget"))
 
     with pytest.raises(DecodeError, match='no kind "Widget" is registered for version "v1"'):
         decode(body)
     assert not has_protobuf("example.com/v1", "Widget")
-    with pytest.raises(DecodeError, match="answer with JSON"):
+    with pytest.raises(DecodeError, match="encode it as JSON"):
         encode({}, "example.com/v1", "Widget")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.apiserver.wire.requests import parse_query, target_of
+from kubewright.apiserver.wire.requests import parse_query, request_info
 
 CASES = [
     ("GET", "/api/v1/pods", "", "list //v1 pods"),
@@ -29,7 +29,7 @@ CASES = [
 
 @pytest.mark.parametrize(("method", "path", "query", "meaning"), CASES)
 def test_a_path_means(method: str, path: str, query: str, meaning: str) -> None:
-    target = target_of(method, path, parse_query(query))
+    target = request_info(method, path, parse_query(query))
 
     group_version = f"{target.group}/{target.version}"
     parts = (target.namespace, target.resource, target.name, target.subresource, target.rest)
@@ -41,7 +41,7 @@ def test_a_path_means(method: str, path: str, query: str, meaning: str) -> None:
     "path", ["/", "/healthz", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v3"]
 )
 def test_other_paths_are_no_resources(path: str) -> None:
-    target = target_of("GET", path, {})
+    target = request_info("GET", path, {})
 
     assert not target.is_resource
     assert (target.verb, target.path) == ("get", path)

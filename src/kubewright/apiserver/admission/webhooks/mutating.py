@@ -23,7 +23,7 @@ from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.go_json import go_name, syntax_error
+from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, internal_error
 
@@ -138,10 +138,10 @@ def _patch_of(hook: Hook, verdict: ReviewResponse) -> list[dict[str, Any]]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         why = syntax_error(verdict.patch)
     if not why and operations is not None and not isinstance(operations, list):
-        why = f"json: cannot unmarshal {go_name(operations)} into Go value of type jsonpatch.Patch"
+        why = f"json: cannot unmarshal {json_type_name(operations)} into Go value of type jsonpatch.Patch"
     wrong = next((item for item in operations or () if not isinstance(item, dict)), None) if not why else None
     if wrong is not None:
-        why = f"json: cannot unmarshal {go_name(wrong)} into Go value of type jsonpatch.Operation"
+        why = f"json: cannot unmarshal {json_type_name(wrong)} into Go value of type jsonpatch.Operation"
     if why:
         raise HookFailed(hook, f"received undecodable patch in webhook response: {why}")
     return operations or []
@@ -150,7 +150,9 @@ def _patch_of(hook: Hook, verdict: ReviewResponse) -> list[dict[str, Any]]:
 def _in_form(resource: Resource, subresource: str, patched: Any) -> Tree:
     """The patched object as if it had been sent: unknown fields are gone, defaults are there."""
     if not isinstance(patched, dict):
-        raise internal_error(f"json: cannot unmarshal {go_name(patched)} into Go value of type {resource.kind.kind}")
+        raise internal_error(
+            f"json: cannot unmarshal {json_type_name(patched)} into Go value of type {resource.kind.kind}"
+        )
     if not isinstance(patched.get("metadata"), dict):
         patched["metadata"] = {}
     other = resource.subresources.get(subresource)

@@ -16,7 +16,7 @@ from kubewright.apiserver.admission.request_values import request_tree
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.outbound.webhook_client import CallFailed, check_type
-from kubewright.apiserver.wire.go_json import go_name
+from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("InvalidReview", "ReviewResponse", "denial", "read_review", "review_of")
@@ -69,7 +69,7 @@ def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bo
     check_type(tree, f"{_GROUP}/{version}", "AdmissionReview", _KNOWN)
     response = tree.get("response")
     if response is not None and not isinstance(response, dict):
-        what = f"json: cannot unmarshal {go_name(response)} into Go struct field AdmissionReview.response"
+        what = f"json: cannot unmarshal {json_type_name(response)} into Go struct field AdmissionReview.response"
         raise CallFailed(f"{what} of type {version}.AdmissionResponse")
     patch = b"" if response is None else _checked(response)
     if response is None:
@@ -94,7 +94,7 @@ def _checked(response: Mapping[str, Any]) -> bytes:
         value = response.get(name)
         if value is not None and type(value) is not kind:
             raise CallFailed(
-                f"json: cannot unmarshal {go_name(value)} into Go struct field AdmissionResponse.response.{name}"
+                f"json: cannot unmarshal {json_type_name(value)} into Go struct field AdmissionResponse.response.{name}"
                 f" of type {go}"
             )
     text = response.get("patch") or ""

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.wire.go_json import go_name
+from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.k8s import documents
 
@@ -93,7 +93,8 @@ def _component(name: str) -> Mapping[str, Any]:
 
 def _wrong_type(value: Any, path: str, name: str, schema: Mapping[str, Any]) -> StatusError:
     kind = _KIND.kind
-    why = f"json: cannot unmarshal {go_name(value)} into Go struct field {kind}.{path} of type {_go_type(name, schema)}"
+    found, wanted = json_type_name(value), _go_type(name, schema)
+    why = f"json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"
     return bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')
 
 

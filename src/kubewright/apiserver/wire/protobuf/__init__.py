@@ -1,7 +1,7 @@
-"""Protobuf bodies: the binary form that clients written in Go prefer, to JSON trees and back.
+"""application/vnd.kubernetes.protobuf, the encoding that clients in Go prefer: bodies to JSON trees and back.
 
-`envelope` is the way in; `reads` and `writes` follow the `tables` of each message, `values` knows times, quantities
-and their like.
+`envelope` encodes and decodes whole bodies; `decoder` and `encoder` follow the field tables of `messages`; `values` has
+the messages that are one value in JSON, such as times and quantities.
 """
 
 from __future__ import annotations

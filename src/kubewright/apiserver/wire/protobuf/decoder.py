@@ -1,174 +1,220 @@
-"""Bytes of a message to the JSON tree that Go's types make of them.
+"""Decodes the bytes of a message to the JSON tree that Go's types would marshal to. `envelope` calls it.
 
-Unknown fields are skipped, the last of several scalars counts, parts sent in pieces are merged: the rules of the wire
-format. What is left out or shown as null, "" or {} follows the Go structs. Errors are in the words of the code that
-kube-apiserver runs. Nothing here trusts the bytes: depth is bounded and each byte is looked at once per message it
-belongs to.
+The rules of the wire format hold: unknown fields are skipped, the last of several scalars wins, messages sent in pieces
+are merged. Whether a field that was not sent is left out, null, "" or {} follows the Go structs. Errors are those of
+the code that gogo/protobuf generates (`Unmarshal` in the generated.pb.go of each API group). The bytes are not
+trusted: the depth is bounded, and each byte is read once for each message that contains it.
 """
 
 from __future__ import annotations
 
 import math
 from base64 import b64encode
+from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from kubewright.apiserver.wire.protobuf.messages import Action, Message, Reading
+from kubewright.apiserver.wire.protobuf.messages import Action, FieldDecoder, Message
 from kubewright.errors import DecodeError
 
-__all__ = ("read_message",)
+__all__ = ("decode_message",)
 
-_DEEPEST: Final = 200
+_MAX_DEPTH: Final = 200
 _DOUBLE: Final = Struct("<d")
 _SIGN64: Final = 1 << 63
 _MAX64: Final = (1 << 64) - 1
 _EOF: Final = "unexpected EOF"
 _NEGATIVE: Final = "proto: negative length found during unmarshaling"
 
-# Plain integers: an attribute of an enumeration would be looked up for each field.
-_STRING: Final = int(Action.STRING)
-_MESSAGE: Final = int(Action.MESSAGE)
+# The wire types of protobuf.
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_LENGTH_DELIMITED: Final = 2
+_START_GROUP: Final = 3
+_END_GROUP: Final = 4
+_FIXED32: Final = 5
+
+# Plain integers: looking up an attribute of an enumeration for each field would be slower.
 _INT32: Final = int(Action.INT32)
 _INT64: Final = int(Action.INT64)
 _BOOL: Final = int(Action.BOOL)
-_STRINGS: Final = int(Action.STRINGS)
-_MESSAGES: Final = int(Action.MESSAGES)
-_MAP: Final = int(Action.MAP)
-_INLINE: Final = int(Action.INLINE)
-_VALUE: Final = int(Action.VALUE)
 
 
-def read_message(message: Message, data: bytes) -> dict[str, Any]:
-    """The tree of a whole message; the envelope around it is the caller's business."""
+def decode_message(message: Message, data: bytes) -> dict[str, Any]:
+    """The tree of a whole message, without an envelope."""
     tree: dict[str, Any] = {}
     try:
-        _read(message, data, 0, len(data), tree, 0)
+        _decode(message, data, 0, len(data), tree, 0)
     except IndexError:
         raise DecodeError(_EOF) from None
     return tree
 
 
-def _read(message: Message, data: bytes, pos: int, end: int, out: dict[str, Any], depth: int) -> None:  # hot
-    """Lay what stands between two positions into a tree.
+def _decode(message: Message, data: bytes, pos: int, end: int, out: dict[str, Any], depth: int) -> None:  # hot
+    """Decode the fields between two positions into a tree.
 
-    A read past the end of this part but inside the body is noticed after it: positions only grow.
+    Positions only grow, so a field that reads past the end of this message is noticed after the loop, and one that
+    reads past the end of the body is an IndexError: checking every byte would be slower.
     """
-    if depth > _DEEPEST:
-        raise DecodeError(f"proto: {message.name}: more than {_DEEPEST} messages inside each other")
-    fields = message.fields
+    if depth > _MAX_DEPTH:
+        raise DecodeError(f"proto: {message.name}: more than {_MAX_DEPTH} messages inside each other")
+    decoders = message.decoders
     while pos < end:
         tag = data[pos]
         pos += 1
         if tag > 127:
             tag, pos = _varint(data, pos - 1)
-        field = fields.get(tag)
+        field = decoders.get(tag)
         if field is None:
             pos = _skip_unknown(message, data, pos, tag)
-        elif tag & 7 == 1:
-            _lay_double(field, data[pos : pos + 8], out)
+            continue
+        wire_type = tag & 7
+        if wire_type == _FIXED64:
+            _decode_double(field, data[pos : pos + 8], out)
             pos += 8
-        else:
-            number = data[pos]
-            pos += 1
-            if number > 127:
-                number, pos = _varint(data, pos - 1)
-            if tag & 7 == 0:
-                _lay_integer(field, number, out)
-                continue
-            stop = pos + number
-            if stop > end:
-                raise DecodeError(_EOF if number < _SIGN64 else _NEGATIVE)
-            _lay(field, data, pos, stop, out, depth)
-            pos = stop
+            continue
+        number = data[pos]
+        pos += 1
+        if number > 127:
+            number, pos = _varint(data, pos - 1)
+        if wire_type == _VARINT:
+            _decode_integer(field, number, out)
+            continue
+        stop = pos + number
+        if stop > end:
+            raise DecodeError(_EOF if number < _SIGN64 else _NEGATIVE)
+        _DELIMITED[field[0]](field, data, pos, stop, out, depth)
+        pos = stop
     if pos > end:
         raise DecodeError(_EOF)
-    _fill(message, out)
+    _set_zeros(message, out)
 
 
-def _fill(message: Message, out: dict[str, Any]) -> None:  # hot
-    """What JSON shows of fields that were not sent."""
+def _set_zeros(message: Message, out: dict[str, Any]) -> None:  # hot
+    """Set the fields that were not sent to what Go's zero values are in JSON."""
     for name, value in message.constants:
         if name not in out:
             out[name] = value
     for name, inside in message.structs:
         if name not in out:
             part: dict[str, Any] = {}
-            _fill(inside, part)
+            _set_zeros(inside, part)
             out[name] = part
 
 
-def _lay(field: Reading, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:  # hot
-    """Lay a field with a length into the tree."""
-    action, name, keep, inside, read = field
-    if action == _STRING:
-        text = _text(data[pos:stop])
-        if text or keep:
-            out[name] = text
-        else:
-            out.pop(name, None)
-    elif action == _MESSAGE:
-        part = out.get(name)
-        if part is None:
-            part = {}
-        _read(inside, data, pos, stop, part, depth + 1)
-        out[name] = part
-    elif action == _INLINE:
-        _read(inside, data, pos, stop, out, depth + 1)
-    elif action == _VALUE:
-        part = {}
-        _read(inside, data, pos, stop, part, depth + 1)
-        part = read(part)
-        if keep or part is not None:
-            out[name] = part
-        else:
-            out.pop(name, None)
-    elif action == _STRINGS:
-        _list(out, name).append(_text(data[pos:stop]))
-    elif action == _MAP:
-        part = {}
-        _read(inside, data, pos, stop, part, depth + 1)
-        entries = out.get(name)
-        if entries is None:
-            entries = out[name] = {}
-        value = part["value"]
-        entries[part["key"]] = read() if value is None and read else value
-    elif action == _MESSAGES:
-        part = {}
-        _read(inside, data, pos, stop, part, depth + 1)
-        _list(out, name).append(part)
+# The decoders of length-delimited fields: each gets the positions of its content and puts the value into the tree.
+
+
+def _decode_string(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    text = _text(data[pos:stop])
+    if text or field[2]:
+        out[field[1]] = text
     else:
-        _lay_rare(field, data, pos, stop, out, depth)
+        out.pop(field[1], None)
 
 
-def _lay_rare(field: Reading, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
-    action, name, keep, inside, read = field
-    if action == Action.VALUES:
-        part: dict[str, Any] = {}
-        _read(inside, data, pos, stop, part, depth + 1)
-        _list(out, name).append(read(part))
-    elif action == Action.LIST:
-        part = {"": out.get(name) or []}
-        _read(inside, data, pos, stop, part, depth + 1)
-        if part[""] or keep:
-            out[name] = part[""]
-    elif action == Action.BYTES:
-        if pos < stop or keep:
-            out[name] = b64encode(data[pos:stop]).decode()
-        else:
-            out.pop(name, None)
-    elif action == Action.OCTETS:
-        out[name] = data[pos:stop]
+def _decode_submessage(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    name = field[1]
+    part = out.get(name)  # a message may come in pieces, which are merged
+    if part is None:
+        part = {}
+    _decode(field[3], data, pos, stop, part, depth + 1)
+    out[name] = part
+
+
+def _decode_inline(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    _decode(field[3], data, pos, stop, out, depth + 1)
+
+
+def _decode_value(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    _, name, keep, inside, read = field
+    members: dict[str, Any] = {}
+    _decode(inside, data, pos, stop, members, depth + 1)
+    value = read(members)
+    if keep or value is not None:
+        out[name] = value
     else:
-        signed = _signed32 if action == Action.PACKED32 else _signed64
-        numbers = _list(out, name)
-        while pos < stop:
-            number, pos = _varint(data, pos)
-            numbers.append(signed(number))
-        if pos > stop:
-            raise DecodeError(_EOF)
+        out.pop(name, None)
 
 
-def _lay_integer(field: Reading, number: int, out: dict[str, Any]) -> None:  # hot
+def _decode_strings(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    _list(out, field[1]).append(_text(data[pos:stop]))
+
+
+def _decode_map(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    _, name, _, inside, read = field
+    part: dict[str, Any] = {}
+    _decode(inside, data, pos, stop, part, depth + 1)
+    entries = out.get(name)
+    if entries is None:
+        entries = out[name] = {}
+    value = part["value"]
+    entries[part["key"]] = read() if value is None and read else value
+
+
+def _decode_messages(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    part: dict[str, Any] = {}
+    _decode(field[3], data, pos, stop, part, depth + 1)
+    _list(out, field[1]).append(part)
+
+
+def _decode_values(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    members: dict[str, Any] = {}
+    _decode(field[3], data, pos, stop, members, depth + 1)
+    _list(out, field[1]).append(field[4](members))
+
+
+def _decode_list(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    _, name, keep, inside, _ = field
+    part = {"": out.get(name) or []}
+    _decode(inside, data, pos, stop, part, depth + 1)
+    if part[""] or keep:
+        out[name] = part[""]
+
+
+def _decode_bytes(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    if pos < stop or field[2]:
+        out[field[1]] = b64encode(data[pos:stop]).decode()
+    else:
+        out.pop(field[1], None)
+
+
+def _decode_octets(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    out[field[1]] = data[pos:stop]
+
+
+def _decode_packed(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+    signed = _signed32 if field[0] == Action.PACKED32 else _signed64
+    numbers = _list(out, field[1])
+    while pos < stop:
+        number, pos = _varint(data, pos)
+        numbers.append(signed(number))
+    if pos > stop:
+        raise DecodeError(_EOF)
+
+
+_DecodeField: TypeAlias = Callable[[FieldDecoder, bytes, int, int, dict[str, Any], int], None]
+
+_BY_ACTION: Final[Mapping[Action, _DecodeField]] = {
+    Action.STRING: _decode_string,
+    Action.MESSAGE: _decode_submessage,
+    Action.STRINGS: _decode_strings,
+    Action.MESSAGES: _decode_messages,
+    Action.MAP: _decode_map,
+    Action.INLINE: _decode_inline,
+    Action.VALUE: _decode_value,
+    Action.VALUES: _decode_values,
+    Action.LIST: _decode_list,
+    Action.BYTES: _decode_bytes,
+    Action.OCTETS: _decode_octets,
+    Action.PACKED32: _decode_packed,
+    Action.PACKED64: _decode_packed,
+}
+# A tuple is indexed faster than a dictionary. The gaps are actions of other wire types, which never get here.
+_DELIMITED: Final[tuple[_DecodeField, ...]] = tuple(_BY_ACTION.get(action, _decode_packed) for action in Action)
+
+
+def _decode_integer(field: FieldDecoder, number: int, out: dict[str, Any]) -> None:  # hot
     action, name, keep, _, _ = field
     value: int | bool
     if action == _BOOL:
@@ -186,7 +232,7 @@ def _lay_integer(field: Reading, number: int, out: dict[str, Any]) -> None:  # h
         out.pop(name, None)
 
 
-def _lay_double(field: Reading, eight: bytes, out: dict[str, Any]) -> None:
+def _decode_double(field: FieldDecoder, eight: bytes, out: dict[str, Any]) -> None:
     if len(eight) < 8:
         raise DecodeError(_EOF)
     (value,) = _DOUBLE.unpack(eight)
@@ -197,7 +243,7 @@ def _lay_double(field: Reading, eight: bytes, out: dict[str, Any]) -> None:
 
 
 def _list(out: dict[str, Any], name: str) -> list[Any]:  # hot
-    # Null, if an earlier piece of this message was filled up without it.
+    # Null if an earlier piece of this message set the zero value.
     found: list[Any] | None = out.get(name)
     if found is None:
         found = out[name] = []
@@ -217,11 +263,11 @@ def _text(raw: bytes) -> str:  # hot
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return _repaired(raw)
+        return _replace_invalid_utf8(raw)
 
 
-def _repaired(raw: bytes) -> str:
-    """As Go writes broken UTF-8 into JSON: each byte that belongs to no character becomes a replacement character."""
+def _replace_invalid_utf8(raw: bytes) -> str:
+    """As encoding/json writes invalid UTF-8: each byte that belongs to no character becomes U+FFFD."""
     parts, pos = [], 0
     while pos < len(raw):
         try:
@@ -235,7 +281,7 @@ def _repaired(raw: bytes) -> str:
 
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:
-    """A number of up to ten bytes, cut to 64 bits as Go does, and the position after it."""
+    """A number of up to ten bytes, truncated to 64 bits as in Go, and the position after it."""
     number = shift = 0
     while shift < 64:
         byte = data[pos]
@@ -250,7 +296,7 @@ def _varint(data: bytes, pos: int) -> tuple[int, int]:
 def _skip_unknown(message: Message, data: bytes, pos: int, tag: int) -> int:
     """The position after a field this message does not have, or has with another wire type."""
     number, wire_type = _signed32(tag >> 3), tag & 7
-    if wire_type == 4:
+    if wire_type == _END_GROUP:
         raise DecodeError(f"proto: {message.name}: wiretype end group for non-group")
     if number <= 0:
         raise DecodeError(f"proto: {message.name}: illegal tag {number} (wire type {tag})")
@@ -258,24 +304,28 @@ def _skip_unknown(message: Message, data: bytes, pos: int, tag: int) -> int:
         raise DecodeError(f"proto: wrong wireType = {wire_type} for field {message.go_names[number]}")
     groups = 0
     while True:
-        if wire_type == 0:
-            _, pos = _varint(data, pos)
-        elif wire_type == 1:
-            pos += 8
-        elif wire_type == 2:
-            size, pos = _varint(data, pos)
-            if size >= _SIGN64:
-                raise DecodeError(_NEGATIVE)
-            pos += size
-        elif wire_type == 3:
+        if wire_type == _START_GROUP:
             groups += 1
-        elif wire_type == 4:
+        elif wire_type == _END_GROUP:
             groups -= 1
-        elif wire_type == 5:
-            pos += 4
         else:
-            raise DecodeError(f"proto: illegal wireType {wire_type}")
+            pos = _skip_content(data, pos, wire_type)
         if groups == 0:
             return pos
         tag, pos = _varint(data, pos)
         wire_type = tag & 7
+
+
+def _skip_content(data: bytes, pos: int, wire_type: int) -> int:
+    if wire_type == _VARINT:
+        return _varint(data, pos)[1]
+    if wire_type == _FIXED64:
+        return pos + 8
+    if wire_type == _FIXED32:
+        return pos + 4
+    if wire_type != _LENGTH_DELIMITED:
+        raise DecodeError(f"proto: illegal wireType {wire_type}")
+    size, pos = _varint(data, pos)
+    if size >= _SIGN64:
+        raise DecodeError(_NEGATIVE)
+    return pos + size

@@ -1,9 +1,9 @@
-"""What is on the wire, message by message: field numbers, names, types, and what JSON makes of a zero.
+"""The field tables of the protobuf messages: numbers, names and types of fields, and how JSON shows zero values.
 
-The rows are package data of `kubewright.k8s`, one file per group-version, made by `generate.protobuf` from the sources
-of Kubernetes. Here they become `Message` objects, each when it is first met: `reads` follows `fields` and
-`constants`, `writes` follows `plan`. A message that stands for one JSON value (a time, a quantity) has a table like
-any other and a pair of functions from `values`.
+The rows are package data of `kubewright.k8s`, one file per group-version, which `generate.models.protobuf` makes from
+the sources of Kubernetes. Here they become `Message` objects, each on first use: `decoder` follows `decoders`,
+`constants` and `structs`, `encoder` follows `encoders`. A message that is one value in JSON (a time, a quantity) has a
+table like any other and a pair of functions from `values`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from kubewright.api.codec import decode_tree
 from kubewright.apiserver.wire.protobuf.values import VALUES, Value
 from kubewright.k8s.index import MODULES
 
-__all__ = ("Action", "Field", "Message", "Reading", "Step", "message_of_kind", "small_message")
+__all__ = ("Action", "Field", "FieldDecoder", "FieldEncoder", "Message", "inline_message", "message_of_kind")
 
 Row: TypeAlias = list[Any]
-"""Number, JSON name, type, shape, flags and perhaps the name in Go, as `generate.protobuf` writes them."""
+"""Number, JSON name, type, cardinality (one, list or map), flags and perhaps the name in Go, as
+`generate.models.protobuf` writes them. Flags: p pointer, o omitempty, z omitzero, i inline, l a list in a message of
+its own."""
 
 
 class Action(IntEnum):
-    """What is to be done with a field; one flat list, since the reader goes through it for each field."""
+    """How to encode and decode a field: type and cardinality in one, so that the decoder branches once."""
 
     STRING = 0
     MESSAGE = 1
@@ -49,9 +51,10 @@ class Action(IntEnum):
     PACKED64 = 18
 
 
-Reading: TypeAlias = tuple[int, str, bool, Any, Any]
-"""Action, JSON name, whether a zero is kept, the message inside and, for a value, what makes JSON of it; for a map,
-what makes a value that was not sent, where that is not null."""
+FieldDecoder: TypeAlias = tuple[int, str, bool, Any, Any]
+"""Action, JSON name, whether a zero stays in the tree, the message inside, and a function: for a value, from its
+members to JSON; for a map, the value of an entry that was sent without one, where that is not null. A plain tuple,
+since the decoder unpacks one for each field."""
 
 
 class Field(NamedTuple):
@@ -67,11 +70,11 @@ class Field(NamedTuple):
     omit_empty: bool
     omit_zero: bool
     entry: Action | None
-    """For a map, what its values are."""
+    """For a map, the action of its values."""
 
 
-class Step(NamedTuple):
-    """One step of writing a message."""
+class FieldEncoder(NamedTuple):
+    """How to encode one field; `tag` is its number and wire type, encoded."""
 
     tag: bytes
     action: Action
@@ -106,15 +109,15 @@ _ZEROS: Final[dict[Action, Any]] = {
     Action.BOOL: False,
     Action.DOUBLE: 0,
 }
-"""The zeros that are not null; every list, map and string of bytes starts as null in Go."""
+"""The zero values that are not null in JSON; lists, maps and byte slices are nil in Go until set."""
 
 _MISSING: Final[dict[Action | None, Any]] = {Action.BYTES: str, Action.LIST: list}
-"""In a map Go makes these empty instead."""
+"""Go's decoder makes these empty, not nil, as values of a map."""
 
 
 @final
 class Message:
-    """The table of one message; its parts are worked out when first asked for."""
+    """The table of one message; its parts are computed on first use."""
 
     def __init__(self, name: str, module: str, rows: list[Row]) -> None:
         self.name = name
@@ -122,15 +125,15 @@ class Message:
         self._rows = rows
 
     @cached_property
-    def all_fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[Field, ...]:
         """Every field, by number."""
         return tuple(sorted((self._field(row) for row in self._rows), key=lambda field: field.number))
 
     @cached_property
-    def fields(self) -> dict[int, Reading]:
-        """What to do, by tag: the number and the wire type in one, as they come."""
-        found: dict[int, Reading] = {}
-        for field in self.all_fields:
+    def decoders(self) -> dict[int, FieldDecoder]:
+        """How to decode, by tag: the number and the wire type in one, as on the wire."""
+        found: dict[int, FieldDecoder] = {}
+        for field in self.fields:
             keep = not field.omit_zero and (field.pointer or not field.omit_empty or field.action is Action.VALUE)
             read = field.value.read if field.value else _MISSING.get(field.entry)
             reads = (int(field.action), field.name, keep, field.inside, read)
@@ -141,16 +144,16 @@ class Message:
 
     @cached_property
     def go_names(self) -> dict[int, str]:
-        """Names of the fields in Go, by number, which errors mention."""
-        return {field.number: field.go_name for field in self.all_fields}
+        """Names of the fields in Go, by number, for error messages."""
+        return {field.number: field.go_name for field in self.fields}
 
     @cached_property
     def constants(self) -> tuple[tuple[str, Any], ...]:
-        """What JSON shows for fields that were not sent, where that is no object."""
+        """The JSON of fields that were not sent, where that is not an object."""
         found: list[tuple[str, Any]] = []
-        for field in self.all_fields:
+        for field in self.fields:
             if field.action is Action.INLINE:
-                assert field.inside is not None  # that is what is laid in
+                assert field.inside is not None  # the fields of the inlined message
                 found.extend(field.inside.constants)
             elif field.action is Action.VALUE and not field.pointer and not field.omit_zero:
                 assert field.value is not None  # an action VALUE has one
@@ -163,11 +166,11 @@ class Message:
 
     @cached_property
     def structs(self) -> tuple[tuple[str, Message], ...]:
-        """Parts that JSON shows even if nothing of them was sent: Go leaves out no struct."""
+        """The fields that JSON shows as an object even if they were not sent: omitempty does not omit a Go struct."""
         found: list[tuple[str, Message]] = []
-        for field in self.all_fields:
+        for field in self.fields:
             if field.action is Action.INLINE:
-                assert field.inside is not None  # that is what is laid in
+                assert field.inside is not None  # the fields of the inlined message
                 found.extend(field.inside.structs)
             elif field.action is Action.MESSAGE and not field.pointer and not field.omit_zero:
                 assert field.inside is not None  # an action MESSAGE has one
@@ -175,22 +178,22 @@ class Message:
         return tuple(found)
 
     @cached_property
-    def plan(self) -> tuple[Step, ...]:
-        """How to write it, in the order of the numbers, as Go does."""
+    def encoders(self) -> tuple[FieldEncoder, ...]:
+        """How to encode, in the order of the field numbers."""
         steps = []
-        for field in self.all_fields:
+        for field in self.fields:
             tag = field.number << 3 | _WIRE_TYPES.get(field.action, 2)
-            written = bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
+            encoded = bytes([tag]) if tag < 128 else bytes([tag & 127 | 128, tag >> 7])
             always = not field.pointer and (
                 field.action in _ZEROS or field.action in (Action.MESSAGE, Action.INLINE, Action.VALUE)
             )
             write = field.value.write if field.value else None
-            steps.append(Step(written, field.action, field.name, always, field.inside, write))
+            steps.append(FieldEncoder(encoded, field.action, field.name, always, field.inside, write))
         return tuple(steps)
 
     def _field(self, row: Row) -> Field:
-        number, name, kind, shape, flags, *go_name = row
-        action, inside, value = self._action(kind, shape, flags)
+        number, name, kind, cardinality, flags, *go_name = row
+        action, inside, value = self._action(kind, cardinality, flags)
         return Field(
             number,
             name,
@@ -201,14 +204,14 @@ class Message:
             "p" in flags,
             "o" in flags,
             "z" in flags,
-            inside.all_fields[1].action if action is Action.MAP and inside else None,
+            inside.fields[1].action if action is Action.MAP and inside else None,
         )
 
-    def _action(self, kind: str, shape: str, flags: str) -> tuple[Action, Message | None, Value | None]:
-        if shape == "map":
+    def _action(self, kind: str, cardinality: str, flags: str) -> tuple[Action, Message | None, Value | None]:
+        if cardinality == "map":
             rows: list[Row] = [[1, "key", "string", "one", ""], [2, "value", kind, "one", flags.replace("o", "")]]
             return Action.MAP, Message("Entry", self._module, rows), None
-        many = shape == "list"
+        many = cardinality == "list"
         if kind in _SCALARS:
             action = _SCALARS[kind][many]
             assert action is not None  # no Kubernetes message has a list of these
@@ -225,16 +228,16 @@ class Message:
 
 
 def message_of_kind(api_version: str, kind: str) -> Message | None:
-    """The message of a kind or of a list of it; None for what has none, as custom resources.
+    """The message of a kind or of a list of it; None for kinds without one, such as custom resources.
 
-    Options, Status and other kinds of the machinery are known in every group, as they are to the real server.
+    Options, Status and other kinds of meta/v1 are registered in every group, as in kube-apiserver's scheme.
     """
     module = _modules().get(api_version)
     return (_messages(module).get(kind) if module else None) or _messages("meta.v1").get(kind)
 
 
-def small_message(name: str, *rows: Row) -> Message:
-    """A message that is in no file."""
+def inline_message(name: str, *rows: Row) -> Message:
+    """A message whose table is in the code, not in a file."""
     return Message(name, "meta.v1", list(rows))
 
 

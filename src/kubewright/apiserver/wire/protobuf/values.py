@@ -1,8 +1,8 @@
-"""Messages that stand for one JSON value: times, quantities, numbers or strings, raw JSON, parts of schemas.
+"""The messages that are one value in JSON: Time, Duration, Quantity, IntOrString, RawExtension, parts of schemas.
 
-Each is read and written by its own small table like any message; the functions here turn the members of that message
-into the value and back. Both directions follow Go's own types, zero values included: a time never set is null, a
-quantity never set is "0".
+Each has a field table like any message; the functions here turn the members of the message into the value and back.
+Both directions follow the MarshalJSON and UnmarshalJSON methods of the Go types, zero values included: a Time never set
+is null, a Quantity never set is "0". `messages` calls them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ("VALUES", "Value")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST: Final = -62135596800
-"""Seconds of the year 1, which is Go's time that was never set."""
+"""Seconds of the year 1, Go's zero time."""
 _QUANTITY: Final = re.compile(r"([+-]?[0-9.]*)([eEinumkKMGTP]*[-+]?[0-9]*)")
 _NO_QUANTITY: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 
 
 class Value(NamedTuple):
-    """One such message."""
+    """A message that is one value in JSON."""
 
     message: str
-    """Its name, for errors."""
+    """Its name, for error messages."""
     zero: Json
     """The JSON of one that was not sent."""
     read: Callable[[dict[str, Any]], Json]
@@ -45,7 +45,7 @@ class Value(NamedTuple):
 
 
 def _read_time(members: dict[str, Any]) -> Json:
-    # An empty message is a time never set, though zero seconds are a time like any other.
+    # An empty message is the zero time, though zero seconds are a time like any other.
     seconds = members.get("seconds")
     if seconds is None:
         return None if members.get("nanos") is None else "1970-01-01T00:00:00Z"
@@ -68,7 +68,7 @@ def _read_micro_time(members: dict[str, Any]) -> Json:
     if not members:
         return None
     seconds, nanos = members.get("seconds", 0), members.get("nanos", 0)
-    # Go cuts towards zero.
+    # Go's integer division truncates towards zero.
     micros = nanos // 1000 if nanos >= 0 else -(-nanos // 1000)
     return None if seconds == _FIRST and not micros else format_micro_time(_datetime(seconds, micros))
 
@@ -96,15 +96,19 @@ def _read_quantity(members: dict[str, Any]) -> Json:
 
 @lru_cache(maxsize=1024)
 def _quantity(text: str) -> str:
-    """As Go prints it again: what looks canonical at a glance is kept as it was written, the rest is reckoned."""
-    shape = _QUANTITY.fullmatch(text)
-    if shape is None or not text:
+    """As Go prints it after parsing.
+
+    `ParseQuantity` has a fast path that keeps a text which looks canonical, even where formatting would change it
+    (k8s.io/apimachinery/pkg/api/resource/quantity.go).
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None or not text:
         raise DecodeError(_NO_QUANTITY)
     try:
         canonical = Quantity.parse(text).canonical
     except DecodeError as exc:
         raise DecodeError("unable to parse quantity's suffix") from exc
-    return text if _looks_canonical(*shape.groups()) else canonical
+    return text if _looks_canonical(*match.groups()) else canonical
 
 
 def _looks_canonical(number: str, suffix: str) -> bool:
@@ -121,10 +125,10 @@ def _looks_canonical(number: str, suffix: str) -> bool:
 
 
 def _read_int_or_string(members: dict[str, Any]) -> Json:
-    form = members.get("type", 0)
-    if form not in (0, 1):
+    kind = members.get("type", 0)
+    if kind not in (0, 1):
         raise DecodeError("impossible IntOrString.Type")
-    return members.get("strVal", "") if form else members.get("intVal", 0)
+    return members.get("strVal", "") if kind else members.get("intVal", 0)
 
 
 def _write_int_or_string(value: Json) -> dict[str, Any]:
@@ -207,4 +211,4 @@ VALUES: Final[dict[str, Value]] = {
         None,
     ),
 }
-"""By the names `generate.protobuf` gives them."""
+"""By the type names in the rows that `generate.models.protobuf` writes."""

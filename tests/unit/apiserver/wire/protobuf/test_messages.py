@@ -37,9 +37,9 @@ def test_every_message_can_be_worked_out() -> None:
         known = set(waiting)
         while waiting:
             message = waiting.pop()
-            assert message.plan is not None
-            assert len(message.go_names) == len(message.all_fields)
-            inside = {field.inside for field in message.all_fields if field.inside} - known
+            assert message.encoders is not None
+            assert len(message.go_names) == len(message.fields)
+            inside = {field.inside for field in message.fields if field.inside} - known
             known |= inside
             waiting.extend(inside)
         seen += len(known)
