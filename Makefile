@@ -7,8 +7,8 @@ STAMP := $(VENV)/.installed
 # One more than the two cores CI has: real servers and processes are waited for a good part of the time.
 WORKERS ?= 3
 SEED ?= 1
-# Decision 13: a few tests that failed on the real servers are run once more, alone. 1 is "tests failed", and nothing else.
-SECOND_LOOK = { test $$? -eq 1 && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m pytest -p second_look --last-failed --last-failed-no-failures none; }
+# Decision 13: a few tests that failed on the real servers are rerun once, alone. 1 is "tests failed", and nothing else.
+RERUN = { test $$? -eq 1 && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m pytest -p rerun --last-failed --last-failed-no-failures none; }
 LAG = -p kubewright.testing.lag --lag-seed $(SEED)
 # Control planes of a few minutes: their garbage is collected less often than a server's that lives for months.
 export GOGC ?= 400
@@ -55,7 +55,7 @@ binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kube
 	@$(BIN)/kubewright cluster binaries --or-say-why
 
 unit: $(STAMP) binaries ## All tests
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder || $(SECOND_LOOK)
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder || $(RERUN)
 
 lag: $(STAMP) binaries ## All tests again, with watches that lag; SEED=7 for other lags
 	$(BIN)/pytest $(LAG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
@@ -69,7 +69,7 @@ $(OPERATORS): $(STAMP)
 	@echo "$@"
 	cd $@ && $(CURDIR)/$(BIN)/kubewright generate --check
 	cd $@ && $(CURDIR)/$(BIN)/mypy --cache-dir $(CURDIR)/.mypy_cache/$(notdir $@)
-	cd $@ && { $(CURDIR)/$(BIN)/python -m pytest || $(SECOND_LOOK); }
+	cd $@ && { $(CURDIR)/$(BIN)/python -m pytest || $(RERUN); }
 
 docs: $(VENV)/.docs ## Build the documentation into site/; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -38,7 +38,21 @@ settings.register_profile(
 settings.load_profile("unhurried")
 
 # What takes minutes by the clock begins first, and what takes milliseconds last, so that no worker waits for the other.
-_ORDER = ("scenarios", "scaffold", "kubectl", "contract", "real", "clients", "examples", "docs", "property", "unit")
+_ORDER = (
+    "scenarios",
+    "cluster",
+    "scaffold",
+    "kubectl",
+    "runtime",
+    "generate",
+    "contract",
+    "differential",
+    "clients",
+    "examples",
+    "docs",
+    "property",
+    "unit",
+)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,6 +104,19 @@ async def embedded_cluster() -> AsyncIterator[EmbeddedCluster]:
     """
     async with EmbeddedCluster(storage=False) as cluster:
         await cluster.settled()
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Has a line for each request to the control plane of the module."""
+    return tmp_path_factory.mktemp("audit") / "audit.log"
+
+
+@pytest.fixture(scope="module")
+async def own_cluster(real_binaries: Binaries, audit_log: Path) -> AsyncIterator[RealCluster]:
+    """A control plane for the tests of one module alone: take a namespace of your own."""
+    async with RealCluster(version=real_binaries.version, audit_log=audit_log) as cluster:
         yield cluster
 
 

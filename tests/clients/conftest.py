@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 from tests.clients.widgets import Present, Widget
-from tests.scenarios.conftest import present as state
+from tests.waiting import present as state
 
 from kubewright import Client
 from kubewright.api.resource import KubeObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from tests.scenarios.conftest import present
+from tests.waiting import present
 
 from kubewright import Client
 from kubewright.api.codec import from_tree

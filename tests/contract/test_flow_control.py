@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
-from tests.contract.conftest import Plane
-from tests.contract.twins import Twin, open_twin
-from tests.scenarios.conftest import present
+from tests.differential.servers.server_pair import Twin, open_twin
+from tests.planes import Plane
+from tests.waiting import present
 
 from kubewright import Client
 from kubewright.api.codec import from_tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.contract.conftest import Plane
+from tests.planes import Plane
 
 from kubewright import Client, Dynamic, ObjectKey, ObjectMeta, copy_of, metadata_of
 from kubewright.api.changes import merge_patch_since_read

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import pytest
-from tests.scenarios.conftest import NO_LEASES, present, quota_heeded
+from tests.waiting import NO_LEASES, present, quota_heeded
 
 from kubewright import Client, KubeObject, copy_of
 from kubewright.api.codec import from_tree

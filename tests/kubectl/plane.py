@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kubectl.seen import Said
+from tests.kubectl.normalized_output import Said
 from tests.kubectl.steps import Chapter, Step
 
 __all__ = ("Plane",)

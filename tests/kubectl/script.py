@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.kubectl import chapters_objects, chapters_server, chapters_workloads
+from tests.kubectl import cases_objects, cases_server, cases_workloads
 
 __all__ = ("CHAPTERS",)
 
-CHAPTERS = (*chapters_objects.CHAPTERS, *chapters_server.CHAPTERS, *chapters_workloads.CHAPTERS)
+CHAPTERS = (*cases_objects.CHAPTERS, *cases_server.CHAPTERS, *cases_workloads.CHAPTERS)

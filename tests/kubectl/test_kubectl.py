@@ -11,9 +11,9 @@ import difflib
 from pathlib import Path
 
 import pytest
+from tests.kubectl.normalized_output import Said, seen
 from tests.kubectl.plane import Plane
 from tests.kubectl.script import CHAPTERS
-from tests.kubectl.seen import Said, seen
 from tests.kubectl.steps import Chapter, Step
 
 # The longest chapter takes half a minute where nothing else runs; how busy the machine is says nothing about kubectl.

@@ -1,6 +1,6 @@
 """Random structural schemas and objects: the quick verdict never contradicts the causes, and passes are idempotent.
 
-That verdicts and causes are those of the real server is asked in tests/real/test_schema_verdicts.py.
+tests/differential/components/test_schema_validation.py compares verdicts and causes with those of the real server.
 """
 
 import copy

@@ -9,33 +9,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
-from typing import Any, Final, TypeVar
-from uuid import uuid4
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import pytest
+from tests.planes import fresh_namespace
+from tests.waiting import present
 
 from kubewright import Client, Config, Context, Resource, Scope, Spec, Status, connect, controller
 from kubewright.api.owners import controller_of
-from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.observer import CacheObserver
-from kubewright.client.transport.default import default_transport
-from kubewright.client.transport.retries import RetryingTransport
-from kubewright.client.watch import Bookmark
-from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.cluster.processes.probe import Probe
 from kubewright.controllers.declaration import Declaration
-from kubewright.errors import AlreadyExists, Forbidden, NotFound, ServerError, TransportError
-from kubewright.k8s.coordination.v1 import Lease
-from kubewright.k8s.core.v1 import ConfigMap, Namespace
+from kubewright.errors import AlreadyExists, NotFound, ServerError, TransportError
+from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
-from kubewright.testing.faults import FaultyTransport
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -142,17 +135,6 @@ async def asked(manager: Manager, path: str) -> str:
     return body.decode()
 
 
-@asynccontextmanager
-async def faulty(kubeconfig: Path) -> AsyncIterator[tuple[Client, FaultyTransport]]:
-    """A client as `connect` makes one, with a network that fails on command."""
-    config = Config.load(kubeconfig=kubeconfig)
-    faults = FaultyTransport(default_transport(config))
-    try:
-        yield Client(RetryingTransport(faults), namespace=config.namespace, field_manager="scenario"), faults
-    finally:
-        await faults.close()
-
-
 # --- people ---
 
 
@@ -168,57 +150,7 @@ async def insist(action: Callable[[], Awaitable[object]]) -> None:
             continue
 
 
-# --- waiting for a state of the server ---
-
-
-async def present(
-    client: Client, kind: type[K], namespace: str, holds: Callable[[dict[str, K]], bool], *, seconds: float = 120
-) -> dict[str, K]:
-    """All objects of a kind by name, once they satisfy a condition, seen through a watch."""
-    have: dict[str, K] = {}
-    try:
-        async with asyncio.timeout(seconds):
-            while not await _watched(client, kind, namespace, have, holds):
-                have.clear()  # a server ends the watch of somebody who reads too slowly: the next one begins anew
-        return have
-    except TimeoutError:
-        raise AssertionError(f"after {seconds:g} s there is still {have}") from None
-
-
-NO_LEASES: Final = {"count/leases.coordination.k8s.io": Quantity("0")}
-"""What a quota allows in a test that has to know whether it is heeded."""
-
-
-async def quota_heeded(client: Client, namespace: str, *, forbidden: KubeObject | None = None) -> None:
-    """Returns when the server refuses what a quota does not allow: a lease, if it is one with `NO_LEASES`.
-
-    It learns of a quota a moment later than others see it. What is made before is let through, and never counted.
-    """
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await client.create(forbidden or Lease.named("none", namespace), dry_run=True)
-            except Forbidden as refusal:
-                if "exceeded quota" in str(refusal):
-                    return
-
-
-async def _watched(
-    client: Client, kind: type[K], namespace: str, have: dict[str, K], holds: Callable[[dict[str, K]], bool]
-) -> bool:
-    """Keep `have` up to date until it satisfies a condition; False if the watch ends before."""
-    complete = False
-    async with client.watch(kind, namespace=namespace, initial_events=True, bookmarks=True) as events:
-        async for event in events:
-            if isinstance(event, Bookmark):
-                complete = complete or event.initial_events_end
-            elif event.type == "DELETED":
-                have.pop(event.object.metadata.name, None)
-            else:
-                have[event.object.metadata.name] = event.object
-            if complete and holds(have):
-                return True
-    return False
+# --- states of the server ---
 
 
 def children(have: Mapping[str, ConfigMap]) -> dict[str, tuple[str, str]]:
@@ -250,12 +182,6 @@ async def converged(client: Client, namespace: str, sizes: Mapping[str, int], *,
 # --- control planes ---
 
 
-async def fresh_namespace(client: Client) -> str:
-    name = f"scenario-{uuid4().hex[:10]}"
-    await client.create(Namespace.named(name))
-    return name
-
-
 @pytest.fixture(scope="session")
 async def client(real_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of the shared control plane, which has the kind."""
@@ -268,19 +194,6 @@ async def client(real_cluster: RealCluster) -> AsyncIterator[Client]:
 async def namespace(client: Client) -> str:
     """A fresh namespace; it is left behind, for emptying it would take the server longer than many a scenario."""
     return await fresh_namespace(client)
-
-
-@pytest.fixture(scope="module")
-def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Has a line for each request to the control plane of the module."""
-    return tmp_path_factory.mktemp("audit") / "audit.log"
-
-
-@pytest.fixture(scope="module")
-async def own_cluster(real_binaries: Binaries, audit_log: Path) -> AsyncIterator[RealCluster]:
-    """A control plane for the tests of one module alone: take a namespace of your own."""
-    async with RealCluster(version=real_binaries.version, audit_log=audit_log) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

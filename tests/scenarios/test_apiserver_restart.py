@@ -5,16 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.scenarios.conftest import (
-    Journal,
-    Widget,
-    child_per_widget,
-    converged,
-    fresh_namespace,
-    insist,
-    managed,
-    widget,
-)
+from tests.planes import fresh_namespace
+from tests.scenarios.conftest import Journal, Widget, child_per_widget, converged, insist, managed, widget
 
 from kubewright import Client, Config
 from kubewright.cluster.planes.real import RealCluster

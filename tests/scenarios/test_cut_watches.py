@@ -6,7 +6,9 @@ import asyncio
 from collections import Counter
 
 import pytest
-from tests.scenarios.conftest import Journal, Lists, Widget, faulty, finished, managed, present, widget
+from tests.planes import faulty
+from tests.scenarios.conftest import Journal, Lists, Widget, finished, managed, widget
+from tests.waiting import present
 
 from kubewright import Client, Context, controller, controller_of
 from kubewright.cluster.planes.real import RealCluster

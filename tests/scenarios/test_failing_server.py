@@ -6,18 +6,9 @@ import asyncio
 from random import Random
 
 import pytest
-from tests.scenarios.conftest import (
-    Journal,
-    Widget,
-    asked,
-    child_per_widget,
-    converged,
-    faulty,
-    finished,
-    managed,
-    present,
-    widget,
-)
+from tests.planes import faulty
+from tests.scenarios.conftest import Journal, Widget, asked, child_per_widget, converged, finished, managed, widget
+from tests.waiting import present
 
 from kubewright import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.scenarios.conftest import (
-    Journal,
-    Lists,
-    Widget,
-    child_per_widget,
-    converged,
-    faulty,
-    fresh_namespace,
-    managed,
-    present,
-    widget,
-)
+from tests.planes import faulty, fresh_namespace
+from tests.scenarios.conftest import Journal, Lists, Widget, child_per_widget, converged, managed, widget
+from tests.waiting import present
 
 from kubewright import Client
 from kubewright.cache.changes import Change

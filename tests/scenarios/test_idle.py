@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.scenarios.conftest import Journal, Widget, converged, faulty, widget
+from tests.planes import faulty
+from tests.scenarios.conftest import Journal, Widget, converged, widget
 
 from kubewright import Client, Context, Manager, ManagerOptions, Scope, controller
 from kubewright.cluster.planes.real import RealCluster

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
+from tests.planes import faulty
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
 
 from kubewright import Client, Context, Manager, Resource, Spec, Status, controller
 from kubewright.client.transport.transport import HttpRequest

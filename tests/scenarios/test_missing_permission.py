@@ -6,7 +6,8 @@ import asyncio
 from uuid import uuid4
 
 import pytest
-from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, faulty, managed, widget
+from tests.planes import faulty
+from tests.scenarios.conftest import Journal, asked, child_per_widget, converged, managed, widget
 
 from kubewright import Client, Config, Context, Manager, connect, controller
 from kubewright.client.transport.transport import HttpRequest

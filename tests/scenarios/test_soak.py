@@ -14,17 +14,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.scenarios.conftest import (
-    Journal,
-    Widget,
-    child_per_widget,
-    converged,
-    faulty,
-    fresh_namespace,
-    insist,
-    managed,
-    widget,
-)
+from tests.planes import faulty, fresh_namespace
+from tests.scenarios.conftest import Journal, Widget, child_per_widget, converged, insist, managed, widget
 
 from kubewright import Client, Config, connect
 from kubewright._base.loop import shrink_tls_buffers

@@ -6,7 +6,8 @@ import asyncio
 import re
 
 import pytest
-from tests.scenarios.conftest import Journal, child_per_widget, converged, managed, present, widget
+from tests.scenarios.conftest import Journal, child_per_widget, converged, managed, widget
+from tests.waiting import present
 
 from kubewright import Client, Config
 from kubewright.cluster.planes.real import RealCluster

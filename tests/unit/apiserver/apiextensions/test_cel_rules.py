@@ -1,6 +1,6 @@
 """Rules of a CustomResourceDefinition: on objects, on changes of objects, and on the definition itself.
 
-The expected words are those of kube-apiserver 1.35; tests/real/test_cel_rules.py asks it.
+The expected words are those of kube-apiserver 1.35; tests/differential/components/test_cel_rules.py asks it.
 """
 
 from typing import Any

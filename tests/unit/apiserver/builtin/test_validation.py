@@ -1,7 +1,7 @@
 """Objects of built-in kinds are refused as the real server refuses them.
 
 The cases are in test_validation_cases.yaml: what people get wrong. The answers are the real server's, recorded by
-tests/real/test_builtin_validation.py, which also checks that they still hold.
+tests/differential/components/test_builtin_validation.py, which also checks that they still hold.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The documents of custom resources, against what the real API server published (documents.json, from tests/real)."""
+"""The documents of custom resources, against those of the real API server (documents.json, from tests/differential)."""
 
 from __future__ import annotations
 

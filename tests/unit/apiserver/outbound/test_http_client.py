@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.elsewhere import Asked, Elsewhere, Said
+from tests.stub_server import Asked, Elsewhere, Said
 
 from kubewright._base.certificates import Authority
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError

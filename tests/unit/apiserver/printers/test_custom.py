@@ -1,4 +1,4 @@
-"""Printer columns of custom resources, against what the real API server found (columns.json, written by tests/real)."""
+"""Printer columns of custom resources, against those of the real API server (columns.json, from tests/differential)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of objects, against what the real API server printed of them (rows.json, written by tests/real)."""
+"""The rows of objects, against what the real API server printed of them (rows.json, written by tests/differential)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats accept and refuse what the API server does; tests/real compares many more texts with it."""
+"""Formats accept and refuse what the API server does; tests/differential compares many more texts with it."""
 
 import pytest
 

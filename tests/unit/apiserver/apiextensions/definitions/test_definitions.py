@@ -1,6 +1,6 @@
 """CRDs: defaults, reasons to refuse them, the names they get, and what their versions offer.
 
-tests/real asks the real server about many more of them.
+tests/differential asks the real server about many more of them.
 """
 
 import copy

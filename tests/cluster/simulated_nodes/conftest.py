@@ -1,0 +1,108 @@
+"""A real control plane with simulated nodes, shared by the scenarios of this folder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import pytest
+from tests.conftest import Kubectl
+from tests.planes import fresh_namespace
+from tests.waiting import present
+
+from kubewright import Client, Config, connect
+from kubewright.api.codec import from_tree
+from kubewright.api.resource import KubeObject
+from kubewright.cluster.binaries.finder import Binaries
+from kubewright.cluster.kubelet.pods.timing import Timing
+from kubewright.cluster.planes.real import RealCluster
+from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
+from kubewright.manager.options import ManagerOptions
+
+K = TypeVar("K", bound=KubeObject)
+
+QUIET = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0")
+NODES = 3
+TIMING = Timing(restart_backoff=0.3)
+
+
+@pytest.fixture(scope="package")
+async def real_nodes(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
+    async with RealCluster(version=real_binaries.version, nodes=NODES, timing=TIMING) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def nodes_cluster(real_nodes: RealCluster) -> RealCluster:
+    return real_nodes
+
+
+@pytest.fixture(scope="module")
+def client(nodes_cluster: RealCluster) -> Client:
+    """An administrator's client of a control plane whose pods run."""
+    return nodes_cluster.client
+
+
+@pytest.fixture(scope="module")
+async def own_client(own_cluster: RealCluster) -> AsyncIterator[Client]:
+    """An administrator's client of a control plane for one module alone, whose nodes the module simulates itself."""
+    async with connect(Config.load(kubeconfig=own_cluster.kubeconfig)) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: Client) -> AsyncIterator[str]:
+    """A fresh namespace in which pods can be made and find what they mount."""
+    name = await fresh_namespace(client)
+    await present(client, ServiceAccount, name, lambda have: "default" in have)
+    await present(client, ConfigMap, name, lambda have: "kube-root-ca.crt" in have)
+    yield name
+    await client.delete(Namespace, name)
+
+
+@pytest.fixture
+def kubectl(nodes_cluster: RealCluster, namespace: str) -> Kubectl:
+    async def run(*arguments: str, stdin: str = "") -> str:
+        child = await asyncio.create_subprocess_exec(
+            nodes_cluster.kubectl,
+            f"--kubeconfig={nodes_cluster.kubeconfig}",
+            f"--namespace={namespace}",
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        stdout, stderr = await child.communicate(stdin.encode())
+        assert child.returncode == 0, f"kubectl {' '.join(arguments)}: {stderr.decode()}"
+        return stdout.decode()
+
+    return run
+
+
+def pod(name: str, namespace: str, image: str = "nginx", *command: str, **spec: Any) -> Pod:
+    """A pod with one container."""
+    annotations = spec.pop("annotations", {})
+    container = {"name": "main", "image": image, **spec.pop("container", {})}
+    if command:
+        container["command"] = list(command)
+    tree = {
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations, "labels": {"app": name}},
+        "spec": {"containers": [container], **spec},
+    }
+    return from_tree(Pod, tree)
+
+
+def conditions(given: Pod) -> dict[str, str]:
+    return {item.type: item.status for item in given.status.conditions or ()}
+
+
+def is_ready(given: Pod) -> bool:
+    return conditions(given).get("Ready") == "True"
+
+
+async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
+    """The object once it satisfies a condition."""
+    name, namespace = given.metadata.name, given.metadata.namespace
+    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=60)
+    return have[name]

@@ -1,0 +1,297 @@
+"""Logs, converted objects and extension servers: what both servers fetch from elsewhere, and what they make of it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.differential.servers.server_pair import Ask, Twins, apply, get, merge, post, run_case
+from tests.stub_server import Asked, Elsewhere, Said
+
+pytestmark = pytest.mark.real
+
+JSON = dict[str, Any]
+PODS = "/api/v1/namespaces/{ns}/pods"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture(scope="module")
+async def elsewhere() -> AsyncIterator[Elsewhere]:
+    async with Elsewhere() as server:
+        yield server
+
+
+# logs
+
+
+@pytest.fixture
+async def node(twins: Twins, elsewhere: Elsewhere) -> AsyncIterator[str]:
+    """A node whose kubelet answers with the code a container is named after."""
+
+    def log(asked: Asked) -> Said:
+        code = re.search(r"/c(\d+)(?:\?|$)", asked.path)
+        if code is None:
+            return Said(f"one\ntwo\n{asked.path}\n".encode(), 200, "text/plain")
+        return Said(b"the kubelet says so", int(code[1]), "text/plain")
+
+    elsewhere.answers["/containerLogs/"] = log
+    name = f"twin-{uuid4().hex[:8]}"
+    await twins.both("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+    status = {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": elsewhere.port}},
+    }
+    await run_case(twins, [Ask("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, MERGE, quiet=True)])
+    yield name
+    await twins.both("DELETE", f"/api/v1/nodes/{name}")
+
+
+def pod(name: str, *containers: str, **spec: Any) -> Ask:
+    tree = {"metadata": {"name": name}, "spec": {"containers": [{"name": c, "image": "i"} for c in containers], **spec}}
+    return post(PODS, tree, quiet=True, until=lambda answer: answer["kind"] == "Pod")
+
+
+QUERIES = [
+    "", "?container=x", "?tailLines=-1", "?tailLines=x", "?tailLines=", "?limitBytes=0", "?sinceSeconds=0", "?follow=",
+    "?sinceSeconds=1&sinceTime=2020-01-01T00:00:00Z", "?sinceTime=soon", "?stream=Stdout", "?follow=false&previous=0",
+    "?follow=true&previous=1&timestamps=yes&tailLines=5&limitBytes=9&sinceSeconds=7",
+]  # fmt: skip
+
+
+async def test_logs_are_fetched_and_refused_alike(twins: Twins, node: str) -> None:
+    codes = [f"c{code}" for code in (400, 403, 404, 500, 501, 503)]
+    await run_case(
+        twins,
+        [
+            pod("one", "c", nodeName=node),
+            pod("many", "c", *codes, nodeName=node),
+            pod("two", "a", "b", initContainers=[{"name": "i", "image": "i"}], schedulerName="nobody"),
+            pod("lost", "c", nodeName="no-such-node"),
+            *(get(f"{PODS}/one/log{query}") for query in QUERIES),
+            *(get(f"{PODS}/many/log?container={code}") for code in codes),
+            get(f"{PODS}/two/log"),
+            get(f"{PODS}/two/log?container=a"),
+            get(f"{PODS}/none/log"),
+            get(f"{PODS}/lost/log"),
+            post(f"{PODS}/one/log", {}),
+            post(f"{PODS}/none/exec?command=ls", {}),
+            post(f"{PODS}/many/exec?command=ls", {}),
+            post(f"{PODS}/two/exec?command=ls&container=a", {}),
+            post(f"{PODS}/one/attach", {}),
+            post(f"{PODS}/two/portforward", {}),
+            get("/api/v1/namespaces/{ns}/services/none/proxy/"),
+            get("/api/v1/namespaces/{ns}/services/ftp:none:1/proxy/"),
+            get("/api/v1/nodes/none/proxy/pods"),
+        ],
+    )
+
+
+# conversion
+
+
+def converted(asked: Asked) -> list[JSON]:
+    """`spec.host` in v1 is `spec.address` in v2."""
+    request = asked.tree["request"]
+    found = copy.deepcopy(request["objects"])
+    for tree in found:
+        tree["apiVersion"] = request["desiredAPIVersion"]
+        names = ("host", "address") if tree["apiVersion"].endswith("v2") else ("address", "host")
+        if names[0] in (tree.get("spec") or {}):
+            tree["spec"][names[1]] = tree["spec"].pop(names[0])
+    return found  # type: ignore[no-any-return]  # JSON
+
+
+def conversion(change: Callable[[JSON], None] = lambda tree: None, **response: Any) -> Callable[[Asked], Said]:
+    def answer(asked: Asked) -> Said:
+        objects = converted(asked)
+        for tree in objects:
+            change(tree)
+        said = {"uid": asked.tree["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
+        kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+        return Said({**kind, "response": {**said, **response}})
+
+    return answer
+
+
+CONVERSIONS: dict[str, Callable[[Asked], Said]] = {
+    "fine": conversion(),
+    "failed": conversion(result={"status": "Failed", "message": "cannot do it"}),
+    "failed-silently": conversion(result={"status": "Failed"}),
+    "without-result": conversion(result=None),
+    "without-objects": conversion(convertedObjects=[]),
+    "other-uid": conversion(uid="other"),
+    "junk": lambda asked: Said(b"{junk"),
+    "code": lambda asked: Said(b"broken", 500, "text/plain"),
+    "other-name": conversion(lambda tree: tree["metadata"].update(name="other")),
+    "other-kind": conversion(lambda tree: tree.update(kind="Other")),
+    "other-version": conversion(lambda tree: tree.update(apiVersion="twins.example.io/v9")),
+    "other-owner": conversion(lambda tree: tree["metadata"].update(uid="x")),
+    "labels": conversion(lambda tree: tree["metadata"].update(labels={"new": "label"}, generation=77)),
+}
+
+
+def definition(group: str, elsewhere: Elsewhere) -> JSON:
+    def version(name: str, member: str) -> JSON:
+        spec = {"type": "object", "properties": {member: {"type": "string"}}}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+
+    client = {"url": f"{elsewhere.url}/convert", "caBundle": elsewhere.bundle}
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"things.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "conversion": {"strategy": "Webhook", "webhook": webhook},
+            "versions": [version("v1", "host"), version("v2", "address")],
+        },
+    }
+
+
+async def test_a_converter_is_used_and_checked_alike(twins: Twins, elsewhere: Elsewhere) -> None:
+    group = f"{twins.namespace}.example.io"
+    elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await twins.both("POST", definitions, definition(group, elsewhere))
+    first, second = (f"/apis/{group}/{version}/namespaces/{{ns}}/things" for version in ("v1", "v2"))
+    try:
+        await run_case(
+            twins,
+            [
+                post(first, _thing(group, "v1", "a", "host"), quiet=True, until=lambda tree: "spec" in tree),
+                get(f"{second}/a", until=lambda tree: isinstance(tree, dict) and "spec" in tree),
+                post(second, _thing(group, "v2", "b", "address")),
+                get(f"{first}/b"),
+                merge(f"{second}/a", {"spec": {"address": "new"}}),
+                get(f"{first}/a"),
+            ],
+        )
+        for answer in CONVERSIONS.values():
+            elsewhere.answers["/convert"] = answer
+            await run_case(twins, [get(f"{second}/a")])
+    finally:
+        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+        await twins.both("DELETE", f"{definitions}/things.{group}")
+
+
+async def test_fields_are_owned_alike_in_all_versions(twins: Twins, elsewhere: Elsewhere) -> None:
+    group = f"{twins.namespace}-owned.example.io"
+    elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await twins.both("POST", definitions, definition(group, elsewhere))
+    first, second = (f"/apis/{group}/{version}/namespaces/{{ns}}/things/a" for version in ("v1", "v2"))
+
+    def intent(version: str, *members: str, label: str = "") -> JSON:
+        tree = _thing(group, version, "a", *members)
+        return tree if not label else {**tree, "metadata": {"name": "a", "labels": {"who": label}}}
+
+    other = {**intent("v2", "address"), "spec": {"address": "other"}}
+    try:
+        await run_case(
+            twins,
+            [
+                apply(first, intent("v1", "host"), manager="one", quiet=True, until=lambda tree: "spec" in tree),
+                get(second, until=lambda tree: isinstance(tree, dict) and "spec" in tree),
+                apply(second, intent("v2", "address"), manager="two"),
+                apply(second, other, manager="two"),
+                apply(second, other, manager="two", force=True),
+                apply(first, intent("v1", label="one"), manager="one"),
+                apply(second, intent("v2", "address"), manager="one", force=True),
+                apply(first, intent("v1"), manager="one"),
+                merge(second, {"spec": {"address": "new"}}),
+                apply(second, intent("v2"), manager="two"),
+                get(first),
+            ],
+        )
+        elsewhere.answers["/convert"] = CONVERSIONS["failed"]
+        await run_case(
+            twins, [apply(first, intent("v1", "host"), manager="one"), merge(first, {"spec": {"host": "x"}})]
+        )
+        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+        await run_case(twins, [get(first), get(second)])
+    finally:
+        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+        await twins.both("DELETE", f"{definitions}/things.{group}")
+
+
+def _thing(group: str, version: str, name: str, *members: str) -> JSON:
+    return {
+        "apiVersion": f"{group}/{version}",
+        "kind": "Thing",
+        "metadata": {"name": name},
+        "spec": dict.fromkeys(members, "h"),
+    }
+
+
+# extension servers
+
+
+@pytest.fixture
+async def extension(twins: Twins, elsewhere: Elsewhere, dead_port: int) -> AsyncIterator[str]:
+    """A group that is served elsewhere: v1 answers, v2 has no service, v3 is refused."""
+    group = f"{twins.namespace}.example.io"
+
+    def answer(asked: Asked) -> Said:
+        if asked.path == f"/apis/{group}/v1":
+            kind = {"name": "foos", "singularName": "foo", "namespaced": True, "kind": "Foo", "verbs": ["get"]}
+            return Said({"kind": "APIResourceList", "groupVersion": f"{group}/v1", "resources": [kind]})
+        hidden = ("host", "x-forwarded", "accept", "user-agent", "audit-id", "x-remote-extra")
+        headers = sorted(pair for pair in asked.headers if not pair[0].startswith(hidden))
+        said = {"method": asked.method, "path": asked.path, "headers": headers, "body": asked.body.decode()}
+        return Said(said, 418 if "teapot" in asked.path else 200)
+
+    elsewhere.answers[f"/apis/{group}/v1"] = answer
+    service = {"metadata": {"name": "ext"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    await twins.both("POST", "/api/v1/namespaces/{ns}/services", service)
+    for version, name, port in (("v1", "ext", elsewhere.port), ("v2", "none", 443), ("v3", "ext", dead_port)):
+        spec = {
+            "group": group,
+            "version": version,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": name, "namespace": twins.namespace, "port": port},
+        }
+        body = {"metadata": {"name": f"{version}.{group}"}, "spec": spec}
+        await twins.both("POST", "/apis/apiregistration.k8s.io/v1/apiservices", body)
+    yield group
+    for version in ("v1", "v2", "v3"):
+        await twins.both("DELETE", f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}")
+
+
+async def test_an_extension_server_is_passed_requests_alike(twins: Twins, extension: str) -> None:
+    services = "/apis/apiregistration.k8s.io/v1/apiservices"
+    path = f"/apis/{extension}"
+    for version, until in (("v1", "Passed"), ("v2", "ServiceNotFound"), ("v3", "FailedDiscoveryCheck")):
+        ask = get(
+            f"{services}/{version}.{extension}",
+            until=lambda tree, reason=until: reason in json.dumps(tree),
+            ignore=("metadata.managedFields",),
+        )
+        await run_case(twins, [ask])
+    await run_case(
+        twins,
+        [
+            # Who passes requests on hears of a service that is available a moment after its status says so.
+            get(
+                f"{path}/v1/namespaces/{{ns}}/foos?limit=3",
+                headers={"X-Custom": "c", "X-Remote-User": "evil"},
+                until=lambda tree: isinstance(tree, dict) and "method" in tree,
+            ),
+            post(f"{path}/v1/namespaces/{{ns}}/foos", {"a": 1}),
+            get(f"{path}/v1/teapot"),
+            get(f"{path}/v1"),
+            get(f"{path}/v2/foos", until=lambda tree: "404" not in str(tree)),
+            get(f"{path}/v3/foos", until=lambda tree: "404" not in str(tree)),
+            get(path),
+        ],
+    )

@@ -1,0 +1,233 @@
+"""Reconcilers that fail, never stop or answer nonsense: what becomes of their object, and that no other is harmed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.runtime.running_controllers import running, until
+
+from kubewright import Client
+from kubewright.cache.cache import Cache
+from kubewright.cache.changes import Change
+from kubewright.cache.scope import Scope
+from kubewright.controllers.context import Context
+from kubewright.controllers.controller import Controller
+from kubewright.controllers.declaration import controller
+from kubewright.controllers.reconcile import Result
+from kubewright.errors import Terminal, api_error
+from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing.clock import VirtualClock
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def settled(obj: Any) -> bool:
+    return bool(obj.status.observed_generation == obj.metadata.generation)
+
+
+async def test_one_failing_object_does_not_hold_up_the_others(client: Client, namespace: str, widget: Any) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "bad":
+            raise RuntimeError("always")
+        ctx.condition("Ready", True)
+
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("bad", namespace))
+        good = await client.create(widget.named("good", namespace))
+        await until(client, widget, good.key, settled)
+        runs = await engine.reach(lambda ended: sum(run.key.name == "bad" for run in ended) >= 3)
+
+    assert [run.result for run in runs if run.key.name == "good"] == ["success"]
+    assert {run.error for run in runs if run.key.name == "bad"} == {"always"}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ExceptionGroup("several", [ValueError("one"), KeyError("two")]), "several (2 sub-exceptions)"),
+        (GeneratorExit(), "GeneratorExit"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (TimeoutError("the bank does not answer"), "the bank does not answer"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+async def test_no_error_of_a_reconciler_ends_a_worker(
+    client: Client, namespace: str, widget: Any, error: BaseException, told: str
+) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        if obj.metadata.name == "bad":
+            raise error
+
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("bad", namespace))
+        runs = await engine.reach(lambda ended: len(ended) >= 2)
+        await client.create(widget.named("good", namespace))
+        await engine.reach(lambda ended: any(run.key.name == "good" for run in ended))
+
+    assert {(run.result, run.error) for run in runs} == {("error", told)}
+
+
+async def test_answer_that_is_no_result_is_told(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> Any:
+        return {"requeue": 5}
+
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("w", namespace))
+        runs = await engine.reach(bool)
+
+    assert runs[0].result == "success"
+    assert "the reconciler returned what is no Result" in caplog.text
+
+
+async def test_who_asks_to_run_at_once_again_and_again_is_slowed_down_and_told(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    runs = 0
+    clock = VirtualClock()
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> Result:
+        nonlocal runs
+        runs += 1
+        return Result(requeue_after=-1)
+
+    async with running(client, namespace, reconcile, clock=clock) as (engine,):
+        await client.create(widget.named("w", namespace))
+        await engine.reach(lambda ended: runs > 100)
+        await clock.settle()
+        before = runs
+        await clock.advance(60)
+
+    assert before == 101
+    assert 60 < runs - before < 80  # a few while the wait grows, then one each second
+    assert caplog.text.count("it asks to run again at once time after time") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "longest"),
+    [
+        (api_error("this user may not", code=403, reason="Forbidden"), {}, 300),
+        (api_error("this user may not", code=403, reason="Forbidden"), {"max_backoff": 20}, 20),
+        (RuntimeError("always"), {"max_backoff": 20}, 20),
+        (RuntimeError("always"), {}, 1000),
+    ],
+    ids=["a right that is missing", "with a limit", "a failure with a limit", "a failure"],
+)
+async def test_waits_after_failures_grow_up_to_a_limit(
+    client: Client, namespace: str, widget: Any, error: Exception, options: dict[str, Any], longest: float
+) -> None:
+    @controller(widget, **options)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        raise error
+
+    clock = VirtualClock()
+    async with running(client, namespace, reconcile, clock=clock) as (engine,):
+        key = (await client.create(widget.named("w", namespace))).key
+        await engine.reach(bool)
+        waits = []
+        for _ in range(22):
+            waits.append(engine.controller.queue.delayed()[key])
+            await clock.advance(waits[-1])
+
+    assert waits[:3] == pytest.approx([0.005, 0.01, 0.02])
+    assert (waits[-1], max(waits)) == pytest.approx((longest, longest))
+
+
+async def test_terminal_error_is_not_tried_again_until_something_changes(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    attempts: list[int] = []
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        attempts.append(obj.spec.size)
+        ctx.condition("Ready", False, reason="Wrong")
+        if obj.spec.size < 5:
+            raise Terminal("the size must be at least 5")
+
+    async with running(client, namespace, reconcile) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        told = await until(client, widget, created.key, lambda obj: bool(obj.status.conditions))
+        assert told.status.observed_generation is None
+        await client.patch_by_name(widget, created.key, {"spec": {"size": 5}})
+        await until(client, widget, created.key, settled)
+
+    assert attempts == [1, 5]
+    assert [run.result for run in engine.runs] == ["terminal", "success"]
+
+
+@pytest.mark.parametrize("again", [0, -5])
+async def test_runs_that_wait_for_nothing_leave_the_loop_to_others(
+    client: Client, namespace: str, widget: Any, again: float
+) -> None:
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> Result | None:
+        return None if obj.spec.note else Result(requeue_after=again)
+
+    async with running(client, namespace, reconcile) as (engine,):
+        created = await client.create(widget.named("w", namespace))
+        await engine.reach(lambda ended: len(ended) == 100)  # this very task has a turn only between the runs
+        await client.patch_by_name(widget, created.key, {"spec": {"note": "enough"}})
+        await engine.reach(lambda ended: ended[-1].result == "success")
+
+    assert not engine.controller.queue.delayed()
+
+
+async def test_mapper_that_names_no_objects_is_told_and_harms_nobody(
+    client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def to_text(change: Change[Any]) -> Any:
+        return [f"{change.key}"]
+
+    @controller(widget, watches=[(ConfigMap, to_text)])
+    async def reconcile(obj: Any, ctx: Context) -> None: ...
+
+    await client.create(ConfigMap.named("c", namespace))
+    async with running(client, namespace, reconcile) as (engine,):
+        await client.create(widget.named("w", namespace))
+        runs = await engine.reach(bool)
+
+    assert [run.result for run in runs] == ["success"]
+    assert f"by the mapper of ConfigMap, was given '{namespace}/c'" in caplog.text
+
+
+async def test_controller_does_not_end_before_a_run_that_swallows_its_end(
+    client: Client, namespace: str, widget: Any
+) -> None:
+    begun, swallowed, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @controller(widget)
+    async def reconcile(obj: Any, ctx: Context) -> None:
+        begun.set()
+        while not enough.is_set():
+            try:
+                await enough.wait()
+            except asyncio.CancelledError:
+                swallowed.set()
+
+    await client.create(widget.named("w", namespace))
+    async with asyncio.TaskGroup() as group:
+        cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
+        caching = group.create_task(cache.run())
+        ending = group.create_task(Controller(reconcile, client=client, cache=cache).run())
+        await begun.wait()
+        ending.cancel()  # asked: what is under way may be finished
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not swallowed.is_set()
+        ending.cancel()  # the time is over
+        await swallowed.wait()
+
+        assert not ending.done()  # so that whoever stops it can name it
+        enough.set()
+        await asyncio.wait({ending})
+        caching.cancel()
+
+    assert ending.cancelled()
