@@ -74,7 +74,7 @@ def measure() -> dict[str, dict[str, float]]:
 async def _round() -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="kubewright-bench-") as folder:
         async with Cluster.embedded() as cluster:
-            await cluster.settled()
+            await cluster.wait_for_controllers()
             await install_crds(cluster.client, *operator_crds(load_operator(str(_PROJECT))).values())
             await cluster.client.create(Namespace.named(_NAMESPACE))
             await _fill(cluster.client)

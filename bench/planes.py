@@ -30,8 +30,8 @@ from bench.report import Budget, Table, medians
 from kubewright import Client, Config, connect
 from kubewright._base.loop import run
 from kubewright.client.watch import RawEvents
-from kubewright.cluster.planes import embedded, keeper, real
-from kubewright.cluster.planes.state import Record
+from kubewright.cluster.planes import background, embedded, real
+from kubewright.cluster.planes.state import ClusterRecord
 from kubewright.k8s.core.v1 import ConfigMap
 
 __all__ = ("TABLE", "measure")
@@ -85,18 +85,20 @@ async def _measure(rounds: int) -> dict[str, dict[str, float]]:
 
 
 @contextlib.contextmanager
-def _plane(*, real: bool) -> Iterator[tuple[Record, float]]:
+def _plane(*, real: bool) -> Iterator[tuple[ClusterRecord, float]]:
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        record = keeper.detach(keeper.Plan(name="bench", state=folder, real=real, pods=False))
+        record = background.start_in_background(
+            background.ClusterOptions(name="bench", state=folder, real=real, pods=False)
+        )
         ready = time.perf_counter() - started
         try:
             yield record, ready
         finally:
-            keeper.stop(record)
+            background.stop_cluster(record)
 
 
-async def _figures(client: Client, record: Record, *, large: bool) -> dict[str, float]:
+async def _figures(client: Client, record: ClusterRecord, *, large: bool) -> dict[str, float]:
     await _create(client, "warm", 100)
     single = await _one_by_one(client, "small")
     started = time.perf_counter()
@@ -163,11 +165,11 @@ async def _take(events: RawEvents, count: int) -> None:
             return
 
 
-def _resident_kb(record: Record) -> float:
+def _resident_kb(record: ClusterRecord) -> float:
     return sum(_resident_of(pid) for pid in _processes(record))
 
 
-def _processes(record: Record) -> Sequence[int]:
+def _processes(record: ClusterRecord) -> Sequence[int]:
     return [pid for pid in record.processes.values() if pid != os.getpid()]
 
 

@@ -18,7 +18,7 @@ from typing import Protocol
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kubewright.cluster.binaries.finder import Binaries, at_hand
+from kubewright.cluster.binaries.finder import Binaries, find_installed
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
@@ -81,7 +81,7 @@ def real_binaries() -> Binaries:
     if wanted == "0":
         pytest.skip("KUBEWRIGHT_REAL=0")
     try:
-        return at_hand()
+        return find_installed()
     except ClusterError as error:
         if wanted == "1":
             raise
@@ -103,7 +103,7 @@ async def embedded_cluster() -> AsyncIterator[EmbeddedCluster]:
     on the real one, which has no nodes: claims wait for a volume that somebody makes.
     """
     async with EmbeddedCluster(storage=False) as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster
 
 

@@ -151,7 +151,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 def _installing(path: Path) -> Iterator[Path]:
     """A path to prepare something at; on success it moves into its place, whole or not at all."""
     with (
-        FileLock(path.with_name(f"{path.name}.lock")).wait(),
+        FileLock(path.with_name(f"{path.name}.lock")).acquire(),
         tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder,
     ):
         prepared = Path(folder) / path.name

@@ -213,19 +213,19 @@ def test_nothing_is_left_when_the_parent_is_killed(real_binaries: Binaries, gone
         assert program.stdout is not None
         said = json.loads(program.stdout.readline())
         assert len(said["pids"]) == 3
-        guardian = _child_that_is_none_of(program.pid, said["pids"])
+        parent_watch = _child_that_is_none_of(program.pid, said["pids"])
 
         program.kill()
 
         assert all(gone(pid) for pid in said["pids"])
-        assert gone(guardian)
+        assert gone(parent_watch)
         assert not Path(said["folder"]).exists()
 
 
 def _child_that_is_none_of(parent: int, known: list[int]) -> int:
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    (guardian,) = set(map(int, children)) - set(known)
-    return guardian
+    (parent_watch,) = set(map(int, children)) - set(known)
+    return parent_watch
 
 
 def test_a_detached_cluster_is_found_used_and_stopped_by_name(

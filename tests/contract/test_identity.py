@@ -13,8 +13,8 @@ import pytest
 
 from kubewright import Client, Config, Dynamic, connect
 from kubewright._base import yaml
+from kubewright._base.certificates import Authority
 from kubewright.client.transport.aiohttp_transport import AiohttpTransport
-from kubewright.cluster.pki.certificates import Authority
 from kubewright.errors import Forbidden, TransportError, Unauthorized
 
 REVIEW = Dynamic("authentication.k8s.io/v1", "SelfSubjectReview", plural="selfsubjectreviews", namespaced=False)

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from kubewright import Client, Dynamic, ObjectMeta
-from kubewright.cluster.pki.certificates import Authority
+from kubewright._base.certificates import Authority
 from kubewright.errors import BadRequest, NotFound
 from kubewright.k8s.core.v1 import Container, EphemeralContainer, Node, Pod, PodSpec
 

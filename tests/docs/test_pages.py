@@ -15,7 +15,7 @@ from tests.docs.follow import Misled, Reader, Trial
 
 from kubewright import Dynamic
 from kubewright.api.codec import from_tree
-from kubewright.cluster.binaries.finder import at_hand
+from kubewright.cluster.binaries.finder import find_installed
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.errors import ClusterError, NotFound
 
@@ -46,7 +46,7 @@ def environ(tmp_path: Path) -> Mapping[str, str]:
     found = shutil.which("kubectl")
     if found is None:
         try:
-            found = str(at_hand().kubectl)
+            found = str(find_installed().kubectl)
         except ClusterError:
             pytest.skip("there is no kubectl; `make binaries` gets one")
     (tools / "kubectl").symlink_to(found)

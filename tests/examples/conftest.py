@@ -34,7 +34,7 @@ ApplyManifest = Callable[[str], Awaitable[None]]
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
     """A cluster for the tests of a module."""
     async with Cluster.embedded() as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster
 
 

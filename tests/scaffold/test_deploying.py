@@ -61,7 +61,7 @@ async def plane(request: pytest.FixtureRequest) -> AsyncIterator[EmbeddedCluster
     """A cluster whose pods get ready."""
     if request.param == "embedded":
         async with EmbeddedCluster() as embedded:
-            await embedded.settled()
+            await embedded.wait_for_controllers()
             yield embedded
     else:
         version = request.getfixturevalue("real_binaries").version

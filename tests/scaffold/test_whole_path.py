@@ -57,7 +57,7 @@ async def test_the_tests_of_a_new_project_pass(project: Path) -> None:
 async def test_the_operator_works_on_the_embedded_cluster(
     embedded_cluster: EmbeddedCluster, project: Path, kubewright: Kubewright
 ) -> None:
-    await embedded_cluster.settled()
+    await embedded_cluster.wait_for_controllers()
     await walk(embedded_cluster.kubeconfig, project, kubewright)
 
 

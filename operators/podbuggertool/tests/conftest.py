@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from kubewright import Cluster
-from kubewright.cluster.binaries.finder import at_hand
+from kubewright.cluster.binaries.finder import find_installed
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
@@ -28,7 +28,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
     """Both control planes, each with ten simulated nodes; KUBEWRIGHT_REAL=0 leaves the real one out."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=10) as embedded:
-            await embedded.settled()
+            await embedded.wait_for_controllers()
             yield embedded
     elif os.environ.get("KUBEWRIGHT_REAL") == "0":
         pytest.skip("KUBEWRIGHT_REAL=0 leaves the real control plane out")
@@ -64,7 +64,7 @@ def healed(request: pytest.FixtureRequest) -> Iterator[None]:
 def kubectl(cluster: AnyCluster) -> Kubectl:
     """kubectl for this cluster: its words in, its warnings and its output back."""
     try:
-        program = at_hand().kubectl
+        program = find_installed().kubectl
     except ClusterError as error:
         pytest.skip(str(error))
 

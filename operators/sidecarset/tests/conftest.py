@@ -24,7 +24,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
     """A cluster with two simulated nodes."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=2) as embedded:
-            await embedded.settled()
+            await embedded.wait_for_controllers()
             yield embedded
     elif os.environ.get("KUBEWRIGHT_REAL") == "0":
         pytest.skip("KUBEWRIGHT_REAL=0 leaves the real control plane out")

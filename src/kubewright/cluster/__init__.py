@@ -6,7 +6,8 @@
     async with Cluster.real(version="1.35") as cluster:
         ...  # cluster.kubeconfig
 
-This is the door; `embedded` and `real` hold what is behind it, and are imported when they are asked for.
+`Cluster` is the public entry point. It imports `planes.embedded` or `planes.real` on first use, so that a program pays
+only for the control plane it starts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ("Cluster",)
 
 @final
 class Cluster:
-    """The kinds of local control plane there are; each is an async context manager."""
+    """Factory of local control planes; each is an async context manager."""
 
     @staticmethod
     def embedded(
@@ -42,7 +43,7 @@ class Cluster:
         audit_log: Path | None = None,
         timing: Timing | None = None,
     ) -> EmbeddedCluster:
-        """An API server, controllers and simulated nodes in this process; see `embedded.EmbeddedCluster`."""
+        """An API server, controllers and simulated nodes in this process; see `planes.embedded.EmbeddedCluster`."""
         from kubewright.cluster.planes.embedded import EmbeddedCluster
 
         return EmbeddedCluster(
@@ -74,7 +75,7 @@ class Cluster:
         start_timeout: float = 60.0,
         progress: Progress | None = None,
     ) -> RealCluster:
-        """etcd, kube-apiserver and kube-controller-manager as child processes; see `real.RealCluster`."""
+        """etcd, kube-apiserver and kube-controller-manager as child processes; see `planes.real.RealCluster`."""
         from kubewright.cluster.planes.real import RealCluster
 
         return RealCluster(

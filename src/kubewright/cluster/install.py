@@ -1,7 +1,7 @@
-"""Install CustomResourceDefinitions and wait until the server serves their kinds.
+"""Install CustomResourceDefinitions and wait until the server serves their kinds, as envtest's InstallCRDs does.
 
-Server-side apply, so installing twice is the same as installing once, and CRDs too large for kubectl's annotation are
-no problem. Used by tests, the demo and the commands.
+Uses server-side apply: installing twice equals installing once, and a CRD may be larger than kubectl's
+last-applied annotation allows. Called by tests, the demo and the `install`, `run` and `dev` commands.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CRD = Dynamic(
 )
 _METADATA: Final = ("name", "labels", "annotations")
 _MANAGER: Final = "kubewright-install"
-_PAUSE: Final = 0.02
-"""Seconds before a server is asked again what it has."""
+_POLL: Final = 0.02
+"""Seconds between two requests for discovery."""
 
 
 async def install_crds(client: Client, *kinds: type[KubeObject] | Mapping[str, Any], timeout: float = 30.0) -> None:
-    """Install the CRD of each class (or each CRD given as plain data); returns when all are served and listed.
+    """Install the CRD of each class (or each CRD given as plain data); return when discovery lists all kinds.
 
-    Classes of one kind in several versions are given as separate calls' worth of data: pass `crd_for(V1, V2)`.
+    For a kind with several versions pass one CRD that has them all: `crd_for(V1, V2)`.
     """
     applied = [await _apply(client, crd_for(kind) if isinstance(kind, type) else kind, timeout) for kind in kinds]
     for crd in applied:
@@ -60,14 +60,14 @@ async def _apply(client: Client, tree: Mapping[str, Any], timeout: float) -> Dyn
     crd = await client.apply(wanted, field_manager=_MANAGER, force=True)
     if crd.metadata.deletion_timestamp is None:
         return crd
-    # It is on its way out and takes every object of its kind along, also those that are made now.
+    # The CRD is terminating. Its finalizer deletes every object of the kind, also objects created from now on.
     try:
         async with asyncio.timeout(timeout):
             await _until_gone(client, crd)
     except TimeoutError:
         raise ClusterError(
             f"the CRD {crd.metadata.name} is being deleted and still there after {timeout:g} s; "
-            "see which of its objects have finalizers, and who is to remove them"
+            "see which of its objects have finalizers, and which controller removes them"
         ) from None
     return await client.apply(wanted, field_manager=_MANAGER, force=True)
 
@@ -93,12 +93,12 @@ async def _until_established(client: Client, crd: DynamicObject) -> None:
 
 
 async def _until_listed(client: Client, kinds: set[GroupVersionKind]) -> None:
-    """A kind is listed a moment after it is established, and who goes by the list, as kubectl, misses it till then."""
+    """Wait for discovery, which lists a kind a moment after it is established: clients such as kubectl rely on it."""
     while kinds:
         listed = {one.gvk for one in (await client.discovery.catalogue(refresh=True)).resources}
         if kinds <= listed:
             return
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(_POLL)
 
 
 def _served_kinds(crd: DynamicObject) -> list[GroupVersionKind]:
@@ -109,7 +109,7 @@ def _served_kinds(crd: DynamicObject) -> list[GroupVersionKind]:
 
 def _established(crd: DynamicObject) -> bool:
     conditions = {item["type"]: item for item in crd.get("status.conditions") or ()}
-    refused = conditions.get("NamesAccepted", {})
-    if refused.get("status") == "False":
-        raise ClusterError(f"the CRD {crd.metadata.name} was not accepted: {refused.get('message')}")
+    accepted = conditions.get("NamesAccepted", {})
+    if accepted.get("status") == "False":
+        raise ClusterError(f"the CRD {crd.metadata.name} was not accepted: {accepted.get('message')}")
     return bool(conditions.get("Established", {}).get("status") == "True")

@@ -29,7 +29,7 @@ PREEMPTION = "preemption: 0/3 nodes are available: 3 Preemption is not helpful f
 @pytest.fixture(scope="module")
 async def embedded_nodes() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster(nodes=3) as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster
 
 

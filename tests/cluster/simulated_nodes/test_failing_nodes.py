@@ -19,7 +19,7 @@ SILENT = "simulation.kubewright.io/silent"
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     async with EmbeddedCluster(nodes=2) as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster.client
 
 

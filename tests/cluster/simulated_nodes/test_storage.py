@@ -25,7 +25,7 @@ REQUEST: dict[str, Any] = {"accessModes": ["ReadWriteOnce"], "resources": {"requ
 async def client() -> AsyncIterator[Client]:
     """Hides the real plane of this folder: nodes are the same on both, and this one is there at once."""
     async with EmbeddedCluster(nodes=2) as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster.client
 
 

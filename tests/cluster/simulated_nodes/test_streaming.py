@@ -43,7 +43,7 @@ Official = Callable[[str], Awaitable[list[Any]]]
 @pytest.fixture(scope="module")
 async def embedded_nodes() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster(timing=TIMING) as cluster:
-        await cluster.settled()
+        await cluster.wait_for_controllers()
         yield cluster
 
 

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from kubewright._base.certificates import KeyPair
 from kubewright._base.yaml import load
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
@@ -28,7 +29,6 @@ from kubewright.apiserver.identities import install
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Store
 from kubewright.cluster.binaries.finder import Binaries
-from kubewright.cluster.pki.certificates import KeyPair
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes.real import RealCluster
 
@@ -122,7 +122,7 @@ async def real(real_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
 async def embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Plane]:
     """The server in this process."""
     folder = tmp_path_factory.mktemp("embedded")
-    pki = Pki.prepare(kept=folder / "kept", fresh=folder / "fresh")
+    pki = Pki.prepare(persistent=folder / "kept", temporary=folder / "fresh")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pki.certificate("server"), pki.key("server"))
     context.load_verify_locations(pki.certificate("ca"))

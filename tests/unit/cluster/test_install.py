@@ -1,4 +1,4 @@
-"""Installing CRDs: a kind counts as installed when the server lists it, too."""
+"""install_crds returns when discovery lists the kinds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _version(group: str) -> dict[str, Any]:
     return {"version": "v1", "resources": [resource]}
 
 
-async def test_a_kind_that_is_served_but_not_listed_yet_is_waited_for() -> None:
+async def test_install_waits_for_a_kind_that_discovery_does_not_list_yet() -> None:
     server = Server(listed_from=3)
 
     await install_crds(Client(server), Late)
@@ -68,7 +68,7 @@ async def test_a_kind_that_is_served_but_not_listed_yet_is_waited_for() -> None:
     assert server.readings == 3
 
 
-async def test_a_kind_that_is_never_listed_is_named() -> None:
+async def test_the_error_names_a_kind_that_discovery_never_lists() -> None:
     server = Server(listed_from=10_000)
 
     with pytest.raises(ClusterError, match=r"did not list the kinds of lates\.late\.example\.io within 0\.1 s"):

@@ -1,6 +1,6 @@
 """`kubewright cluster`: run a local control plane and find it again.
 
-A thin skin over `kubewright.cluster.planes.keeper`, `state` and `binaries`. Standard output carries only what a
+A thin skin over `kubewright.cluster.planes.background`, `state` and `binaries`. Standard output carries only what a
 script wants (`eval "$(kubewright cluster up --real --detach)"`), everything for people goes to standard
 error.
 """
@@ -19,7 +19,7 @@ import click
 from kubewright.cli.reports import print_json, reported
 from kubewright.cli.tables import print_table
 from kubewright.cli.targets import at_port
-from kubewright.cluster.planes.state import Record, State, state_folder
+from kubewright.cluster.planes.state import ClusterRecord, StateFolder, state_folder
 from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def up(
 ) -> None:
     """Start a control plane and print the line that points kubectl at it."""
     from kubewright._base.loop import run
-    from kubewright.cluster.planes import keeper
+    from kubewright.cluster.planes import background
 
     if embedded and version is not None:
         raise click.UsageError("--version chooses a real control plane; add --real.")
     begun = time.monotonic()
-    state = State(state_folder())
-    keeper.check_free(state, name)  # before a build that may take minutes
-    plan = keeper.Plan(
+    state = StateFolder(state_folder())
+    background.check_name_free(state, name)  # before a build that may take minutes
+    plan = background.ClusterOptions(
         name=name,
         state=str(state.folder),
         real=not embedded,
@@ -89,9 +89,9 @@ def up(
     )
     announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C", form=output)
     if detach:
-        announce(keeper.detach(plan))
+        announce(background.start_in_background(plan))
     else:
-        run(keeper.keep(plan, ready=announce))
+        run(background.run_cluster(plan, ready=announce))
 
 
 def _absolute(path: Path | None) -> str | None:
@@ -103,13 +103,13 @@ def _absolute(path: Path | None) -> str | None:
 @reported
 def down(*, name: str) -> dict[str, object]:
     """Stop a control plane that runs in the background or in another terminal."""
-    from kubewright.cluster.planes import keeper
+    from kubewright.cluster.planes import background
 
-    record = State(state_folder()).running(name)
+    record = StateFolder(state_folder()).find_running(name)
     if record is None:
         click.echo(f"No cluster named {name} is running.", err=True)
         return {"name": name, "stopped": False}
-    keeper.stop(record)
+    background.stop_cluster(record)
     click.echo(f"The cluster {name} has stopped.", err=True)
     return {"name": name, "stopped": True}
 
@@ -119,8 +119,8 @@ def down(*, name: str) -> dict[str, object]:
 @_form
 def status(*, name: str | None, output: str) -> None:
     """Show the control planes that are running."""
-    state = State(state_folder())
-    records = state.all_running() if name is None else [_running(state, name)]
+    state = StateFolder(state_folder())
+    records = state.list_running() if name is None else [_running(state, name)]
     if output == "json":
         print_json(records)
     elif not records:
@@ -129,7 +129,7 @@ def status(*, name: str | None, output: str) -> None:
         print_table(("NAME", "KUBERNETES", "ADDRESS", "KUBECONFIG", "PROCESSES"), [_row(record) for record in records])
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _row(record: ClusterRecord) -> tuple[str, ...]:
     processes = ", ".join(f"{component} {pid}" for component, pid in record.processes.items())
     return record.name, record.version, record.url, record.kubeconfig, processes
 
@@ -140,7 +140,7 @@ def _row(record: Record) -> tuple[str, ...]:
 @click.option("--merge", is_flag=True, help="Add it to your own kubeconfig and make it the current context.")
 def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
     """Print the admin kubeconfig of a running control plane."""
-    record = _running(State(state_folder()), name)
+    record = _running(StateFolder(state_folder()), name)
     if path:
         click.echo(record.kubeconfig)
         return
@@ -169,7 +169,7 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
     """Throw away what a stopped cluster kept in its data folder: the next start is a fresh one."""
     import shutil
 
-    if State(state_folder()).running(name) is not None:
+    if StateFolder(state_folder()).find_running(name) is not None:
         raise ClusterError(f"The cluster {name} is running; stop it first with `{_down(name)}`.")
     found = [path for path in (data / "store", data / "etcd", data / "pki") if path.exists()]
     if not found:
@@ -208,7 +208,7 @@ def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
         click.echo(path)
 
 
-def _merge(record: Record) -> tuple[Path, str]:
+def _merge(record: ClusterRecord) -> tuple[Path, str]:
     """Put the cluster into the kubeconfig that kubectl uses, under a name that says where it comes from."""
     from kubewright._base.yaml import load
     from kubewright.client.config.kubeconfig import merge_into
@@ -233,8 +233,8 @@ def _find(version: str | None) -> Binaries:
         return find(version, progress=progress)
 
 
-def _announcer(begun: float, *, stop: str, form: str) -> Callable[[Record], None]:
-    def announce(record: Record) -> None:
+def _announcer(begun: float, *, stop: str, form: str) -> Callable[[ClusterRecord], None]:
+    def announce(record: ClusterRecord) -> None:
         took = time.monotonic() - begun
         click.echo(
             f"Kubernetes {record.version} is ready at {record.url} after {took:.1f} s. {stop} stops it.", err=True
@@ -247,8 +247,8 @@ def _announcer(begun: float, *, stop: str, form: str) -> Callable[[Record], None
     return announce
 
 
-def _running(state: State, name: str) -> Record:
-    record = state.running(name)
+def _running(state: StateFolder, name: str) -> ClusterRecord:
+    record = state.find_running(name)
     if record is None:
         option = "" if name == "default" else f" --name {name}"
         raise ClusterError(f"No cluster named {name} is running; start one with `kubewright cluster up{option}`.")

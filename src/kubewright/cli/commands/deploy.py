@@ -128,12 +128,12 @@ def _kustomized(folder: Path) -> list[Tree]:
 
 
 def _kubectl() -> str:
-    from kubewright.cluster.binaries.finder import at_hand
+    from kubewright.cluster.binaries.finder import find_installed
 
     if found := shutil.which("kubectl"):
         return found
     try:
-        return str(at_hand().kubectl)
+        return str(find_installed().kubectl)
     except ClusterError:
         raise ConfigError("kubectl is needed to build the overlay and is not on the PATH; install it") from None
 

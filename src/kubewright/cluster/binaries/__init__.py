@@ -1,1 +1,1 @@
-"""Where etcd and the Kubernetes binaries come from: a folder, the cache, a release, a build. Not their processes."""
+"""Find, download or build etcd and the Kubernetes binaries. Does not start them; see `processes`."""

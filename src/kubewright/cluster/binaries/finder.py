@@ -1,14 +1,14 @@
 """Find the four binaries of a real control plane: etcd, kube-apiserver, kube-controller-manager and kubectl.
 
-They are looked for in this order, and the first place that has one wins:
+The first of these places that has a binary wins:
 
-1. the folder `$KUBEBUILDER_ASSETS`, as envtest uses it; it may lack some, which the other places then add;
+1. the folder `$KUBEBUILDER_ASSETS`, as envtest uses it; the other places supply what it lacks;
 2. Kubewright's cache folder, `control-plane/<version>-<os>-<arch>/`;
-3. the official release archives, checksums verified (`releases`);
-4. a build from the Go module proxy, where a `go` is found (`gobuild`).
+3. the official release archives, with verified checksums (`releases`);
+4. a build from the Go module proxy, if there is a `go` (`gobuild`).
 
-What 3 and 4 bring is kept in 2. Two processes that look at the same time do the work once. `real` and the
-command line call `find`; a test suite that must not wait minutes calls `at_hand`.
+Downloads and builds go to the cache folder, under a lock. `planes.real` and the command line call `find`; a test suite
+that must not wait for minutes calls `find_installed`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kubewright.cluster.binaries import gobuild, releases
 from kubewright.cluster.binaries.versions import DEFAULT_VERSION, Release, host_platform, matches, release
 from kubewright.cluster.processes import commands
 from kubewright.cluster.processes.locks import FileLock
-from kubewright.cluster.processes.progress import Progress, default_progress, silent
+from kubewright.cluster.processes.progress import Progress, default_progress, no_progress
 from kubewright.errors import ClusterError
 
-__all__ = ("NAMES", "Binaries", "Finder", "at_hand", "cache_folder", "find")
+__all__ = ("NAMES", "Binaries", "Finder", "cache_folder", "find", "find_installed")
 
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 _ASSETS = "KUBEBUILDER_ASSETS"
@@ -52,14 +52,14 @@ def find(version: str | None = None, *, progress: Progress | None = None) -> Bin
     """Find the binaries, downloading or building what is missing.
 
     `1.35` means the newest known patch, a full `1.35.4` itself; without a version, what `$KUBEBUILDER_ASSETS`
-    holds, else 1.35. Blocks, for minutes if it must build. Raises ClusterError when no place can give them.
+    holds, else 1.35. Blocks, for minutes if it must build. Raises ClusterError when no place has them.
     """
     return Finder(progress=progress or default_progress()).find(version)
 
 
-def at_hand(version: str | None = None) -> Binaries:
-    """Find the binaries where they are already, with no network and no compiler, else raise ClusterError."""
-    return Finder().at_hand(version)
+def find_installed(version: str | None = None) -> Binaries:
+    """Find the binaries without network and compiler, else raise ClusterError."""
+    return Finder().find_installed(version)
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -72,40 +72,40 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Finder:
-    """The search, with everything it touches outside itself as a field a test can replace."""
+    """The search; its fields are its environment, which a test can replace."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     platform: tuple[str, str] = field(default_factory=host_platform)
     fetch: releases.Fetch = releases.fetch
-    run: commands.Run = commands.run
+    run: commands.CommandRunner = commands.run
     which: Callable[[str], str | None] = shutil.which
-    progress: Progress = silent
+    progress: Progress = no_progress
 
     def find(self, version: str | None = None) -> Binaries:
         """As the function `find`."""
         search = self._search(version)
         try:
             if search.missing:
-                self._complete(search)
+                self._fetch_missing(search)
         finally:
             self.progress("")
         return self._result(search)
 
-    def at_hand(self, version: str | None = None) -> Binaries:
-        """As the function `at_hand`."""
+    def find_installed(self, version: str | None = None) -> Binaries:
+        """As the function `find_installed`."""
         return self._result(self._search(version))
 
     def _search(self, version: str | None) -> _Search:
-        """What the environment and the cache have."""
+        """The binaries in `$KUBEBUILDER_ASSETS` and in the cache folder."""
         found, held, reason = self._assets(version)
         search = _Search(release=release(held or version or DEFAULT_VERSION), found=found, reasons=[reason])
         cache = self._cache(search.release)
-        search.look_in(cache)
+        search.add_from(cache)
         if search.missing:
-            search.reasons.append(f"the cache folder {cache} lacks {_listed(search.missing)}")
+            search.reasons.append(f"the cache folder {cache} lacks {_join_names(search.missing)}")
         return search
 
-    def _assets(self, asked: str | None) -> tuple[dict[str, Path], str | None, str]:
+    def _assets(self, requested: str | None) -> tuple[dict[str, Path], str | None, str]:
         """The binaries in `$KUBEBUILDER_ASSETS`, their version, and why there are none or not all."""
         setting = self.environment.get(_ASSETS)
         if not setting:
@@ -117,10 +117,10 @@ class Finder:
         version = self._version_of(found["kube-apiserver"])
         if version is None:
             return {}, None, f"{folder / 'kube-apiserver'} does not tell its version"
-        if asked is not None and not matches(asked, version):
+        if requested is not None and not matches(requested, version):
             return {}, None, f"{_ASSETS}={folder} holds {version}"
         lacking = [name for name in NAMES if name not in found]
-        return found, version, f"{_ASSETS}={folder} lacks {_listed(lacking)}"
+        return found, version, f"{_ASSETS}={folder} lacks {_join_names(lacking)}"
 
     def _version_of(self, apiserver: Path) -> str | None:
         try:
@@ -133,26 +133,26 @@ class Finder:
     def _cache(self, release: Release) -> Path:
         return cache_folder(self.environment) / "control-plane" / "-".join((release.kubernetes, *self.platform))
 
-    def _complete(self, search: _Search) -> None:
+    def _fetch_missing(self, search: _Search) -> None:
         """Download or build what is missing into the cache; one process at a time."""
         cache = self._cache(search.release)
         try:
-            lock = FileLock(cache.with_name(f"{cache.name}.lock")).wait(
-                waiting=lambda: self.progress(f"waiting for another process that fills {cache}")
+            lock = FileLock(cache.with_name(f"{cache.name}.lock")).acquire(
+                on_wait=lambda: self.progress(f"waiting for another process that fills {cache}")
             )
             with lock:
-                search.look_in(cache)
+                search.add_from(cache)
                 for source in (self._download, self._build):
                     if search.missing:
                         source(search, cache)
-                        search.look_in(cache)
+                        search.add_from(cache)
         except PermissionError as error:
             raise ClusterError(
                 f"The cache folder {cache} cannot be written ({error}); set KUBEWRIGHT_CACHE."
             ) from error
 
     def _download(self, search: _Search, cache: Path) -> None:
-        with _installing(cache) as folder:
+        with _staging_folder(cache) as folder:
             try:
                 releases.download(
                     search.missing,
@@ -173,7 +173,7 @@ class Finder:
         if go is None:
             search.reasons.append("there is no `go` to build them with")
             return
-        with _installing(cache) as folder:
+        with _staging_folder(cache) as folder:
             try:
                 gobuild.build(
                     search.missing,
@@ -189,7 +189,7 @@ class Finder:
     def _result(self, search: _Search) -> Binaries:
         if search.missing:
             raise ClusterError(
-                f"No {_listed(search.missing)} of Kubernetes {search.release.kubernetes} for "
+                f"No {_join_names(search.missing)} of Kubernetes {search.release.kubernetes} for "
                 f"{'-'.join(self.platform)}: {'; '.join(search.reasons)}. "
                 f"Set {_ASSETS} to a folder that has them, or run `kubewright cluster binaries` "
                 "with a network or with Go installed."
@@ -201,7 +201,7 @@ class Finder:
 @final
 @dataclass(kw_only=True)
 class _Search:
-    """What one search has found so far, and why it has not found the rest."""
+    """The binaries found so far, and the reasons why the others are missing."""
 
     release: Release
     found: dict[str, Path]
@@ -211,7 +211,7 @@ class _Search:
     def missing(self) -> list[str]:
         return [name for name in NAMES if name not in self.found]
 
-    def look_in(self, folder: Path) -> None:
+    def add_from(self, folder: Path) -> None:
         self.found.update(_present(folder, self.missing))
 
 
@@ -223,10 +223,10 @@ def _present(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
 
 
 @contextmanager
-def _installing(cache: Path) -> Iterator[Path]:
-    """A folder to prepare files in; on success they move into the cache, each whole or not at all.
+def _staging_folder(cache: Path) -> Iterator[Path]:
+    """A temporary folder whose binaries are renamed into the cache on success, so that the cache has no partial file.
 
-    Called under the lock, so folders left by a process that was killed are nobody's and are removed first.
+    Called under the lock, so it may remove the folders that killed processes left.
     """
     for abandoned in cache.parent.glob(f".{cache.name}-*"):
         shutil.rmtree(abandoned, ignore_errors=True)
@@ -239,11 +239,11 @@ def _installing(cache: Path) -> Iterator[Path]:
 
 
 def _clear(folder: Path) -> None:
-    """A download that failed half-way leaves nothing: all of a route, or the next one."""
+    """Remove the files of a failed download: all binaries come from one source."""
     for path in folder.iterdir():
         path.unlink()
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     *most, last = tuple(names) or ("nothing",)
     return f"{', '.join(most)} and {last}" if most else last

@@ -1,12 +1,11 @@
-"""Build control-plane binaries from the Go module proxy, for where release archives cannot be had.
+"""Build control-plane binaries from the Go module proxy, where release archives are out of reach.
 
-`k8s.io/kubernetes` cannot be built with `go install`: its go.mod requires the staging modules at v0.0.0 and
-replaces them by folders of its own repository. A module of our own requires exactly what the release's go.mod
-requires and replaces each of those by the version published with the release, so that the build uses the very
-versions the release was made of. etcd needs no such replacement and takes the same path.
+`go install` cannot build `k8s.io/kubernetes`: its go.mod requires the staging modules at v0.0.0 and replaces them by
+folders of its own repository. So this module generates a go.mod with the requirements of the release's go.mod, and
+replaces each staging module by the version published with the release. The build then uses the same versions as the
+release. etcd needs no replacement and takes the same path.
 
-`binaries` calls `build` when a `go` is found. Compiling takes minutes the first time, seconds with Go's
-cache.
+`finder` calls `build` if there is a `go`. Compiling takes minutes the first time, seconds with Go's cache.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any, final
 
 from kubewright.cluster.binaries.versions import Release
-from kubewright.cluster.processes.commands import Finished, Run, run
+from kubewright.cluster.processes.commands import CommandRunner, CompletedCommand, run
 from kubewright.cluster.processes.progress import Progress
 from kubewright.errors import ClusterError
 
@@ -44,8 +43,10 @@ class _Target:
     staging: str = ""
 
 
-def build(names: Iterable[str], *, go: str, release: Release, into: Path, run: Run = run, progress: Progress) -> None:
-    """Compile the named binaries of a release into a folder; the Go sources are left in Go's own caches."""
+def build(
+    names: Iterable[str], *, go: str, release: Release, into: Path, run: CommandRunner = run, progress: Progress
+) -> None:
+    """Compile the named binaries of a release into a folder; Go keeps the sources in its own caches."""
     wanted = set(names)
     kubernetes = {name: f"{_KUBERNETES}/cmd/{name}" for name in sorted(wanted - {"etcd"})}
     if "etcd" in wanted:
@@ -59,7 +60,7 @@ def module_text(go_mod: Mapping[str, Any], *, module: str, version: str, staging
     """The go.mod that builds `module` as released, from its own as `go mod edit -json` prints it."""
     required = [(entry["Path"], entry["Version"]) for entry in go_mod.get("Require") or ()]
     lines = ["module kubewright.local/build", "", f"go {go_mod['Go']}", ""]
-    # Kubernetes pins the run-time defaults of the Go version it is released with; the main module decides.
+    # Kubernetes pins GODEBUG defaults of the Go version it is released with; Go reads them from the main module only.
     lines += [f"godebug {entry['Key']}={entry['Value']}" for entry in go_mod.get("Godebug") or ()]
     lines += ["require (", f"\t{module} v{version}"]
     lines += [f"\t{path} {needed}" for path, needed in required]
@@ -75,14 +76,14 @@ def _version_flags(release: Release) -> str:
     return " ".join(["-s -w", *flags, f"-X k8s.io/client-go/pkg/version.gitVersion=v{release.kubernetes}"])
 
 
-def _build(target: _Target, go: str, into: Path, run: Run, progress: Progress) -> None:
+def _build(target: _Target, go: str, into: Path, run: CommandRunner, progress: Progress) -> None:
     what = f"{', '.join(target.packages)} {target.version} from Go modules"
     folder = into / f"module-{target.module.replace('/', '-')}"
     folder.mkdir()
     # No cgo: the binaries then need no C compiler to build and no C library to run.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
 
-    def call(*arguments: str, on_line: Callable[[str], None] | None = None) -> Finished:
+    def call(*arguments: str, on_line: Callable[[str], None] | None = None) -> CompletedCommand:
         done = run([go, *arguments], folder=folder, environment=environment, on_line=on_line)
         if done.code != 0:
             tail = " | ".join(done.stderr.strip().splitlines()[-5:])
@@ -114,7 +115,7 @@ def _build(target: _Target, go: str, into: Path, run: Run, progress: Progress) -
 
 
 def _counter(what: str, progress: Progress, *, total: int = 0) -> Callable[[str], None]:
-    """Counts lines, of which Go writes one per package or download."""
+    """A callback that counts lines: Go writes one per package or download."""
     seen = 0
 
     def count(_line: str) -> None:
@@ -127,8 +128,8 @@ def _counter(what: str, progress: Progress, *, total: int = 0) -> Callable[[str]
 
 
 def _copy_checksums(source: Path, target: Path) -> None:
-    """Start from the checksums the release itself was built with; Go adds those of the staging modules."""
+    """Copy the checksums the release was built with; Go adds those of the staging modules."""
     if source.is_file():
         shutil.copyfile(source, target)
-        # Files in Go's module cache are read-only, and copies of them must not be.
+        # Files in Go's module cache are read-only; the copy must be writable.
         target.chmod(stat.S_IRUSR | stat.S_IWUSR)

@@ -1,8 +1,8 @@
 """Download control-plane binaries from the official Kubernetes and etcd releases.
 
-Every file is compared with the checksum its release publishes before it counts. The checksum, a few bytes,
-is fetched first: without a network that fails within seconds, before anything large is tried. `binaries`
-calls this and decides what comes next; it does not look at caches.
+Each file must match the checksum that its release publishes. The checksum is fetched first: without a network that
+fails within seconds, before a large download starts. Knows no cache; `finder` calls `download` and decides what
+to try next.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _CHUNK = 1 << 18
 
 
 class Fetch(Protocol):
-    """Gets one address; raises OSError when it cannot. Tests put their own in its place."""
+    """Downloads one URL; raises OSError on failure. Tests pass their own."""
 
     def __call__(self, url: str, into: IO[bytes], report: Callable[[int, int], None], /) -> None:
         """Write the body of `url` to `into`, reporting bytes so far and in total (0 if unknown)."""
 
 
 def fetch(url: str, into: IO[bytes], report: Callable[[int, int], None], /) -> None:
-    """The real Fetch: the standard library's, so that proxies of the environment are honoured."""
+    """The `Fetch` over HTTPS; the standard library honours the proxies of the environment."""
     request = urllib.request.Request(url, headers={"User-Agent": f"kubewright/{__version__}"})  # noqa: S310 - our own https constants
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310 - as above
@@ -71,10 +71,10 @@ def download(
     fetch: Fetch = fetch,
     progress: Progress,
 ) -> None:
-    """Put the named binaries of a release into a folder.
+    """Download the named binaries of a release into a folder.
 
-    Raises OSError where the release cannot be reached or does not have one of them (macOS has no released
-    kube-apiserver), and ClusterError where a file is not what its release says it is.
+    Raises OSError if the release cannot be reached or lacks a binary (there is no kube-apiserver for macOS), and
+    ClusterError if a file does not match its checksum.
     """
     for name in names:
         if name == "etcd":
@@ -123,7 +123,7 @@ def _file(url: str, path: Path, fetch: Fetch, progress: Progress, *, algorithm: 
         actual = hashlib.file_digest(written, algorithm).hexdigest()
     if actual != checksum.lower():
         path.unlink()
-        # Not a reason to try the next source: somebody between here and the release changed the file.
+        # Do not try the next source: something between here and the release changed the file.
         raise ClusterError(
             f"The download {url} does not match its {algorithm} checksum and was thrown away; "
             "try again, or set KUBEBUILDER_ASSETS to a folder of binaries you trust."
@@ -131,7 +131,7 @@ def _file(url: str, path: Path, fetch: Fetch, progress: Progress, *, algorithm: 
 
 
 def _unpack(archive: Path, member: str, into: Path) -> None:
-    """One file out of an archive, by name: nothing else in it is trusted to choose where it lands."""
+    """Extract one member by name, to a path of our choice: the archive's other paths are not trusted."""
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as zipped, zipped.open(member) as source, into.open("wb") as target:

@@ -1,6 +1,6 @@
-"""Which Kubernetes versions can be asked for, and which etcd goes with each.
+"""The known Kubernetes versions and the etcd version for each.
 
-Pure data and one small parser. `binaries` asks it what to look for; nothing here touches a disk or a network.
+Data and a small parser, without I/O. Called by `finder`, which looks for the binaries.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ __all__ = ("DEFAULT_VERSION", "Release", "host_platform", "matches", "release")
 
 DEFAULT_VERSION = "1.35"
 
-# Minor version -> its newest known patch, and the etcd to run it with. Below etcd 3.5.16 a streaming list
-# misbehaves: there are no progress notifications on request.
+# Minor version -> its newest known patch, and the etcd to run it with. A streaming list needs etcd's progress
+# notifications on request, which fail below 3.5.16.
 _KNOWN = {
     "1.33": ("1.33.13", "3.5.35"),
     "1.34": ("1.34.4", "3.6.16"),
@@ -65,10 +65,10 @@ def release(version: str) -> Release:
     return Release(*_KNOWN[minor[1]])
 
 
-def matches(asked: str, version: str) -> bool:
-    """Whether a full version satisfies what was asked: `1.35` takes any patch of it, `1.35.4` only itself."""
-    asked = asked.removeprefix("v")
-    return version == asked or version.startswith(f"{asked}.")
+def matches(requested: str, version: str) -> bool:
+    """Whether a full version satisfies the requested one: `1.35` takes any patch of it, `1.35.4` only itself."""
+    requested = requested.removeprefix("v")
+    return version == requested or version.startswith(f"{requested}.")
 
 
 def host_platform() -> tuple[str, str]:

@@ -14,13 +14,13 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.client.client import Client
 from kubewright.cluster.objects.volumes import (
     BIND_COMPLETED,
-    DEFAULT_CLASS,
+    IS_DEFAULT_CLASS,
     PROVISIONED_BY,
-    PROVISIONER,
     SELECTED_NODE,
-    class_of,
-    is_delayed,
-    requested,
+    STORAGE_PROVISIONER,
+    is_delayed_binding,
+    requested_storage,
+    storage_class_name,
 )
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
@@ -67,7 +67,7 @@ class _StandardClass:
 
     async def run(self) -> None:
         standard = StorageClass(
-            metadata=ObjectMeta(name=_CLASS, annotations={DEFAULT_CLASS: "true"}),
+            metadata=ObjectMeta(name=_CLASS, annotations={IS_DEFAULT_CLASS: "true"}),
             provisioner=SIMULATED,
             reclaim_policy="Delete",
             volume_binding_mode="WaitForFirstConsumer",
@@ -78,11 +78,11 @@ class _StandardClass:
 
 async def _provision(claim: PersistentVolumeClaim, ctx: Context) -> None:
     annotations = claim.metadata.annotations
-    if annotations.get(PROVISIONER) != SIMULATED or claim.spec.volume_name or BIND_COMPLETED in annotations:
+    if annotations.get(STORAGE_PROVISIONER) != SIMULATED or claim.spec.volume_name or BIND_COMPLETED in annotations:
         return
-    storage_class = await ctx.client.find(StorageClass, class_of(claim))
+    storage_class = await ctx.client.find(StorageClass, storage_class_name(claim))
     node = annotations.get(SELECTED_NODE)
-    if storage_class is None or (is_delayed(storage_class) and node is None):
+    if storage_class is None or (is_delayed_binding(storage_class) and node is None):
         return
     if claim.spec.selector is not None:
         sentence = f'failed to provision volume with StorageClass "{storage_class.metadata.name}": '
@@ -111,7 +111,7 @@ def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: str
         metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: SIMULATED}),
         spec=PersistentVolumeSpec(
             access_modes=list(claim.spec.access_modes or ()),
-            capacity={"storage": requested(claim)},
+            capacity={"storage": requested_storage(claim)},
             claim_ref=ObjectReference(
                 api_version="v1",
                 kind="PersistentVolumeClaim",

@@ -26,6 +26,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from kubewright._base.certificates import Authority
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.files import write_private
 from kubewright.api.times import parse_time
@@ -33,7 +34,6 @@ from kubewright.cluster.kubelet.exec import Refusal, StreamingHandlers, Upgrade
 from kubewright.cluster.kubelet.logs import LogQuery, Logs, read_log
 from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
-from kubewright.cluster.pki.certificates import Authority
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.manager.runnables import Group
 

@@ -1,1 +1,1 @@
-"""Facts about volumes, claims and tolerations that both the scheduler and the controller manager ask for."""
+"""Pure functions on volumes, claims and tolerations that the scheduler and the controller manager share."""

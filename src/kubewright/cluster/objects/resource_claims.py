@@ -1,7 +1,7 @@
-"""ResourceClaims of pods: the marks on them, which claims a pod has, and for whom one is held.
+"""ResourceClaims of pods: annotations, finalizer, the claims of a pod, and the reservation of a claim.
 
-Pure, and without a controller of its own: `housekeeping.resource_claims` makes claims and lets them go, the scheduler
-of `nodes` gives them devices.
+Pure. `controller_manager.storage.resource_claims` creates and releases claims, `scheduler.devices` allocates devices to
+them. Follows staging/src/k8s.io/dynamic-resource-allocation/resourceclaim.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.resource.v1 import ResourceClaim
 
 __all__ = (
-    "CLAIM_OF_POD",
     "FINALIZER",
+    "POD_CLAIM_NAME",
     "PodClaim",
     "claim_keys",
+    "consumer_reference",
     "has_claims",
-    "is_done",
-    "not_its_own",
+    "is_pod_done",
+    "ownership_error",
     "pod_claims",
-    "reservation",
 )
 
-CLAIM_OF_POD: Final = "resource.kubernetes.io/pod-claim-name"
-"""The annotation of a claim that was made for a pod: what the pod calls it."""
+POD_CLAIM_NAME: Final = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a claim that was generated for a pod: the name of the entry in `pod.spec.resourceClaims`."""
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 
 
-def _concerns_claims(change: Change[Any]) -> bool:  # hot
+def _pod_has_claims(change: Change[Any]) -> bool:  # hot
     state = change.after or change.before
     return state is not None and bool(state.object.spec.resource_claims)
 
 
-has_claims: Final = Predicate(_concerns_claims, "has_claims")
-"""Changes of pods with claims. Most pods have none, and are not looked at any further."""
+has_claims: Final = Predicate(_pod_has_claims, "has_claims")
+"""Passes changes of pods with ResourceClaims; most pods have none."""
 
 
 @final
@@ -48,15 +48,15 @@ class PodClaim(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a pod's `resourceClaims`."""
 
     entry: str
-    """What the pod calls it."""
+    """The name of the entry."""
     template: str = ""
-    """What the claim is made from; empty if the pod names a claim that others make."""
+    """The ResourceClaimTemplate; empty if the pod names an existing claim."""
     name: str = ""
-    """The claim; empty until it is made."""
+    """The name of the ResourceClaim; empty until the controller has generated it."""
 
 
 def pod_claims(pod: Pod) -> tuple[PodClaim, ...]:
-    """The claims a pod wants, without those that were found to be needless."""
+    """The claims of a pod, without entries for which the controller decided that no claim is needed."""
     entries = pod.spec.resource_claims
     if not entries:
         return ()
@@ -74,25 +74,25 @@ def pod_claims(pod: Pod) -> tuple[PodClaim, ...]:
 
 
 def claim_keys(pod: Pod) -> frozenset[ObjectKey]:
-    """The claims of a pod that have a name."""
+    """The keys of the pod's claims that have a name."""
     if not pod.spec.resource_claims:
         return frozenset()
     return frozenset(ObjectKey(pod.metadata.namespace, claim.name) for claim in pod_claims(pod) if claim.name)
 
 
-def is_done(pod: Pod) -> bool:
-    """Whether none of its containers will ever run again."""
+def is_pod_done(pod: Pod) -> bool:
+    """Whether no container of the pod will run again; isPodDone of pkg/controller/resourceclaim/controller.go."""
     deleted = pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
     return deleted or pod.status.phase in ("Succeeded", "Failed")
 
 
-def not_its_own(claim: ResourceClaim, pod: Pod) -> str:
-    """Why a claim made from a template is not the pod's; empty if it is."""
+def ownership_error(claim: ResourceClaim, pod: Pod) -> str:
+    """Why a claim generated from a template does not belong to the pod; empty if it does."""
     if is_controlled_by(claim, pod):
         return ""
     return f"ResourceClaim {claim.key} was not created for pod {pod.key} (pod is not owner)"
 
 
-def reservation(pod: Pod) -> dict[str, Any]:
-    """What a claim says of a pod that uses it."""
+def consumer_reference(pod: Pod) -> dict[str, Any]:
+    """The entry of `status.reservedFor` for a pod."""
     return {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}

@@ -1,4 +1,4 @@
-"""Which taints a pod puts up with: asked by whoever places pods on nodes, and by whoever drives them away."""
+"""Whether a toleration matches a taint. Called by the scheduler, the taint eviction and the DaemonSet controller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ("tolerates",)
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration is about a taint; one that leaves something out is about every value of it."""
+    """ToleratesTaint of staging/src/k8s.io/api/core/v1/toleration.go: an empty field matches every value."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

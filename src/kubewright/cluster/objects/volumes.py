@@ -1,7 +1,7 @@
-"""Volumes and claims: the marks on them, and which volume suits which claim.
+"""PersistentVolumes and claims: their annotations, and which volume matches which claim.
 
-Pure, and without a controller of its own: `housekeeping.volume_binding` binds with it what can be bound at once, the
-scheduler of `nodes` what waits for the first pod.
+Pure. `controller_manager.storage.volume_binding` binds claims of the mode Immediate with it, `scheduler.volumes` those
+of WaitForFirstConsumer. Follows staging/src/k8s.io/component-helpers/storage/volume/pv_helpers.go.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from kubewright.k8s.storage.v1 import StorageClass
 __all__ = (
     "BIND_COMPLETED",
     "BOUND_BY_CONTROLLER",
-    "DEFAULT_CLASS",
+    "IS_DEFAULT_CLASS",
     "NO_PROVISIONER",
     "PROVISIONED_BY",
-    "PROVISIONER",
-    "PROVISIONERS",
     "SELECTED_NODE",
-    "best_match",
+    "STORAGE_PROVISIONER",
+    "STORAGE_PROVISIONERS",
     "bind_patch",
-    "claims_of",
-    "class_of",
-    "is_delayed",
-    "is_meant_for",
-    "mismatch",
-    "requested",
+    "find_matching_volume",
+    "is_bound_to",
+    "is_delayed_binding",
+    "pod_claim_names",
+    "requested_storage",
+    "storage_class_name",
+    "volume_mismatch",
 )
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
-PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
-PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner", PROVISIONER)
-DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+STORAGE_PROVISIONERS: Final = ("volume.beta.kubernetes.io/storage-provisioner", STORAGE_PROVISIONER)
+IS_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-_NOTHING: Final = Quantity("0")
+_BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_ZERO: Final = Quantity("0")
 
 
-def claims_of(pod: Pod) -> dict[str, bool]:
-    """The claims of a pod by name, and whether each is made for it alone."""
+def pod_claim_names(pod: Pod) -> dict[str, bool]:
+    """The names of the PersistentVolumeClaims of a pod, and whether each is of a generic ephemeral volume."""
     found = {}
     for volume in pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
@@ -56,25 +56,25 @@ def claims_of(pod: Pod) -> dict[str, bool]:
     return found
 
 
-def class_of(obj: PersistentVolume | PersistentVolumeClaim) -> str:
-    """The name of its StorageClass; empty if it wants none, or nothing is said."""
-    said = obj.metadata.annotations.get(_OLD_CLASS)
-    return said if said is not None else obj.spec.storage_class_name or ""
+def storage_class_name(obj: PersistentVolume | PersistentVolumeClaim) -> str:
+    """The name of the StorageClass, from the beta annotation or the spec; empty if there is none."""
+    annotated = obj.metadata.annotations.get(_BETA_STORAGE_CLASS)
+    return annotated if annotated is not None else obj.spec.storage_class_name or ""
 
 
-def is_delayed(storage_class: StorageClass | None) -> bool:
-    """Whether claims of the class wait for the first pod that uses them."""
+def is_delayed_binding(storage_class: StorageClass | None) -> bool:
+    """Whether the class binds its claims when the first pod uses them (`WaitForFirstConsumer`)."""
     return storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer"
 
 
-def requested(claim: PersistentVolumeClaim) -> Quantity:
-    """How much a claim asks for."""
+def requested_storage(claim: PersistentVolumeClaim) -> Quantity:
+    """The storage request of a claim."""
     resources = claim.spec.resources
-    return ((resources.requests if resources is not None else None) or {}).get("storage", _NOTHING)
+    return ((resources.requests if resources is not None else None) or {}).get("storage", _ZERO)
 
 
-def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume names the claim, that very one if it names a uid."""
+def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the `claimRef` of the volume names the claim, with its uid or, if it is pre-bound, without a uid."""
     reference = volume.spec.claim_ref
     if reference is None:
         return False
@@ -82,13 +82,14 @@ def is_meant_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool
     return named and (not reference.uid or reference.uid == claim.metadata.uid)
 
 
-def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str | None:
-    """Why a volume that a claim asks for by name cannot be had."""
+def volume_mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str | None:
+    """Why a claim cannot have the volume it names; checkVolumeSatisfyClaim of
+    pkg/controller/volume/persistentvolume/pv_controller.go."""
     if volume.metadata.deletion_timestamp is not None:
         return f'the volume is marked for deletion "{volume.metadata.name}"'
-    if _capacity(volume) < requested(claim):
+    if _capacity(volume) < requested_storage(claim):
         return "requested PV is too small"
-    if class_of(volume) != class_of(claim):
+    if storage_class_name(volume) != storage_class_name(claim):
         return "storageClassName does not match"
     if _attributes_differ(volume, claim):
         return "volumeAttributesClassName does not match"
@@ -97,28 +98,33 @@ def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str | No
     return None if _has_modes(volume, claim) else "incompatible accessMode"
 
 
-def best_match(
+def find_matching_volume(
     claim: PersistentVolumeClaim,
     volumes: Iterable[PersistentVolume],
     *,
     fits: Callable[[PersistentVolume], bool] | None = None,
-    meant_only: bool = False,
+    prebound_only: bool = False,
 ) -> PersistentVolume | None:
-    """The volume that was meant for the claim; else the one with the fewest modes, and of these the smallest.
+    """The volume that is pre-bound to the claim; else the smallest of those with the fewest access modes.
 
-    `fits` says whether a volume can be used where it is wanted. With `meant_only` no other is looked for, as somebody
-    else is to choose it.
+    `fits` says whether the chosen node can use a volume. With `prebound_only` only a pre-bound volume is returned: the
+    scheduler chooses the volume of a delayed binding.
     """
     selector = None if claim.spec.selector is None else Selector.from_structured(claim.spec.selector)
     found: list[PersistentVolume] = []
     for volume in volumes:
-        meant = is_meant_for(volume, claim)
-        if (volume.spec.claim_ref is not None and not meant) or not _suits(volume, claim):
+        bound = is_bound_to(volume, claim)
+        if (volume.spec.claim_ref is not None and not bound) or not _satisfies(volume, claim):
             continue
         usable = fits is None or fits(volume)
-        if meant:
+        if bound:
             return volume if usable else None
-        if meant_only or not usable or volume.status.phase != "Available" or class_of(volume) != class_of(claim):
+        if (
+            prebound_only
+            or not usable
+            or volume.status.phase != "Available"
+            or storage_class_name(volume) != storage_class_name(claim)
+        ):
             continue
         if selector is None or selector.matches(volume.metadata.labels):
             found.append(volume)
@@ -130,8 +136,8 @@ def best_match(
 
 
 def bind_patch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[str, Any] | None:
-    """What makes the volume name the claim; None if it does."""
-    reference, ours = volume.spec.claim_ref, is_meant_for(volume, claim)
+    """The patch that sets the `claimRef` of the volume to the claim; None if it is set."""
+    reference, ours = volume.spec.claim_ref, is_bound_to(volume, claim)
     patch: dict[str, Any] = {}
     if not ours or reference is None or reference.uid != claim.metadata.uid:
         patch["spec"] = {
@@ -150,10 +156,10 @@ def bind_patch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> dict[s
     return {**patch, "metadata": metadata} if patch else None
 
 
-def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (
         volume.metadata.deletion_timestamp is None
-        and _capacity(volume) >= requested(claim)
+        and _capacity(volume) >= requested_storage(claim)
         and _mode(volume) == _mode(claim)
         and not _attributes_differ(volume, claim)
         and _has_modes(volume, claim)
@@ -161,7 +167,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _capacity(volume: PersistentVolume) -> Quantity:
-    return (volume.spec.capacity or {}).get("storage", _NOTHING)
+    return (volume.spec.capacity or {}).get("storage", _ZERO)
 
 
 def _mode(obj: PersistentVolume | PersistentVolumeClaim) -> str:

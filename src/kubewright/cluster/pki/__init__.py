@@ -1,1 +1,1 @@
-"""Keys, certificates and their files for a local control plane."""
+"""The certificate and key files of a local control plane. `_base.certificates` makes their contents."""

@@ -1,8 +1,8 @@
-"""The certificate files of one control plane, laid out in a folder.
+"""The certificate files of one control plane, laid out in folders.
 
-`certificates` makes the bytes; here they get names and places, and `flags` points the components at them.
-The CAs and the service-account key are kept where the data is kept: tokens and kubeconfigs made on a data
-folder stay good over restarts. Serving and component certificates are made anew each time.
+`_base.certificates` makes the bytes; this module names and places the files, and `planes.flags` points the components
+at them. The CAs and the service-account key are in the data folder, so that tokens and kubeconfigs stay valid over
+restarts. Serving and client certificates are new in each run. Called by `planes.plane_folder`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, final
 
+from kubewright._base.certificates import Authority, KeyPair, service_account_keys
 from kubewright._base.files import write_private
-from kubewright.cluster.pki.certificates import Authority, KeyPair, service_account_keys
 
 __all__ = ("Pki",)
 
@@ -34,21 +34,23 @@ _HOSTS = (
 class Pki:
     """Paths of certificates (`.crt`) and keys (`.key`), and the CA to sign more."""
 
-    kept: Path
-    """The CAs and the service-account key."""
-    fresh: Path
-    """What the CAs signed for this run."""
+    persistent: Path
+    """The folder of the CAs and the service-account key."""
+    temporary: Path
+    """The folder of the certificates that the CAs sign for this run."""
     authority: Authority
 
     @classmethod
-    def prepare(cls, *, kept: Path, fresh: Path) -> Self:
-        """Write every file the components need; what is in `kept` already is used again."""
-        authority = Authority(_kept(kept, "ca", lambda: Authority.create("kubewright-ca").pair))
-        proxies = Authority(_kept(kept, "front-proxy-ca", lambda: Authority.create("kubewright-proxy-ca").pair))
-        _kept(kept, "service-account", service_account_keys)
-        _write(fresh, "server", authority.server("kube-apiserver", hosts=_HOSTS))
-        _write(fresh, "front-proxy-client", proxies.client("front-proxy-client"))
-        return cls(kept, fresh, authority)
+    def prepare(cls, *, persistent: Path, temporary: Path) -> Self:
+        """Write every file the components need; reuse the files that `persistent` already has."""
+        authority = Authority(_load_or_create(persistent, "ca", lambda: Authority.create("kubewright-ca").pair))
+        proxies = Authority(
+            _load_or_create(persistent, "front-proxy-ca", lambda: Authority.create("kubewright-proxy-ca").pair)
+        )
+        _load_or_create(persistent, "service-account", service_account_keys)
+        _write(temporary, "server", authority.server("kube-apiserver", hosts=_HOSTS))
+        _write(temporary, "front-proxy-client", proxies.client("front-proxy-client"))
+        return cls(persistent, temporary, authority)
 
     @property
     def ca(self) -> bytes:
@@ -56,7 +58,7 @@ class Pki:
         return self.authority.certificate
 
     def certificate(self, name: str) -> str:
-        """The path of a certificate by name, as a flag wants it."""
+        """The path of a certificate by name, as a flag takes it."""
         return str(self._folder(name) / f"{name}.crt")
 
     def key(self, name: str) -> str:
@@ -64,11 +66,11 @@ class Pki:
         return str(self._folder(name) / f"{name}.key")
 
     def _folder(self, name: str) -> Path:
-        return self.kept if name in {"ca", "front-proxy-ca", "service-account"} else self.fresh
+        return self.persistent if name in {"ca", "front-proxy-ca", "service-account"} else self.temporary
 
 
-def _kept(folder: Path, name: str, make: Callable[[], KeyPair]) -> KeyPair:
-    """The pair of that name in the folder, made and written if it is not there."""
+def _load_or_create(folder: Path, name: str, make: Callable[[], KeyPair]) -> KeyPair:
+    """The pair of that name from the folder; create and write it if there is none."""
     certificate, key = folder / f"{name}.crt", folder / f"{name}.key"
     if certificate.is_file() and key.is_file():
         return KeyPair(certificate.read_bytes(), key.read_bytes())

@@ -1,1 +1,1 @@
-"""Control planes put together: embedded, real, and those kept running for people."""
+"""Local control planes: embedded, real, and named ones that run in the background. Not the parts they are made of."""

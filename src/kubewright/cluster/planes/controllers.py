@@ -1,18 +1,18 @@
-"""All controllers of a cluster, for a control plane that has none of its own.
+"""All controllers of the embedded control plane, as one list for one manager.
 
-What kube-controller-manager, kube-scheduler and the kubelets are to a real cluster; registered with one manager by
-`embedded`. The groups are in `workloads`, `housekeeping` and `nodes`.
+They do the work of kube-controller-manager (`controller_manager`), kube-scheduler (`scheduler`) and the kubelets
+(`kubelet`). Called by `embedded`; a real control plane runs a kube-controller-manager of its own.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from kubewright._base.certificates import Authority
 from kubewright.client.client import Client
 from kubewright.cluster.controller_manager.controllers import controller_manager_controllers
 from kubewright.cluster.controller_manager.workloads.factory import workload_controllers
 from kubewright.cluster.kubelet.pods.timing import Timing
-from kubewright.cluster.pki.certificates import Authority
 from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.controllers.declaration import Declaration
 from kubewright.manager.runnables import Runnable
@@ -23,7 +23,7 @@ __all__ = ("cluster_controllers",)
 def cluster_controllers(
     client: Client, *, authority: Authority, nodes: int, storage: bool = True, timing: Timing | None = None
 ) -> list[Runnable | Declaration[Any]]:
-    """Workloads, housekeeping and, unless there are to be none, simulated nodes."""
+    """The controllers of kube-controller-manager and, if `nodes` is not 0, scheduler and simulated nodes."""
     parts: list[Runnable | Declaration[Any]] = [*workload_controllers()]
     parts.extend(controller_manager_controllers(client, root_certificate=authority.certificate, authority=authority))
     if nodes:

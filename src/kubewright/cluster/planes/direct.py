@@ -1,9 +1,8 @@
-"""Requests that need no connection: the embedded control plane's controllers live in the process of its API server.
+"""A client transport that calls an API server in the same process.
 
-A `Transport` that hands each request to the server's front and its answer back: no socket, no TLS, no parsing of
-heads, which is most of what a small request costs. The server cannot tell: it authenticates, authorizes, counts and
-logs these requests like all others. `embedded` gives it to the controllers; a user's client takes the way of all
-clients.
+`DirectTransport` hands each request to the server's `Router` and returns its response. It saves the socket, TLS and
+the parsing of HTTP heads, which is most of the cost of a small request. The server authenticates, authorizes, counts
+and audits these requests like all others. Only the controllers of `embedded` use it; users' clients connect over TLS.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ __all__ = ("DirectTransport",)
 class DirectTransport:
     """A `Transport` to a server in this process, for one user."""
 
-    def __init__(self, front: Router, *, user: str, groups: tuple[str, ...] = ()) -> None:
-        self._front = front
+    def __init__(self, router: Router, *, user: str, groups: tuple[str, ...] = ()) -> None:
+        self._router = router
         self._peer = Peer(address="127.0.0.1", secure=True, common_name=user, organizations=groups)
         self._agent = default_user_agent()
         self._closed = False
@@ -41,7 +40,7 @@ class DirectTransport:
         if not isinstance(reply, Response):
             if isinstance(reply, Stream):
                 reply.finish()
-            raise TransportError(f"{request}: the answer has no end; ask for a stream")
+            raise TransportError(f"{request}: the response is a stream; call stream() instead of send()")
         headers = _headers(reply)
         warnings = warning_texts(reply.headers["Warning"].split("\n")) if "Warning" in reply.headers else ()
         return HttpResponse(status=reply.code, headers=headers, body=reply.body, warnings=warnings)
@@ -50,25 +49,25 @@ class DirectTransport:
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
         reply = await self._handle(request)
         if isinstance(reply, Response):
-            yield _Whole(reply)
+            yield _WholeResponse(reply)
         elif isinstance(reply, Stream):
-            pipe = _Pipe(reply, request)
+            response_stream = _ResponseStream(reply, request)
             try:
-                reply.start(pipe)
-                yield pipe
+                reply.start(response_stream)
+                yield response_stream
             finally:
-                pipe.close()
+                response_stream.close()
         else:
-            raise TransportError(f"{request}: the answer changes the protocol, which needs a connection")
+            raise TransportError(f"{request}: the response upgrades the protocol, which needs a connection")
 
     async def close(self) -> None:
         self._closed = True
 
     async def _handle(self, request: HttpRequest) -> Reply:
         if self._closed:
-            raise TransportError(f"{request}: the connection was closed by this program")
+            raise TransportError(f"{request}: this program closed the transport")
         query = encoded_query(request.query)
-        heard = Request(
+        server_request = Request(
             request.method,
             request.path,
             dict(request.query),
@@ -77,38 +76,38 @@ class DirectTransport:
             self._peer,
             uri=f"{request.path}?{query}" if query else request.path,
         )
-        # A socket would let others go on meanwhile; a controller with a thousand requests must not keep them waiting.
+        # Yield to the event loop, as a socket would: a controller with a thousand requests must not starve the others.
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(request.timeout):
-                return await self._front.handle(heard)
+                return await self._router.handle(server_request)
         except TimeoutError:
-            raise RequestTimeout(f"{request}: no complete answer within {request.timeout:g} s") from None
+            raise RequestTimeout(f"{request}: no complete response within {request.timeout:g} s") from None
 
 
 @final
-class _Pipe:
-    """A stream of the server, its `Sink` and the client's `HttpStream` in one."""
+class _ResponseStream:
+    """The server's `Sink` and the client's `HttpStream` in one: an unbounded buffer between the two."""
 
     def __init__(self, stream: Stream, request: HttpRequest) -> None:
         self.status: int = stream.code
         self.headers: Mapping[str, str] = _headers(stream)
         self._stream: Stream | None = stream
         self._request = request
-        self._waiting: deque[bytes] = deque()
+        self._chunks: deque[bytes] = deque()
         self._size = 0
         self._written = asyncio.Event()
 
     # the server's side
 
     def write(self, data: bytes) -> None:
-        """Keep one chunk until it is taken."""
-        self._waiting.append(data)
+        """Add one chunk to the buffer."""
+        self._chunks.append(data)
         self._size += len(data)
         self._written.set()
 
     def end(self) -> None:
-        """Nothing more will be written."""
+        """Mark the end of the stream."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.finish()
@@ -116,45 +115,47 @@ class _Pipe:
 
     @property
     def backlog(self) -> int:
-        """How many bytes wait to be taken."""
+        """How many bytes the client has not read yet."""
         return self._size
 
     # the client's side
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        silence = self._request.idle_timeout
-        while self._waiting or self._stream is not None:
-            if not self._waiting:
+        idle_timeout = self._request.idle_timeout
+        while self._chunks or self._stream is not None:
+            if not self._chunks:
                 self._written.clear()
                 try:
-                    async with asyncio.timeout(silence):
+                    async with asyncio.timeout(idle_timeout):
                         await self._written.wait()
                 except TimeoutError:
-                    raise RequestTimeout(f"{self._request}: the server has been silent for {silence:g} s") from None
+                    raise RequestTimeout(
+                        f"{self._request}: the server has been silent for {idle_timeout:g} s"
+                    ) from None
                 continue
-            together = b"".join(self._waiting)
-            self._waiting.clear()
+            data = b"".join(self._chunks)
+            self._chunks.clear()
             self._size = 0
-            yield together
+            yield data
 
     async def read(self) -> bytes:
         return b"".join([chunk async for chunk in self.chunks()])
 
     def close(self) -> None:
-        """The client wants no more."""
+        """Tell the server that the client stopped reading."""
         if self._stream is not None:
             self._stream.disconnected()
             self.end()
 
 
 @final
-class _Whole:
-    """An answer where a stream was asked for, such as a refusal."""
+class _WholeResponse:
+    """A complete response to a request for a stream, such as an error status."""
 
-    def __init__(self, answer: Response) -> None:
-        self.status: int = answer.code
-        self.headers: Mapping[str, str] = _headers(answer)
-        self._body = answer.body
+    def __init__(self, response: Response) -> None:
+        self.status: int = response.code
+        self.headers: Mapping[str, str] = _headers(response)
+        self._body = response.body
 
     async def chunks(self) -> AsyncIterator[bytes]:
         yield self._body
@@ -164,7 +165,7 @@ class _Whole:
 
 
 def _headers(reply: Response | Stream) -> dict[str, str]:
-    """As they would arrive."""
+    """The headers as a client would read them from a connection."""
     headers = {name.lower(): value.replace("\n", ", ") for name, value in reply.headers.items()}
     headers["content-type"] = reply.content_type
     return headers

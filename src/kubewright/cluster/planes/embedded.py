@@ -3,9 +3,10 @@
     async with Cluster.embedded() as cluster:
         deployment = await cluster.client.get(Deployment, "web")
 
-Ready in a fraction of a second, because nothing is spawned: everything runs on the caller's event loop. Real clients
-talk to it over TLS on loopback with the kubeconfig it writes. With a data folder its objects and its CA survive;
-without one all is gone at the end. The parts are in `apiserver`, `workloads`, `housekeeping` and `nodes`.
+It starts in a fraction of a second because it starts no process: everything runs on the caller's event loop. Any client
+can use it over TLS on loopback with the kubeconfig it writes. With a data folder its objects and its CA survive a
+restart. The parts are in `apiserver`, `cluster.controller_manager`, `cluster.scheduler` and `cluster.kubelet`. Tests
+and programs use it through `kubewright.cluster.Cluster`, the command line through `background`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.planes.direct import DirectTransport
-from kubewright.cluster.planes.home import ADMIN, ADMIN_GROUP, Home
+from kubewright.cluster.planes.plane_folder import ADMIN, ADMIN_GROUP, PlaneFolder
 from kubewright.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ("VERSION", "EmbeddedCluster")
 
 VERSION = "1.35.4"
-"""The Kubernetes whose kinds and behaviour the embedded server has."""
+"""The Kubernetes release whose kinds and behaviour the embedded server has."""
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _HIGHEST_PORT = 65535
@@ -49,7 +50,7 @@ _HIGHEST_PORT = 65535
 
 @final
 class EmbeddedCluster:
-    """A whole cluster in this process; an async context manager."""
+    """A control plane and simulated nodes in this process; an async context manager."""
 
     version = VERSION
     server: ApiServer
@@ -70,15 +71,15 @@ class EmbeddedCluster:
         audit_log: Path | None = None,
         timing: Timing | None = None,
     ) -> None:
-        """Options of the cluster; nothing is started yet.
+        """Keep the options; `start` starts the cluster.
 
-        `data` is a folder whose contents survive: objects, CAs and the service-account key. `nodes` is how many nodes
-        are simulated; without `pods` there are none, and pods stay as they are made; without `controllers` there is
-        only the API server. Nodes bring a default StorageClass whose volumes they make; not so without `storage`.
-        `audit_log` gets one JSON line per request. With `http_port` (0 for any) it listens without
-        TLS as well: who comes that way shows a token, or is anonymous.
+        `data` is a folder whose contents survive: objects, CAs and the service-account key. `nodes` is the number of
+        simulated nodes; without `pods` there are none and pods stay Pending; without `controllers` only the API server
+        runs. With `storage` there is a default StorageClass and a provisioner for its volumes. `audit_log` gets one
+        JSON line per request. With `http_port` (0 for any) the server also listens without TLS; requests on that port
+        authenticate with a token or are anonymous.
         """
-        self._home = Home(folder=folder, data=data)
+        self._plane_folder = PlaneFolder(folder=folder, data=data)
         self._port = port
         self._http_port = http_port
         self._nodes = nodes
@@ -89,7 +90,7 @@ class EmbeddedCluster:
         self._timing = timing
         self._journal: SqliteJournal | None = None
         self._stack = AsyncExitStack()
-        self._starting: asyncio.Task[None] | None = None
+        self._controllers_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -103,127 +104,127 @@ class EmbeddedCluster:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Start the API server, and everything else behind it.
+        """Start the API server, then the controllers in a background task.
 
-        Any request is answered when this returns. The controllers come up in the next fraction of a second, as they do
-        in any cluster; `settled` waits for them.
+        The server answers requests when this returns. The controllers start within the next fraction of a second, as
+        they do in any cluster; `wait_for_controllers` waits for them.
         """
         try:
-            self._home.enter()
-            self._pki = await asyncio.to_thread(self._home.prepare_pki)
+            self._plane_folder.open()
+            self._pki = await asyncio.to_thread(self._plane_folder.prepare_pki)
             await self._start_server(self._open_store())
-            self._home.write_admin(self._pki, server=self.url)
+            self._plane_folder.write_admin_kubeconfig(self._pki, server=self.url)
             self.client = await self._stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
             if self._controllers:
                 await self._prepare_namespaces()
-                self._starting = asyncio.create_task(self._start_controllers(), name="cluster controllers")
+                self._controllers_task = asyncio.create_task(self._start_controllers(), name="cluster controllers")
         except BaseException:
             await self.stop()
             raise
 
-    async def settled(self) -> None:
-        """Return when the controllers run and the nodes are there."""
-        if self._starting is not None:
-            await asyncio.shield(self._starting)
+    async def wait_for_controllers(self) -> None:
+        """Return when the controllers run and the nodes exist; raise what keeps them from starting."""
+        if self._controllers_task is not None:
+            await asyncio.shield(self._controllers_task)
 
     async def stop(self) -> None:
-        """Stop everything and remove what is temporary; stopping twice is fine."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
-            self._starting = None
+        """Stop everything and remove temporary files; stopping twice is fine."""
+        if self._controllers_task is not None:
+            self._controllers_task.cancel()
+            await asyncio.gather(self._controllers_task, return_exceptions=True)
+            self._controllers_task = None
         await self._stack.aclose()
         if self._journal is not None:
             self._journal.close()
             self._journal = None
-        await self._home.leave()
+        await self._plane_folder.close()
 
     async def wait(self) -> None:
-        """Wait for ever; raises what keeps the controllers from starting."""
-        await self.settled()
+        """Wait until cancelled; raise what keeps the controllers from starting."""
+        await self.wait_for_controllers()
         await asyncio.Event().wait()
 
-    # Who talks to it
+    # Addresses and credentials
 
     @property
     def folder(self) -> Path:
-        """The kubeconfig and certificates; removed at the end unless it was given."""
-        return self._home.folder
+        """The folder with kubeconfig and certificates; removed at the end unless the caller chose it."""
+        return self._plane_folder.folder
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of `admin`, who may do everything."""
-        return self._home.kubeconfig
+        """The kubeconfig of `admin`, a member of `system:masters`."""
+        return self._plane_folder.kubeconfig
 
     @property
     def url(self) -> str:
         """The address of the API server."""
-        return f"https://127.0.0.1:{self._bound}"
+        return f"https://127.0.0.1:{self._bound_port}"
 
     @property
     def http_url(self) -> str:
-        """The address without TLS, if one was asked for."""
+        """The address without TLS; ClusterError unless `http_port` was given."""
         if self._http_port is None:
             raise ClusterError("The embedded cluster listens with TLS only; give http_port to have both.")
-        return f"http://127.0.0.1:{self._http_bound}"
+        return f"http://127.0.0.1:{self._bound_http_port}"
 
     @property
     def ca_data(self) -> bytes:
-        """The CA certificate that clients are to trust, PEM."""
+        """The CA certificate that clients must trust, PEM."""
         return self._pki.ca
 
     async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
-        """The path of a new kubeconfig for another user, known to the server by a client certificate."""
-        return self._home.write_user(self._pki, name, tuple(groups), server=self.url)
+        """The path of a new kubeconfig for another user, who authenticates with a client certificate."""
+        return self._plane_folder.write_user_kubeconfig(self._pki, name, tuple(groups), server=self.url)
 
     # Faults
 
     async def compact(self) -> int:
-        """Forget every version before the present one, which is returned; asking for an older one is answered 410."""
+        """Compact the store to its current resource version, which is returned; older versions are answered 410."""
         self.server.store.compact()
         return self.server.store.version
 
     async def restart(self, component: str = "apiserver") -> None:
-        """Close every connection and listen again on the same port, as a server that is restarted does."""
+        """Close every connection and listen again on the same port, as a restarted server does."""
         if component != "apiserver":
             raise ClusterError(f"The embedded cluster runs no {component}; its only component is the apiserver.")
         await self.server.stop()
-        await self.server.start(port=self._bound, tls=self._tls())
+        await self.server.start(port=self._bound_port, tls=self._tls())
         if self._http_port is not None:
-            await self.server.start(port=self._http_bound)
+            await self.server.start(port=self._bound_http_port)
 
     # Inside
 
     def _open_store(self) -> Store:
         store = Store()
-        if self._home.data is not None:
-            self._journal = SqliteJournal(self._home.data / "store")
+        if self._plane_folder.data is not None:
+            self._journal = SqliteJournal(self._plane_folder.data / "store")
             self._journal.restore(store)
             store.journal = self._journal
         return store
 
     async def _start_server(self, store: Store) -> None:
         pki = self._pki
-        access = RbacAccess(store, signer=ServiceAccountTokens(_content(pki.key("service-account"))))
+        access = RbacAccess(store, signer=ServiceAccountTokens(_read_file(pki.key("service-account"))))
         self.server = ApiServer(store=store, access=access)
         if self._audit_log is not None:
             audit = AuditLog(self._audit_log)
             self.server.router.recorders.append(audit)
             self._stack.push_async_callback(audit.close)
-        proxy_ca = _content(pki.certificate("front-proxy-ca"))
+        proxy_ca = _read_file(pki.certificate("front-proxy-ca"))
         identities = install(self.server, access, root_certificate=pki.ca, proxy_ca=proxy_ca)
         front_proxy = (str(pki.certificate("front-proxy-client")), str(pki.key("front-proxy-client")))
         self.server.extensions.aggregation.certificate = front_proxy
         self._stack.push_async_callback(self.server.stop)
-        self._bound = await self._listen(self._port, tls=self._tls())
+        self._bound_port = await self._listen(self._port, tls=self._tls())
         if self._http_port is not None:
-            self._http_bound = await self._listen(self._http_port)
-            self.server.discovery.address = f"127.0.0.1:{self._bound}"
-        identities.start(port=self._bound)
+            self._bound_http_port = await self._listen(self._http_port)
+            self.server.discovery.address = f"127.0.0.1:{self._bound_port}"
+        identities.start(port=self._bound_port)
         self._stack.push_async_callback(identities.stop)
 
     async def _listen(self, port: int, *, tls: ssl.SSLContext | None = None) -> int:
-        if not 0 <= port <= _HIGHEST_PORT:  # some event loops take what is left of it when divided by 65536
+        if not 0 <= port <= _HIGHEST_PORT:  # some event loops silently use the port modulo 65536
             raise ClusterError(f"There is no port {port}; choose one up to {_HIGHEST_PORT}, or 0 for any.")
         try:
             return await self.server.start(port=port, tls=tls)
@@ -239,18 +240,19 @@ class EmbeddedCluster:
         context.load_cert_chain(self._pki.certificate("server"), self._pki.key("server"))
         context.load_verify_locations(self._pki.certificate("ca"))
         context.load_verify_locations(self._pki.certificate("front-proxy-ca"))
-        # A certificate is one way to say who you are; a token is another.
+        # Optional: a client may authenticate with a token instead of a certificate.
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
     async def _prepare_namespaces(self) -> None:
         for namespace in _NAMESPACES:
-            # A controller would make them a moment later; a pod may be created as soon as there is a client.
+            # ServiceAccountController would create them a moment later, but a test may create a pod right away, which
+            # the ServiceAccount admission plugin refuses without its account.
             meta = {"name": "default", "namespace": namespace}
             await self.server.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
 
     async def _start_controllers(self) -> None:
-        # Half of what there is to import, and not needed to answer the first request.
+        # Half of the import time, and the first request does not need it.
         from kubewright.cluster.planes.controllers import cluster_controllers
         from kubewright.manager.manager import Manager
         from kubewright.manager.options import ManagerOptions
@@ -264,7 +266,7 @@ class EmbeddedCluster:
             storage=self._storage,
             timing=self._timing,
         )
-        # The loop is that of whoever runs a cluster: what blocks it is not for the controllers to say.
+        # No block limit: the event loop belongs to the caller, whose code may block it.
         options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="", block_limit=0)
         await self._stack.enter_async_context(Manager(client, *parts, options=options))
         report_healthy(self.server.store, "controller-manager", "scheduler")
@@ -273,7 +275,7 @@ class EmbeddedCluster:
 
 
 def _system_pod() -> dict[str, Any]:
-    """Every cluster runs something of its own; clients and their tests look for it."""
+    """A pod in kube-system: every cluster has some there, and clients' tests look for one."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -290,5 +292,5 @@ def _system_pod() -> dict[str, Any]:
     }
 
 
-def _content(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     return Path(path).read_bytes()

@@ -1,7 +1,7 @@
 """The command lines of etcd, kube-apiserver and kube-controller-manager.
 
-Pure functions from paths and ports to arguments; `real` runs them. A flag the caller gives replaces ours of
-the same name, and an empty value drops it.
+Pure functions from paths and ports to argument lists; `real` runs the commands. A flag of the caller replaces the
+default of the same name, and an empty value drops it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Ports:
 
 
 def etcd_command(binary: Path, *, ports: Ports, data: Path, durable: bool) -> list[str]:
-    """etcd with one member. `durable` waits for the disk at each write; a throw-away cluster need not."""
+    """etcd with one member. With `durable` it syncs each write to disk; a temporary cluster need not."""
     client, peer = f"http://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
     flags = {
         "name": "default",
@@ -47,7 +47,7 @@ def etcd_command(binary: Path, *, ports: Ports, data: Path, durable: bool) -> li
         "initial-advertise-peer-urls": peer,
         "initial-cluster": f"default={peer}",
         "unsafe-no-fsync": "false" if durable else "true",
-        # The only member has nobody to wait for: elections at their shortest save half a second of start-up.
+        # A single member elects itself: the shortest election timeout saves half a second of start-up.
         "heartbeat-interval": "20",
         "election-timeout": "100",
         "log-level": "warn",
@@ -80,10 +80,10 @@ def apiserver_command(
         "service-account-key-file": pki.certificate("service-account"),
         "service-account-signing-key-file": pki.key("service-account"),
         **_aggregation(pki),
-        # A loopback address may not be an endpoint: there is nothing to write for the Service `kubernetes`.
+        # Validation refuses a loopback address in endpoints: the Service `kubernetes` gets none.
         "endpoint-reconciler-type": "none",
         "profiling": "false",
-        # Without it a server that is told to stop waits a minute for its watchers to leave by themselves.
+        # Without it a stopping server waits a minute for its watchers to disconnect.
         "shutdown-watch-termination-grace-period": "100ms",
     }
     if audit is not None:
@@ -94,7 +94,7 @@ def apiserver_command(
 
 
 def _aggregation(pki: Pki) -> dict[str, str]:
-    """How the API server proves to the servers behind an APIService on whose behalf it calls."""
+    """The request-header flags: how the API server authenticates users to aggregated API servers."""
     return {
         "requestheader-client-ca-file": pki.certificate("front-proxy-ca"),
         "requestheader-allowed-names": "front-proxy-client",
@@ -126,9 +126,9 @@ def controller_manager_command(
         "service-account-private-key-file": pki.key("service-account"),
         "use-service-account-credentials": "true",
         "leader-elect": "false",
-        # The default is a system folder, which it would create.
+        # The default is a system folder, which the controller manager would create.
         "flex-volume-plugin-dir": str(kubeconfig.parent / "flexvolume"),
-        # Nobody shares this API server: the default of 20 requests a second only makes tests wait.
+        # The default client-side limit of 20 requests a second would only slow tests down.
         "kube-api-qps": "1000",
         "kube-api-burst": "2000",
         "profiling": "false",
@@ -137,5 +137,5 @@ def controller_manager_command(
 
 
 def _command(binary: Path, flags: Mapping[str, str], extra: Mapping[str, str]) -> list[str]:
-    asked = {name.removeprefix("--"): value for name, value in extra.items()}
-    return [str(binary), *(f"--{name}={value}" for name, value in {**flags, **asked}.items() if value != "")]
+    overrides = {name.removeprefix("--"): value for name, value in extra.items()}
+    return [str(binary), *(f"--{name}={value}" for name, value in {**flags, **overrides}.items() if value != "")]

@@ -3,12 +3,12 @@
     async with RealCluster(version="1.35") as cluster:
         ...  # cluster.kubeconfig is the path of an admin's kubeconfig
 
-Ready means: the API server says so, and the `default` namespace has its `default` ServiceAccount, which the
-controller manager makes. There is no kubelet and no scheduler, and pods stay Pending, unless `nodes` are asked
-for: these are simulated, as in the embedded cluster. The processes cannot outlive this one (`processes`).
-Components can be killed, paused and restarted, for tests of what a program does then.
+It is ready when `/readyz` of the API server succeeds and the controller manager has created the `default`
+ServiceAccount of the `default` namespace. There is no kubelet and no scheduler, so pods stay Pending, unless `nodes` is
+given: these are simulated, as in the embedded cluster. The processes cannot outlive this one (`processes.process`).
+Tests can kill, pause and restart components.
 
-`keeper` runs one for the command line; tests and programs use it directly, or through
+`background` runs one for the command line; tests and programs use it directly, or through
 `kubewright.cluster.Cluster`.
 """
 
@@ -26,18 +26,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, final, get_args
 
+from kubewright._base.certificates import KeyPair
 from kubewright._base.files import write_private
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
 from kubewright.cluster.binaries import finder
-from kubewright.cluster.pki.certificates import KeyPair
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes import flags
-from kubewright.cluster.planes.home import Home
+from kubewright.cluster.planes.plane_folder import PlaneFolder
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.cluster.processes.probe import Probe
-from kubewright.cluster.processes.processes import Guardian, Process
+from kubewright.cluster.processes.process import ParentWatch, Process
 from kubewright.cluster.processes.progress import Progress
 from kubewright.errors import ClusterError, NotFound
 
@@ -56,7 +56,7 @@ _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 @final
 class RealCluster:
-    """One control plane; `async with` starts and stops it. Attributes are there once it has started."""
+    """One control plane; `async with` starts and stops it. Attributes are set when it has started."""
 
     version: str
     """The Kubernetes version, without a leading v."""
@@ -83,16 +83,16 @@ class RealCluster:
         start_timeout: float = 60.0,
         progress: Progress | None = None,
     ) -> None:
-        """Options of the cluster; nothing is started yet.
+        """Keep the options; `start` starts the cluster.
 
-        `version` as for `finder.find`. `data` is a folder whose contents survive: etcd's data, the CAs
-        and the service-account key; without it all is thrown away. `audit_log` gets one JSON line per
-        request. Flags are without dashes: yours replace ours of the same name, and an empty value drops
-        one. `nodes` is how many nodes are simulated, in this process; `timing` is how long things take on them. They
-        bring a default StorageClass whose volumes they make, unless there is to be no `storage`.
+        `version` as for `finder.find`. `data` is a folder whose contents survive: etcd's data, the CAs and the
+        service-account key. `audit_log` gets one JSON line per request. Flags are without dashes: yours replace the
+        defaults of the same name, and an empty value drops one. `nodes` is the number of simulated nodes, which run in
+        this process; `timing` is how long pods take to start and stop on them. With `storage` there is a default
+        StorageClass and a provisioner for its volumes.
         """
-        self._asked_version = version
-        self._home = Home(folder=folder, data=data)
+        self._requested_version = version
+        self._plane_folder = PlaneFolder(folder=folder, data=data)
         self._audit_log = audit_log
         self._apiserver_flags = dict(apiserver_flags or {})
         self._controller_manager_flags = dict(controller_manager_flags or {})
@@ -102,8 +102,8 @@ class RealCluster:
         self._timing = timing
         self._start_timeout = start_timeout
         self._progress = progress
-        self._guardian: Guardian | None = None
-        self._nodes_at_work = AsyncExitStack()
+        self._parent_watch: ParentWatch | None = None
+        self._node_stack = AsyncExitStack()
         self._compacted = 0
         self.processes = {}
 
@@ -119,28 +119,28 @@ class RealCluster:
         if crash is not None:
             if error is None:
                 raise crash
-            # Whatever went wrong in the body most likely went wrong because of this.
+            # The crash most likely caused the error in the body.
             error.add_note(str(crash))
 
     # Starting and stopping
 
     async def start(self) -> None:
-        """Start all components and wait until they are of use, else raise ClusterError with log lines."""
-        found = await asyncio.to_thread(finder.find, self._asked_version, progress=self._progress)
-        self.version, self.kubectl = found.version, found.kubectl
+        """Start all components and wait until they are ready, else raise ClusterError with log lines."""
+        binaries = await asyncio.to_thread(finder.find, self._requested_version, progress=self._progress)
+        self.version, self.kubectl = binaries.version, binaries.kubectl
         try:
             self._prepare_folders()
-            pki = await asyncio.to_thread(self._home.prepare_pki)
+            pki = await asyncio.to_thread(self._plane_folder.prepare_pki)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     async with asyncio.timeout(self._start_timeout):
-                        await self._start_components(found, pki)
+                        await self._start_components(binaries, pki)
                         await self._start_nodes()
                     return
                 except TimeoutError:
-                    raise self._too_slow() from None
+                    raise self._timeout_error() from None
                 except ClusterError:
-                    # Between finding a port free and using it, another process may have taken it.
+                    # Another process may have taken the port since `free_ports` found it free.
                     if attempt == _ATTEMPTS or not self._port_was_taken():
                         raise
                     await self._stop_components(grace=0.0)
@@ -149,16 +149,16 @@ class RealCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop all components and remove what is temporary; stopping twice is fine."""
-        await self._nodes_at_work.aclose()
+        """Stop all components and remove temporary files; stopping twice is fine."""
+        await self._node_stack.aclose()
         await self._stop_components()
-        await self._home.leave()
-        if self._guardian is not None:
-            self._guardian.close()
-            self._guardian = None
+        await self._plane_folder.close()
+        if self._parent_watch is not None:
+            self._parent_watch.close()
+            self._parent_watch = None
 
     async def wait(self) -> None:
-        """Wait until a component ends that nobody here asked to, and raise the ClusterError that says why."""
+        """Wait until a component crashes, and raise the ClusterError that says why."""
         while True:
             self.check()
             await asyncio.sleep(0.2)
@@ -169,17 +169,17 @@ class RealCluster:
         if crash is not None:
             raise crash
 
-    # Who talks to it
+    # Addresses and credentials
 
     @property
     def folder(self) -> Path:
-        """Kubeconfigs, certificates and logs; removed at the end unless it was given."""
-        return self._home.folder
+        """The folder with kubeconfigs, certificates and logs; removed at the end unless the caller chose it."""
+        return self._plane_folder.folder
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of `admin`, who may do everything."""
-        return self._home.kubeconfig
+        """The kubeconfig of `admin`, a member of `system:masters`."""
+        return self._plane_folder.kubeconfig
 
     @property
     def url(self) -> str:
@@ -188,15 +188,15 @@ class RealCluster:
 
     @property
     def ca_data(self) -> bytes:
-        """The CA certificate that clients are to trust, PEM."""
+        """The CA certificate that clients must trust, PEM."""
         return self._pki.ca
 
     async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
-        """The path of a new kubeconfig for another user, known to the server by a client certificate.
+        """The path of a new kubeconfig for another user, who authenticates with a client certificate.
 
-        RBAC decides what that user may do: nothing much, until a binding says otherwise.
+        RBAC decides what that user may do: next to nothing without a binding.
         """
-        return self._home.write_user(self._pki, name, tuple(groups), server=self.url)
+        return self._plane_folder.write_user_kubeconfig(self._pki, name, tuple(groups), server=self.url)
 
     # Faults
 
@@ -205,83 +205,82 @@ class RealCluster:
         await self._process(component).stop(number=number)
 
     async def restart(self, component: Component) -> None:
-        """Stop a component if it runs, start it on the same port and data, and wait until it is of use."""
+        """Stop a component if it runs, start it on the same port and data, and wait until it is ready."""
         process = self._process(component)
         await process.stop()
         await process.start()
         try:
             async with asyncio.timeout(self._start_timeout):
-                await self._until(self._ready_checks()[component])
+                await self._wait_until(self._ready_checks()[component])
         except TimeoutError:
-            raise self._too_slow() from None
+            raise self._timeout_error() from None
 
     async def pause(self, component: Component) -> None:
-        """Stop a component's clock: it keeps its connections and answers nothing, as a hung process does."""
+        """Suspend a component with SIGSTOP: it keeps its connections and answers nothing, as a hung process does."""
         await self._process(component).pause()
 
     async def resume(self, component: Component) -> None:
-        """Let a paused component run on."""
+        """Resume a paused component."""
         self._process(component).send(signal.SIGCONT)
 
     async def compact(self) -> int:
-        """Make etcd forget every version before the present one, which is returned.
+        """Compact etcd to its current revision, which is returned.
 
-        Reading an older version from etcd is then answered 410. The API server goes on serving watches and
-        lists from its own memory of recent versions; restart it to make it forget them too.
+        The API server then answers 410 where it has to read an older one from etcd. It still serves watches and lists
+        from its watch cache; restart it to empty the cache too.
         """
         key = base64.b64encode(b"\0").decode()
-        current = await self._ask_etcd("/v3/kv/range", {"key": key, "limit": "1"})
+        current = await self._call_etcd("/v3/kv/range", {"key": key, "limit": "1"})
         header = current["header"]
         assert isinstance(header, dict)
         revision = int(header["revision"])
-        if revision > self._compacted:  # etcd refuses to compact the same revision twice
-            await self._ask_etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
+        if revision > self._compacted:  # etcd rejects a second compaction of one revision
+            await self._call_etcd("/v3/kv/compaction", {"revision": str(revision), "physical": True})
             self._compacted = revision
         return revision
 
     # Inside
 
     def _prepare_folders(self) -> None:
-        home = self._home
-        home.enter(logs=True)
-        if home.given and home.data is None:
-            # Only the data: whoever gave the folder wants the logs. A cluster that was killed may have left
-            # some.
-            home.disposable = home.folder / "etcd"
-            shutil.rmtree(home.disposable, ignore_errors=True)
-        self._guardian = Guardian(remove=home.disposable)
+        plane_folder = self._plane_folder
+        plane_folder.open(logs=True)
+        if plane_folder.is_given and plane_folder.data is None:
+            # Only etcd's data: the caller wants the logs. A killed cluster may have left some data.
+            plane_folder.temporary = plane_folder.folder / "etcd"
+            shutil.rmtree(plane_folder.temporary, ignore_errors=True)
+        self._parent_watch = ParentWatch(remove=plane_folder.temporary)
 
-    async def _start_components(self, found: finder.Binaries, pki: Pki) -> None:
+    async def _start_components(self, binaries: finder.Binaries, pki: Pki) -> None:
         self._pki = pki
         self._ports = flags.Ports(*free_ports(4))
         self._probes = self._make_probes()
-        self.processes = self._make_processes(found)
+        self.processes = self._make_processes(binaries)
         for process in self.processes.values():
             process.log.unlink(missing_ok=True)
         checks = self._ready_checks()
         for component, process in self.processes.items():
             await process.start()
-            await self._until(checks[component])
-        await self._until(self._default_account_exists)
+            await self._wait_until(checks[component])
+        await self._wait_until(self._default_account_exists)
 
     async def _start_nodes(self) -> None:
-        self.client = await self._nodes_at_work.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
+        self.client = await self._node_stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
         if not self._nodes:
             return
-        from kubewright.cluster.planes.simulated_nodes import node_controllers  # a manager, for those who want nodes
+        from kubewright.cluster.planes.simulated_nodes import node_controllers  # imported only for nodes
         from kubewright.manager.manager import Manager
         from kubewright.manager.options import ManagerOptions
 
-        devices = await self._has_devices(self.client)
+        devices = await self._serves_resource_claims(self.client)
         parts = node_controllers(
             self.client, count=self._nodes, storage=self._storage, devices=devices, timing=self._timing
         )
         options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0", block_limit=0)
-        await self._nodes_at_work.enter_async_context(Manager(self.client, *parts, options=options))
+        await self._node_stack.enter_async_context(Manager(self.client, *parts, options=options))
 
     @staticmethod
-    async def _has_devices(client: Client) -> bool:
-        """Servers before 1.34 have none to give, nor have those that were told so."""
+    async def _serves_resource_claims(client: Client) -> bool:
+        """Whether `resource.k8s.io/v1` is served: not before 1.34, nor if `runtime_config` disables it."""
         try:
             await client.request("GET", "/apis/resource.k8s.io/v1")
         except NotFound:
@@ -289,7 +288,7 @@ class RealCluster:
         return True
 
     def _make_probes(self) -> dict[Component, Probe]:
-        admin = self._home.write_admin(self._pki, server=self.url)
+        admin = self._plane_folder.write_admin_kubeconfig(self._pki, server=self.url)
         tls = _tls(self._pki.ca, admin, self.folder / "pki" / "admin.pem")
         return {
             "etcd": Probe(self._ports.etcd),
@@ -297,16 +296,18 @@ class RealCluster:
             "controller-manager": Probe(self._ports.controller_manager, tls=tls),
         }
 
-    def _make_processes(self, found: finder.Binaries) -> dict[Component, Process]:
+    def _make_processes(self, binaries: finder.Binaries) -> dict[Component, Process]:
         pki, ports = self._pki, self._ports
         manager = self._pki.authority.client(_CONTROLLER_MANAGER)
-        manager_kubeconfig = self._home.write_kubeconfig(
+        manager_kubeconfig = self._plane_folder.write_kubeconfig(
             "controller-manager", _CONTROLLER_MANAGER, manager, ca=pki.ca, server=self.url
         )
-        durable = self._home.data is not None
-        etcd = flags.etcd_command(found.etcd, ports=ports, data=self._home.kept / "etcd", durable=durable)
+        durable = self._plane_folder.data is not None
+        etcd = flags.etcd_command(
+            binaries.etcd, ports=ports, data=self._plane_folder.persistent / "etcd", durable=durable
+        )
         apiserver = flags.apiserver_command(
-            found.kube_apiserver,
+            binaries.kube_apiserver,
             ports=ports,
             pki=pki,
             audit=self._audit(),
@@ -314,7 +315,7 @@ class RealCluster:
             extra=self._apiserver_flags,
         )
         controllers = flags.controller_manager_command(
-            found.kube_controller_manager,
+            binaries.kube_controller_manager,
             ports=ports,
             pki=pki,
             kubeconfig=manager_kubeconfig,
@@ -324,9 +325,9 @@ class RealCluster:
         return {name: self._make_process(name, command) for name, command in commands}
 
     def _make_process(self, name: Component, command: list[str]) -> Process:
-        assert self._guardian is not None
+        assert self._parent_watch is not None
         title = name if name == "etcd" else f"kube-{name}"
-        return Process(title, command, log=self.folder / "logs" / f"{title}.log", guardian=self._guardian)
+        return Process(title, command, log=self.folder / "logs" / f"{title}.log", parent_watch=self._parent_watch)
 
     def _audit(self) -> tuple[Path, Path] | None:
         if self._audit_log is None:
@@ -350,14 +351,14 @@ class RealCluster:
     async def _default_account_exists(self) -> bool:
         return (await self._probes["apiserver"].get(_DEFAULT_ACCOUNT))[0] == 200
 
-    async def _until(self, check: Callable[[], Awaitable[bool]]) -> None:
-        """Ask until the answer is yes; a component that crashes meanwhile is why it never will be."""
+    async def _wait_until(self, check: Callable[[], Awaitable[bool]]) -> None:
+        """Poll until the check succeeds; raise ClusterError if a component crashes meanwhile."""
         while not await check():
             self.check()
             await asyncio.sleep(_POLL)
 
     async def _stop_components(self, *, grace: float = 10.0) -> None:
-        """Clients before servers: an API server without etcd, or a manager without either, only complains."""
+        """Stop clients before servers: without etcd the API server and the controller manager only log errors."""
         processes = self.processes
         users = [processes[name] for name in ("controller-manager", "apiserver") if name in processes]
         await asyncio.gather(*(process.stop(grace=grace) for process in users))
@@ -382,13 +383,13 @@ class RealCluster:
             process.crashed and "address already in use" in process.tail(200) for process in self.processes.values()
         )
 
-    def _too_slow(self) -> ClusterError:
+    def _timeout_error(self) -> ClusterError:
         tails = [f"{process.name} ({process.log}):\n{process.tail(5)}" for process in self.processes.values()]
         return ClusterError(
             f"The control plane was not ready after {self._start_timeout:.0f} s; its logs end:\n" + "\n".join(tails)
         )
 
-    async def _ask_etcd(self, path: str, body: Mapping[str, str | bool]) -> dict[str, object]:
+    async def _call_etcd(self, path: str, body: Mapping[str, str | bool]) -> dict[str, object]:
         status, answer = await self._probes["etcd"].post(path, json.dumps(body).encode())
         if status != 200:
             raise ClusterError(f"etcd answered {path} with {status}: {answer.decode('utf-8', 'replace').strip()}.")
@@ -398,7 +399,7 @@ class RealCluster:
 
 
 def _tls(ca: bytes, pair: KeyPair, file: Path) -> ssl.SSLContext:
-    """A client context with a certificate, which the standard library only takes from a file."""
+    """A client context with a certificate, which the standard library loads only from a file."""
     context = ssl.create_default_context(cadata=ca.decode())
     write_private(file, pair.certificate + pair.key)
     context.load_cert_chain(file)

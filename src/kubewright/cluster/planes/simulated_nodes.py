@@ -1,9 +1,9 @@
-"""Everything that makes pods run on simulated nodes, ready for a manager.
+"""Simulated nodes, their kubelet and a scheduler, as controllers for a manager.
 
     manager = Manager(client, *node_controllers(client, count=3))
 
-The same on an embedded and on a real control plane: neither has nodes of its own. The manager has to use the same
-client's cluster and, if another than the system's clock is given, the same clock.
+`embedded` and `real` both use it: neither control plane has nodes of its own. The manager must use the same cluster and
+the same clock.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def node_controllers(
     devices: bool = True,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
-    """Nodes, their kubelet with its endpoint for logs and commands, and a scheduler.
+    """Node objects, a kubelet with its server for logs, exec, attach and port-forward, and a scheduler.
 
-    `kubelet_port` 0 takes a free port; None serves no logs. `scheduler=False` leaves the choice of nodes to another,
-    `storage=False` the making of volumes: there is no StorageClass then. `devices=False` is for servers that do not
-    know `resource.k8s.io/v1`.
+    `kubelet_port` 0 takes a free port; None runs no kubelet server. With `scheduler=False` another scheduler binds the
+    pods, with `storage=False` there is no StorageClass and no provisioner. `devices=False` is for servers without
+    `resource.k8s.io/v1`.
     """
     logs, machines, silence = Logs(), Sandboxes(client), FailureInjection()
     server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)

@@ -1,8 +1,8 @@
-"""What is known of clusters that run apart from the process that asks: one JSON file per name.
+"""Records of the clusters that run in other processes: one JSON file per name in the state folder.
 
-Written by `keeper` when a cluster is ready and removed when it stops. The process that keeps the cluster
-may be killed at any time, so a record is believed only while that very process lives: same id, same start
-time.
+`background` writes a record when a cluster is ready and removes it when the cluster stops. A killed process leaves its
+record behind, so a record counts only while the process with that id and that start time lives. Read by
+`kubewright cluster`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import msgspec
 from kubewright._base.files import write_private
 from kubewright.errors import ConfigError
 
-__all__ = ("Record", "State", "check_name", "process_start", "state_folder")
+__all__ = ("ClusterRecord", "StateFolder", "check_name", "process_start", "state_folder")
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @final
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster that is, or was, running."""
+class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster that runs, or ran until its process was killed."""
 
     name: str
     version: str
@@ -36,50 +36,50 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     data: str | None
     pid: int
-    """The process that keeps the cluster; it stops it on SIGTERM."""
+    """The process that runs the cluster; it stops the cluster on SIGTERM."""
     started: str
-    """When that process started, in the system's own terms: tells it from a later one with the same id."""
+    """The start time of that process, as `process_start` prints it: tells it from a later one with the same id."""
     processes: dict[str, int]
     """Process ids of the components when the cluster became ready."""
 
     @property
     def alive(self) -> bool:
-        """Whether the process that keeps the cluster still runs."""
+        """Whether the process that runs the cluster is alive."""
         return process_start(self.pid) == self.started
 
 
 @final
-class State:
-    """The records in a folder, and a folder for each cluster beside them."""
+class StateFolder:
+    """The records of clusters, and one folder per cluster for its files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def cluster_folder(self, name: str) -> Path:
-        """Where a cluster of that name keeps its kubeconfig and logs."""
+        """The folder for the kubeconfig and logs of a cluster."""
         return self.folder / "clusters" / check_name(name)
 
     def lock_file(self, name: str) -> Path:
-        """Held by the process that keeps the cluster, from before it starts until after it has stopped."""
+        """The lock that the process of a cluster holds from before it starts until after it has stopped."""
         return self.folder / "clusters" / f"{check_name(name)}.lock"
 
-    def write(self, record: Record) -> None:
-        """Make a cluster known."""
+    def write(self, record: ClusterRecord) -> None:
+        """Write the record of a cluster."""
         content = msgspec.json.format(msgspec.json.encode(record), indent=2)
         write_private(self._file(record.name), content + b"\n")
 
     def remove(self, name: str) -> None:
-        """Forget a cluster; nothing happens if it is not known."""
+        """Remove the record of a cluster, if there is one."""
         self._file(name).unlink(missing_ok=True)
 
-    def running(self, name: str) -> Record | None:
-        """The record of a cluster that runs; one whose process has died is forgotten on the way."""
+    def find_running(self, name: str) -> ClusterRecord | None:
+        """The record of a running cluster; removes the record of one whose process has died."""
         try:
             content = self._file(name).read_bytes()
         except FileNotFoundError:
             return None
         try:
-            record = msgspec.json.decode(content, type=Record)
+            record = msgspec.json.decode(content, type=ClusterRecord)
         except msgspec.DecodeError as error:
             raise ConfigError(f"The file {self._file(name)} is damaged ({error}); delete it.") from error
         if record.alive:
@@ -87,10 +87,10 @@ class State:
         self.remove(name)
         return None
 
-    def all_running(self) -> list[Record]:
-        """Every cluster that runs, by name."""
+    def list_running(self) -> list[ClusterRecord]:
+        """The records of all running clusters, sorted by name."""
         names = sorted(path.stem for path in (self.folder / "clusters").glob("*.json"))
-        return [record for name in names if (record := self.running(name)) is not None]
+        return [record for name in names if (record := self.find_running(name)) is not None]
 
     def _file(self, name: str) -> Path:
         return self.folder / "clusters" / f"{check_name(name)}.json"
@@ -104,7 +104,7 @@ def state_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def check_name(name: str) -> str:
-    """The name itself, if a cluster can be called that: it becomes a file name and is typed by people."""
+    """Return the name if it is valid for a cluster: it becomes a file name; ConfigError if not."""
     if _NAME.fullmatch(name) is None:
         raise ConfigError(
             f"The cluster name {name!r} cannot be used; use at most 63 lower-case letters, digits, dashes."
@@ -113,10 +113,10 @@ def check_name(name: str) -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process started, as an opaque text; None if there is no such process, or only its remains."""
+    """When a process started, as an opaque text; None if there is no such process or it is a zombie."""
     if sys.platform == "linux":
         try:
-            # The second field is the command in parentheses and may itself hold spaces and parentheses.
+            # The second field is the command in parentheses, which may contain spaces and parentheses.
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
         except OSError:
             return None

@@ -1,1 +1,1 @@
-"""Child processes, ports and lock files of a local control plane. Not what the processes are."""
+"""Child processes, ports, probes and lock files of a local control plane. Knows no Kubernetes component."""

@@ -1,7 +1,7 @@
-"""Run a short-lived command and hand its lines on while it runs.
+"""Run a short-lived command and report its output line by line.
 
-The seam behind which `gobuild` and `binaries` call `go` and `kube-apiserver --version`; tests put a
-function in its place. Long-lived processes are `processes`' business.
+`binaries.gobuild` runs `go` with it and `binaries.finder` runs `kube-apiserver --version`; tests pass another
+`CommandRunner`. Long-lived processes are in `process`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, final
 
-__all__ = ("Finished", "Run", "run")
+__all__ = ("CommandRunner", "CompletedCommand", "run")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CompletedCommand:
     """How a command ended: its exit code and what it wrote."""
 
     code: int
@@ -26,7 +26,7 @@ class Finished:
     stderr: str = ""
 
 
-class Run(Protocol):
+class CommandRunner(Protocol):
     """Runs a command to its end; raises OSError if it cannot be started."""
 
     def __call__(
@@ -36,7 +36,7 @@ class Run(Protocol):
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Finished:
+    ) -> CompletedCommand:
         """`on_line` gets each line of stderr as it comes."""
 
 
@@ -46,8 +46,8 @@ def run(
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
     on_line: Callable[[str], None] | None = None,
-) -> Finished:
-    """The real Run. Should the caller be interrupted, the command is killed rather than left to itself."""
+) -> CompletedCommand:
+    """The `CommandRunner` that starts a child process; kills it if the caller is interrupted."""
     lines: list[str] = []
     # stdout goes to a file: two pipes read in turn can deadlock.
     with (
@@ -75,4 +75,4 @@ def run(
             child.kill()
             raise
         stdout.seek(0)
-        return Finished(code, stdout.read(), "".join(lines))
+        return CompletedCommand(code, stdout.read(), "".join(lines))

@@ -1,7 +1,7 @@
-"""A lock file that one process holds at a time, and that the kernel frees when its holder dies.
+"""An advisory lock on a file, which the kernel releases when the process that holds it dies.
 
-`binaries` uses it so that two processes build once; `keeper` and `real` so that a name or a data folder has
-one owner. Advisory: it binds only those who ask.
+`binaries.finder` takes it so that two processes build once, `planes.background` so that a name has one cluster, and
+`planes.plane_folder` so that a folder has one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ __all__ = ("FileLock",)
 
 @final
 class FileLock:
-    """An exclusive lock on a path; the file stays behind, empty, because removing it would race."""
+    """An exclusive lock on a path; the empty file stays, because removing it would race."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
-    def take(self) -> bool:
-        """Take the lock if it is free; whether it is ours now."""
+    def try_acquire(self) -> bool:
+        """Acquire the lock if it is free; whether this object holds it now."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -37,19 +37,19 @@ class FileLock:
         self._descriptor = descriptor
         return True
 
-    def wait(self, *, waiting: Callable[[], None] | None = None, every: float = 0.2) -> Self:
-        """Take the lock, trying until it is free; `waiting` is called before each pause.
+    def acquire(self, *, on_wait: Callable[[], None] | None = None, every: float = 0.2) -> Self:
+        """Acquire the lock, trying until it is free; calls `on_wait` before each pause.
 
         Polls rather than blocking in the kernel, so that Ctrl-C and progress work.
         """
-        while not self.take():
-            if waiting is not None:
-                waiting()
+        while not self.try_acquire():
+            if on_wait is not None:
+                on_wait()
             time.sleep(every)
         return self
 
     def release(self) -> None:
-        """Give the lock back; nothing happens if it is not held."""
+        """Release the lock if it is held."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

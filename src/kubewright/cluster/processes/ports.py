@@ -1,7 +1,7 @@
-"""Pick loopback ports that nobody uses.
+"""Pick free loopback ports for the components of a real control plane.
 
-Below the range from which kernels take local ports for outgoing connections: a component that is restarted
-must find its port free again, and a port in that range may have become somebody's local end meanwhile.
+They lie below the kernel's range of ephemeral ports: a restarted component must find its port free again, and an
+ephemeral port may have become the local end of a connection meanwhile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _FIRST, _LAST = 20_000, 32_000
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free on 127.0.0.1 now. Another process may be quicker: be ready to ask again."""
+    """Ports that are free on 127.0.0.1 now. Another process may take one before the caller does: be ready to retry."""
     ports: list[int] = []
     for port in random.sample(range(_FIRST, _LAST), k=_LAST - _FIRST):
         if _is_free(port):

@@ -1,8 +1,7 @@
-"""Ask a component of a local control plane one small question over HTTP.
+"""HTTP probes of the components of a local control plane: readiness, and etcd's JSON gateway.
 
-For readiness and for etcd's JSON gateway, nothing else: no retries, no pooling, a second or two at most.
-Programs that use the cluster use `client`. It is made of the standard library so that a control plane
-starts without loading an HTTP stack.
+No retries, no connection pool, a timeout of two seconds. Programs that use the cluster use `kubewright.client`. Built
+on the standard library so that a control plane starts without importing an HTTP stack. Called by `planes.real`.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ class Probe:
         self._timeout = timeout
 
     async def get(self, path: str) -> tuple[int, bytes]:
-        """Status and body; status 0 if nothing answers there."""
-        return await asyncio.to_thread(self._ask, "GET", path, None)
+        """Status and body; status 0 if there is no response."""
+        return await asyncio.to_thread(self._request, "GET", path, None)
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        """As `get`, sending JSON."""
-        return await asyncio.to_thread(self._ask, "POST", path, body)
+        """Send JSON; status and body as from `get`."""
+        return await asyncio.to_thread(self._request, "POST", path, body)
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         connection = (
             http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout)
             if self._tls is None
@@ -40,8 +39,8 @@ class Probe:
         )
         try:
             connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
         except (OSError, http.client.HTTPException):
             return 0, b""
         finally:

@@ -1,7 +1,7 @@
-"""How long work tells a person where it stands.
+"""Progress reports of long operations: downloads and builds.
 
-Anything in this package that may take more than a second takes a `Progress` and calls it. What is shown is up
-to the caller: the command line draws a bar, a script gets a plain line on a terminal, a test gets nothing.
+A function that may take more than a second takes a `Progress` and calls it. The caller chooses what to show: the
+command line draws a bar (`cli.progress`), a script gets a plain line on a terminal, a test nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import sys
 import time
 from typing import Protocol, TextIO, final
 
-__all__ = ("PlainLine", "Progress", "default_progress", "silent")
+__all__ = ("PlainLine", "Progress", "default_progress", "no_progress")
 
 
 class Progress(Protocol):
-    """Called often and cheaply, from any thread that does the work."""
+    """A callback that must be cheap: it is called often, from the thread that does the work."""
 
     def __call__(self, what: str, done: int = 0, total: int = 0, /) -> None:
-        """`what` is being done, `done` of `total` so far; total 0 is unknown; an empty `what` ends it."""
+        """Report that `done` of `total` of `what` is done; total 0 is unknown; an empty `what` ends the report."""
 
 
-def silent(what: str, done: int = 0, total: int = 0, /) -> None:
-    """Shows nothing."""
+def no_progress(what: str, done: int = 0, total: int = 0, /) -> None:
+    """A `Progress` that shows nothing."""
 
 
 @final
@@ -46,4 +46,4 @@ class PlainLine:
 
 def default_progress() -> Progress:
     """A plain line on stderr if that is a terminal, else nothing."""
-    return PlainLine(sys.stderr) if sys.stderr.isatty() else silent
+    return PlainLine(sys.stderr) if sys.stderr.isatty() else no_progress

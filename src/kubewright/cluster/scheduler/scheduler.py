@@ -19,7 +19,7 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
-from kubewright.cluster.objects.volumes import claims_of
+from kubewright.cluster.objects.volumes import pod_claim_names
 from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
 from kubewright.cluster.scheduler.filters import (
     NodeInfo,
@@ -318,7 +318,7 @@ class Scheduler:
         pod = change.new or change.old
         assert pod is not None
         waits = change.new is not None and not pod.spec.node_name
-        for name in claims_of(pod):
+        for name in pod_claim_names(pod):
             claim = ObjectKey(change.key.namespace, name)
             if waits:
                 self._users.setdefault(claim, set()).add(change.key)

@@ -17,11 +17,11 @@ from kubewright.cluster.objects.volumes import (
     BIND_COMPLETED,
     NO_PROVISIONER,
     SELECTED_NODE,
-    best_match,
     bind_patch,
-    claims_of,
-    class_of,
-    is_delayed,
+    find_matching_volume,
+    is_delayed_binding,
+    pod_claim_names,
+    storage_class_name,
 )
 from kubewright.cluster.scheduler.filters import NodeInfo, matches_terms
 from kubewright.controllers.context import Context
@@ -63,7 +63,7 @@ class VolumeBinder(msgspec.Struct, frozen=True, kw_only=True):
         """Have the claims bound to where the pod is to go."""
         left = list(self.volumes)
         for claim in self.waiting:
-            volume = best_match(claim, left, fits=lambda each: _usable(each, node))
+            volume = find_matching_volume(claim, left, fits=lambda each: _usable(each, node))
             if volume is not None:
                 left.remove(volume)
                 patch = bind_patch(volume, claim)
@@ -78,15 +78,15 @@ class VolumeBinder(msgspec.Struct, frozen=True, kw_only=True):
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         if chosen is not None:
             return chosen == node.name
-        if best_match(claim, self.volumes, fits=lambda volume: _usable(volume, node)) is not None:
+        if find_matching_volume(claim, self.volumes, fits=lambda volume: _usable(volume, node)) is not None:
             return True
-        storage_class = self.classes[class_of(claim)]
+        storage_class = self.classes[storage_class_name(claim)]
         return storage_class.provisioner != NO_PROVISIONER and _allowed(storage_class, node)
 
 
 async def storage_of(pod: Pod, ctx: Context) -> VolumeBinder | None:
     """The claims of a pod; None if it has none, which is most pods."""
-    names = claims_of(pod)
+    names = pod_claim_names(pod)
     if not names:
         return None
     claims, classes = [], {}
@@ -98,11 +98,13 @@ async def storage_of(pod: Pod, ctx: Context) -> VolumeBinder | None:
         claims.append(claim)
     waiting = [claim for claim in claims if not _is_bound(claim)]
     for claim in waiting:
-        storage_class = await ctx.client.find(StorageClass, class_of(claim)) if class_of(claim) else None
-        if claim.spec.volume_name or not is_delayed(storage_class):
+        storage_class = (
+            await ctx.client.find(StorageClass, storage_class_name(claim)) if storage_class_name(claim) else None
+        )
+        if claim.spec.volume_name or not is_delayed_binding(storage_class):
             return VolumeBinder(problem="pod has unbound immediate PersistentVolumeClaims")
         assert storage_class is not None
-        classes[class_of(claim)] = storage_class
+        classes[storage_class_name(claim)] = storage_class
     volumes = [claim.spec.volume_name for claim in claims if _is_bound(claim)]
     return VolumeBinder(
         bound=[await ctx.client.find(PersistentVolume, name or "") for name in volumes],

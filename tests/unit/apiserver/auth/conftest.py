@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubewright._base.certificates import service_account_keys
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.identities import Identities, install
@@ -17,7 +18,6 @@ from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request, parse_query
 from kubewright.apiserver.wire.responses import Response
-from kubewright.cluster.pki.certificates import service_account_keys
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STATIC = User("stan", ("static",), "s-1")

@@ -1,4 +1,4 @@
-"""Where binaries are looked for, in which order, and what is said when they are nowhere."""
+"""Where the finder looks for binaries, in which order, and the error when no place has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 import pytest
 
 from kubewright.cluster.binaries.finder import NAMES, Finder, cache_folder
-from kubewright.cluster.processes.commands import Finished
+from kubewright.cluster.processes.commands import CompletedCommand
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError
 
@@ -44,19 +44,19 @@ class Commands:
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Finished:
+    ) -> CompletedCommand:
         self.run.append(command)
         if command[1:] == ["--version"]:
-            return Finished(self.code, f"Kubernetes v{self.version}\n")
+            return CompletedCommand(self.code, f"Kubernetes v{self.version}\n")
         if command[1:3] == ["mod", "download"]:
-            return Finished(self.code, '{"GoMod": "go.mod", "Dir": "nowhere"}', "go: no such host")
+            return CompletedCommand(self.code, '{"GoMod": "go.mod", "Dir": "nowhere"}', "go: no such host")
         if command[1] == "build":
             output = Path(command[command.index("-o") + 1])
             if output.name in NAMES:
                 put(output.parent, output.name)
             else:
                 put(output, *(package.rpartition("/")[2] for package in command[8:]))
-        return Finished(0, '{"Go": "1.25.0"}')
+        return CompletedCommand(0, '{"Go": "1.25.0"}')
 
     @property
     def built(self) -> list[str]:
@@ -105,7 +105,7 @@ def test_what_envtest_lacks_is_completed_from_the_cache_of_its_own_version(tmp_p
     assert found.kube_controller_manager.parent.name == "1.34.1-linux-amd64"
 
 
-def test_assets_of_another_version_than_asked_for_are_passed_over(tmp_path: Path) -> None:
+def test_assets_of_another_version_are_skipped(tmp_path: Path) -> None:
     put(tmp_path / "assets", *NAMES)
     put(tmp_path / FOLDER, *NAMES)
 
@@ -168,7 +168,7 @@ def test_a_second_search_builds_nothing(tmp_path: Path) -> None:
 
 def test_a_search_that_waited_for_another_uses_what_that_one_built(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "control-plane" / "1.35.4-linux-amd64.lock")
-    assert lock.take()
+    assert lock.try_acquire()
     waiting, commands = threading.Event(), Commands()
     search = replace(
         finder(tmp_path, commands=commands, go="/opt/go"),
@@ -195,7 +195,7 @@ def test_folders_of_a_search_that_was_killed_are_removed(tmp_path: Path) -> None
     assert not abandoned.exists()
 
 
-def test_every_closed_route_is_named_when_there_is_no_other(tmp_path: Path) -> None:
+def test_the_error_gives_a_reason_for_each_place(tmp_path: Path) -> None:
     with pytest.raises(ClusterError) as caught:
         finder(tmp_path).find()
 
@@ -207,7 +207,7 @@ def test_every_closed_route_is_named_when_there_is_no_other(tmp_path: Path) -> N
     assert "there is no `go`" in message
 
 
-def test_a_build_that_fails_says_what_go_said(tmp_path: Path) -> None:
+def test_a_failed_build_reports_the_output_of_go(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="go: no such host"):
         finder(tmp_path, commands=Commands(code=1), go="/opt/go").find()
 
@@ -220,7 +220,7 @@ def test_a_build_that_fails_says_what_go_said(tmp_path: Path) -> None:
         (NAMES, Commands(version="1.31.0"), "holds 1.31.0"),
     ],
 )
-def test_why_the_assets_folder_is_of_no_use_is_said(
+def test_the_error_says_why_the_assets_folder_is_not_used(
     tmp_path: Path, present: tuple[str, ...], commands: Commands, expected: str
 ) -> None:
     put(tmp_path / "assets", *present)
@@ -229,11 +229,11 @@ def test_why_the_assets_folder_is_of_no_use_is_said(
         finder(tmp_path, assets=tmp_path / "assets", commands=commands).find("1.35")
 
 
-def test_at_hand_neither_downloads_nor_builds(tmp_path: Path) -> None:
+def test_find_installed_neither_downloads_nor_builds(tmp_path: Path) -> None:
     commands = Commands()
 
     with pytest.raises(ClusterError, match="run `kubewright cluster binaries`"):
-        finder(tmp_path, commands=commands, go="/opt/go").at_hand()
+        finder(tmp_path, commands=commands, go="/opt/go").find_installed()
 
     assert commands.run == []
     assert list(tmp_path.iterdir()) == []

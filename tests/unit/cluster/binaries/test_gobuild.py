@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kubewright.cluster.binaries.gobuild import build, module_text
 from kubewright.cluster.binaries.versions import Release
-from kubewright.cluster.processes.commands import Finished, run
+from kubewright.cluster.processes.commands import CompletedCommand, run
 
 GO_MOD = {
     "Go": "1.25.0",
@@ -45,15 +45,15 @@ def test_the_binaries_say_the_version_of_the_release_and_progress_counts_package
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] | None = None,
-    ) -> Finished:
+    ) -> CompletedCommand:
         ran.append(command)
         if command[1] == "list":
-            return Finished(0, "one\ntwo\n")
+            return CompletedCommand(0, "one\ntwo\n")
         if command[1] == "build" and on_line is not None:
             on_line("one")
             assert environment is not None
             assert environment["CGO_ENABLED"] == "0"
-        return Finished(0, json.dumps(GO_MOD | {"GoMod": "go.mod", "Dir": str(tmp_path)}))
+        return CompletedCommand(0, json.dumps(GO_MOD | {"GoMod": "go.mod", "Dir": str(tmp_path)}))
 
     build(
         ["kubectl"],
@@ -77,5 +77,5 @@ def test_a_command_hands_on_its_lines_and_keeps_its_output() -> None:
 
     done = run(["/bin/sh", "-c", "echo out; echo one >&2; echo two >&2; exit 3"], on_line=lines.append)
 
-    assert done == Finished(3, "out\n", "one\ntwo\n")
+    assert done == CompletedCommand(3, "out\n", "one\ntwo\n")
     assert lines == ["one", "two"]

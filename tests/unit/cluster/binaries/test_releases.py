@@ -16,7 +16,7 @@ import pytest
 
 from kubewright.cluster.binaries.releases import Fetch, download, fetch
 from kubewright.cluster.binaries.versions import Release
-from kubewright.cluster.processes.progress import silent
+from kubewright.cluster.processes.progress import no_progress
 from kubewright.errors import ClusterError
 
 RELEASE = Release("1.35.4", "3.6.16")
@@ -57,7 +57,7 @@ def get(name: str, into: Path, pages: dict[str, bytes], *, system: str = "linux"
         platform=(system, "amd64"),
         into=into,
         fetch=serving(pages),
-        progress=silent,
+        progress=no_progress,
     )
 
 

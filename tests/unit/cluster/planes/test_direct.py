@@ -43,7 +43,7 @@ async def test_objects_are_written_and_read(client: Client) -> None:
         await client.get(ConfigMap, "nothing")
 
 
-async def test_a_watch_sees_each_change_and_ends_with_its_time(client: Client) -> None:
+async def test_a_watch_sees_each_change_and_ends_at_its_timeout(client: Client) -> None:
     await client.create(ConfigMap.named("first"))
     seen = []
     async with client.watch(ConfigMap, timeout=1) as events:
@@ -55,20 +55,20 @@ async def test_a_watch_sees_each_change_and_ends_with_its_time(client: Client) -
     assert seen == [("ADDED", "first"), ("ADDED", "second")]
 
 
-async def test_a_watch_that_is_left_is_forgotten_by_the_server(server: ApiServer, client: Client) -> None:
+async def test_the_server_drops_a_watch_that_the_client_closes(server: ApiServer, client: Client) -> None:
     async with client.watch(ConfigMap):
         assert len(server.watches.streams) == 1
 
     assert not server.watches.streams
 
 
-async def test_a_refused_watch_says_why(client: Client) -> None:
+async def test_a_failed_watch_has_the_error_as_its_body(client: Client) -> None:
     async with client.transport.stream(HttpRequest(method="GET", path="/api/v1/nothings")) as stream:
         assert stream.status == 404
         assert b"could not find the requested resource" in await stream.read()
 
 
-async def test_a_silent_watch_is_noticed(server: ApiServer) -> None:
+async def test_an_idle_watch_times_out(server: ApiServer) -> None:
     transport = DirectTransport(server.router, user="tester")
     request = HttpRequest(method="GET", path=PATH, query=(("watch", "true"),), idle_timeout=0.01)
 
@@ -78,7 +78,7 @@ async def test_a_silent_watch_is_noticed(server: ApiServer) -> None:
                 pass
 
 
-async def test_requests_let_others_go_on(client: Client) -> None:
+async def test_requests_yield_to_other_tasks(client: Client) -> None:
     turns = 0
 
     async def count() -> None:
@@ -95,11 +95,11 @@ async def test_requests_let_others_go_on(client: Client) -> None:
     assert turns >= 10
 
 
-async def test_nothing_is_sent_after_the_end(server: ApiServer) -> None:
+async def test_a_closed_transport_sends_nothing(server: ApiServer) -> None:
     transport = DirectTransport(server.router, user="tester")
     await transport.close()
 
-    with pytest.raises(TransportError, match="closed by this program"):
+    with pytest.raises(TransportError, match="closed the transport"):
         await transport.send(HttpRequest(method="GET", path=PATH))
 
 

@@ -1,4 +1,4 @@
-"""The embedded cluster: what it offers besides TLS, and what it refuses to offer."""
+"""The embedded cluster: its port without TLS, and errors of ports."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ async def names(client: Client) -> set[str]:
     return {namespace.metadata.name for namespace in await client.list(Namespace)}
 
 
-async def test_without_tls_a_token_says_who_you_are_and_nobody_is_anonymous() -> None:
+async def test_without_tls_requests_use_a_token_or_are_anonymous() -> None:
     async with EmbeddedCluster(controllers=False, http_port=0) as cluster:
         token = await service_account_token(cluster)
-        async with connect(Config(server=cluster.http_url)) as stranger:
+        async with connect(Config(server=cluster.http_url)) as anonymous:
             with pytest.raises(Forbidden, match="system:anonymous"):
-                await stranger.list(Pod, namespace="default")
+                await anonymous.list(Pod, namespace="default")
         async with connect(Config(server=cluster.http_url, credentials=StaticToken(token))) as robot:
             with pytest.raises(Forbidden, match="system:serviceaccount:default:robot"):
                 await robot.list(Pod, namespace="default")
         assert {"default", "kube-system"} <= await names(cluster.client)
 
 
-async def test_there_is_no_address_without_tls_unless_it_was_asked_for() -> None:
+async def test_there_is_no_address_without_tls_unless_http_port_is_given() -> None:
     async with EmbeddedCluster(controllers=False) as cluster:
         with pytest.raises(ClusterError, match="http_port"):
             _ = cluster.http_url
 
 
-async def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
+async def test_a_port_in_use_is_an_error_that_names_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
@@ -47,7 +47,7 @@ async def test_a_port_that_is_taken_is_told_in_a_sentence() -> None:
         assert cluster.url.endswith(f":{port}")
 
 
-async def test_a_port_that_cannot_be_is_told_in_a_sentence() -> None:
+async def test_an_impossible_port_is_an_error_that_names_it() -> None:
     with pytest.raises(ClusterError, match="There is no port 70000; choose one up to 65535"):
         await EmbeddedCluster(controllers=False, port=70000).start()
 
@@ -58,8 +58,8 @@ async def service_account_token(cluster: EmbeddedCluster) -> str:
         "/api/v1/namespaces/default/serviceaccounts",
         body=b'{"metadata": {"name": "robot"}}',
     )
-    answer = await cluster.client.request(
+    response = await cluster.client.request(
         "POST", "/api/v1/namespaces/default/serviceaccounts/robot/token", body=b'{"spec": {}}'
     )
-    token: str = json.loads(answer.body)["status"]["token"]
+    token: str = json.loads(response.body)["status"]["token"]
     return token

@@ -11,7 +11,7 @@ PORTS = Ports(etcd=1, etcd_peer=2, apiserver=3, controller_manager=4)
 @pytest.fixture(scope="module")
 def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
     folder = tmp_path_factory.mktemp("pki")
-    return Pki.prepare(kept=folder, fresh=folder)
+    return Pki.prepare(persistent=folder, temporary=folder)
 
 
 def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
@@ -22,7 +22,7 @@ def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
     assert not any(flag.startswith("--audit") for flag in command)
 
 
-def test_a_flag_given_replaces_ours_and_an_empty_one_drops_it(pki: Pki) -> None:
+def test_a_flag_replaces_the_default_and_an_empty_one_drops_it(pki: Pki) -> None:
     extra = {"authorization-mode": "AlwaysAllow", "--profiling": "", "v": "4"}
 
     command = apiserver_command(Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, extra=extra)
@@ -48,14 +48,14 @@ def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
 
 
 @pytest.mark.parametrize(("durable", "flag"), [(True, "false"), (False, "true")])
-def test_etcd_waits_for_the_disk_only_where_data_is_to_last(durable: bool, flag: str) -> None:
+def test_etcd_syncs_to_disk_only_where_data_must_survive(durable: bool, flag: str) -> None:
     command = etcd_command(Path("/e"), ports=PORTS, data=Path("/d"), durable=durable)
 
     assert f"--unsafe-no-fsync={flag}" in command
     assert "--listen-client-urls=http://127.0.0.1:1" in command
 
 
-def test_the_controller_manager_leads_at_once_with_its_own_accounts(pki: Pki) -> None:
+def test_the_controller_manager_skips_leader_election_and_uses_service_accounts(pki: Pki) -> None:
     command = controller_manager_command(Path("/c"), ports=PORTS, pki=pki, kubeconfig=Path("/f/k"), extra={})
 
     assert {"--leader-elect=false", "--use-service-account-credentials=true", "--kubeconfig=/f/k"} <= set(command)

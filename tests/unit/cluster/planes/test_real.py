@@ -27,7 +27,9 @@ def script(path: Path, line: str) -> None:
     path.chmod(0o755)
 
 
-async def test_a_component_that_crashes_at_start_is_named_with_its_last_words(assets: Path, tmp_path: Path) -> None:
+async def test_a_component_that_crashes_at_start_is_reported_with_the_end_of_its_log(
+    assets: Path, tmp_path: Path
+) -> None:
     script(assets / "etcd", "echo the disk is upside down; exit 3")
     cluster = Cluster.real(folder=tmp_path / "cluster")
 
@@ -38,7 +40,7 @@ async def test_a_component_that_crashes_at_start_is_named_with_its_last_words(as
     assert not (tmp_path / "cluster" / "etcd").exists()
 
 
-async def test_a_port_that_was_taken_meanwhile_is_tried_again_elsewhere(assets: Path, tmp_path: Path) -> None:
+async def test_a_port_taken_meanwhile_is_replaced_by_another(assets: Path, tmp_path: Path) -> None:
     script(assets / "etcd", f"echo $* >> {tmp_path}/calls; echo bind: address already in use; exit 1")
 
     with pytest.raises(ClusterError, match="address already in use"):
@@ -49,7 +51,7 @@ async def test_a_port_that_was_taken_meanwhile_is_tried_again_elsewhere(assets: 
     assert len(set(calls)) == 3
 
 
-async def test_a_component_that_never_gets_ready_ends_in_an_error_not_a_hang(assets: Path) -> None:
+async def test_a_component_that_never_becomes_ready_is_an_error_after_the_timeout(assets: Path) -> None:
     script(assets / "etcd", "echo thinking; exec sleep 1000")
 
     with pytest.raises(ClusterError, match=r"(?s)not ready after 2 s.*thinking"):
@@ -59,12 +61,15 @@ async def test_a_component_that_never_gets_ready_ends_in_an_error_not_a_hang(ass
 async def test_a_data_folder_has_one_cluster_at_a_time(assets: Path, tmp_path: Path) -> None:
     cluster = Cluster.real(data=tmp_path / "data")
 
-    with FileLock(tmp_path / "data" / ".lock").wait(), pytest.raises(ClusterError, match="in use by another cluster"):
+    with (
+        FileLock(tmp_path / "data" / ".lock").acquire(),
+        pytest.raises(ClusterError, match="in use by another cluster"),
+    ):
         await cluster.start()
 
     assert not cluster.folder.exists()
 
 
-async def test_a_component_that_is_not_there_cannot_be_killed() -> None:
+async def test_a_component_that_does_not_exist_cannot_be_killed() -> None:
     with pytest.raises(ClusterError, match="components are etcd, apiserver, controller-manager"):
         await Cluster.real().kill("etcd")

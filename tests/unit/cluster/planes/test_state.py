@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kubewright.cluster.planes.state import Record, State, process_start, state_folder
+from kubewright.cluster.planes.state import ClusterRecord, StateFolder, process_start, state_folder
 from kubewright.errors import ConfigError
 
 
-def record(*, name: str = "default", pid: int | None = None, started: str | None = None) -> Record:
+def record(*, name: str = "default", pid: int | None = None, started: str | None = None) -> ClusterRecord:
     own = os.getpid()
-    return Record(
+    return ClusterRecord(
         name=name,
         version="1.35.4",
         url="https://127.0.0.1:1",
@@ -25,34 +25,34 @@ def record(*, name: str = "default", pid: int | None = None, started: str | None
     )
 
 
-def test_a_record_of_a_living_process_is_found_again(tmp_path: Path) -> None:
-    state = State(tmp_path)
+def test_the_record_of_a_living_process_is_found(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
 
     state.write(record())
 
-    assert state.running("default") == record()
-    assert [found.name for found in state.all_running()] == ["default"]
+    assert state.find_running("default") == record()
+    assert [found.name for found in state.list_running()] == ["default"]
 
 
-def test_a_record_of_a_dead_process_is_forgotten(tmp_path: Path) -> None:
-    state = State(tmp_path)
+def test_the_record_of_a_dead_process_is_removed(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
     with subprocess.Popen(["/bin/sleep", "0"]) as ended:
         ended.wait()
     state.write(record(pid=ended.pid))
 
-    assert state.running("default") is None
+    assert state.find_running("default") is None
     assert list((tmp_path / "clusters").glob("*.json")) == []
 
 
-def test_another_process_with_the_same_id_is_not_mistaken_for_it(tmp_path: Path) -> None:
-    state = State(tmp_path)
+def test_another_process_with_the_same_id_does_not_count(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
 
     state.write(record(started="long ago"))
 
-    assert state.running("default") is None
+    assert state.find_running("default") is None
 
 
-def test_a_process_that_ended_but_was_not_waited_for_counts_as_gone() -> None:
+def test_a_zombie_process_has_no_start_time() -> None:
     with subprocess.Popen(["/bin/sh", "-c", "exit"], stdout=subprocess.PIPE) as zombie:
         assert zombie.stdout is not None
         zombie.stdout.read()
@@ -62,22 +62,22 @@ def test_a_process_that_ended_but_was_not_waited_for_counts_as_gone() -> None:
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    state = State(tmp_path)
+    state = StateFolder(tmp_path)
     state.write(record())
     (tmp_path / "clusters" / "default.json").write_text("{}")
 
     with pytest.raises(ConfigError, match=r"default\.json is damaged .* delete it"):
-        state.running("default")
+        state.find_running("default")
 
 
-def test_nothing_is_running_where_nothing_ever_was(tmp_path: Path) -> None:
-    assert State(tmp_path / "missing").all_running() == []
+def test_a_missing_folder_has_no_running_clusters(tmp_path: Path) -> None:
+    assert StateFolder(tmp_path / "missing").list_running() == []
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "../escape", "-x", "x" * 64])
 def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="cannot be used"):
-        State(tmp_path).running(name)
+        StateFolder(tmp_path).find_running(name)
 
 
 @pytest.mark.parametrize(

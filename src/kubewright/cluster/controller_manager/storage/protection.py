@@ -106,7 +106,7 @@ def _classes_of(claim: PersistentVolumeClaim) -> list[str]:
 
 def claims_of(pod: Pod) -> Iterable[ObjectKey]:
     """The claims that a pod names, and those that are made for it."""
-    return [ObjectKey(pod.metadata.namespace, name) for name in volumes.claims_of(pod)]
+    return [ObjectKey(pod.metadata.namespace, name) for name in volumes.pod_claim_names(pod)]
 
 
 def _is_leaving(obj: KubeObject, finalizer: str) -> bool:

@@ -18,15 +18,15 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.owners import controller_of, owner_reference
 from kubewright.cache.changes import Change
 from kubewright.cluster.objects.resource_claims import (
-    CLAIM_OF_POD,
     FINALIZER,
+    POD_CLAIM_NAME,
     PodClaim,
     claim_keys,
+    consumer_reference,
     has_claims,
-    is_done,
-    not_its_own,
+    is_pod_done,
+    ownership_error,
     pod_claims,
-    reservation,
 )
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
@@ -73,7 +73,7 @@ class ResourceClaims:
 
     async def look_at_pod(self, pod: Pod, ctx: Context) -> None:
         """Make the claims of a pod; hold them for it if it did not need the scheduler."""
-        if is_done(pod):
+        if is_pod_done(pod):
             return  # a claim made now would be deleted at once
         made: dict[str, str] = {}
         for wanted in pod_claims(pod):
@@ -134,7 +134,7 @@ class ResourceClaims:
             return now
         for key in now:
             self._users.setdefault(key, set()).add(change.key)
-        return now if is_done(pod) else ()
+        return now if is_pod_done(pod) else ()
 
     def _on_claim(self, change: Change[ResourceClaim]) -> Iterable[ObjectKey]:
         return tuple(self._users.get(change.key, ()))
@@ -145,12 +145,12 @@ async def _see_to(pod: Pod, wanted: PodClaim, ctx: Context) -> str:
     namespace = pod.metadata.namespace
     if wanted.name:
         present = await ctx.client.find(ResourceClaim, ObjectKey(namespace, wanted.name))
-        if not wanted.template or (present is not None and not not_its_own(present, pod)):
+        if not wanted.template or (present is not None and not ownership_error(present, pod)):
             return ""
     owned = await ctx.client.list(ResourceClaim, namespace=namespace, index=(_BY_OWNER, pod.metadata.uid))
     for claim in owned:
         # Made before, but the pod's status could not be written.
-        if claim.metadata.annotations.get(CLAIM_OF_POD) == wanted.entry:
+        if claim.metadata.annotations.get(POD_CLAIM_NAME) == wanted.entry:
             return claim.metadata.name if claim.metadata.name != wanted.name else ""
     template = await ctx.client.live.get(ResourceClaimTemplate, ObjectKey(namespace, wanted.template))
     return (await ctx.client.create(_claim(pod, wanted, template))).metadata.name
@@ -171,7 +171,7 @@ def _claim(pod: Pod, wanted: PodClaim, template: ResourceClaimTemplate) -> Resou
             generate_name=base_name(pod.metadata.name, wanted.entry),
             namespace=pod.metadata.namespace,
             labels=dict(metadata.labels) if metadata is not None else {},
-            annotations=annotations | {CLAIM_OF_POD: wanted.entry},
+            annotations=annotations | {POD_CLAIM_NAME: wanted.entry},
             owner_references=[owner_reference(pod, controller=True)],
         ),
         spec=copy_of(template.spec.spec),
@@ -191,14 +191,14 @@ async def _hold(pod: Pod, ctx: Context) -> None:
     for wanted in pod_claims(pod):
         key = ObjectKey(pod.metadata.namespace, wanted.name)
         claim = await ctx.client.find(ResourceClaim, key) if wanted.name else None
-        if claim is None or (wanted.template and not_its_own(claim, pod)):
+        if claim is None or (wanted.template and ownership_error(claim, pod)):
             return
         reserved = claim.status.reserved_for or []
         if claim.status.allocation is None or any(each.uid == pod.metadata.uid for each in reserved):
             continue
         patch = {
             "metadata": {"resourceVersion": claim.metadata.resource_version},
-            "status": {"reservedFor": [*map(to_tree, reserved), reservation(pod)]},
+            "status": {"reservedFor": [*map(to_tree, reserved), consumer_reference(pod)]},
         }
         await ctx.client.patch_by_name(ResourceClaim, key, patch, subresource="status")
 
@@ -207,7 +207,7 @@ async def _still_uses(claim: ResourceClaim, user: ResourceClaimConsumerReference
     key = ObjectKey(claim.metadata.namespace, user.name)
     pod = await ctx.client.find(Pod, key)
     if pod is not None:
-        return pod.metadata.uid == user.uid and not is_done(pod)
+        return pod.metadata.uid == user.uid and not is_pod_done(pod)
     # It may be too new to be known here, and must not lose what the scheduler has just given it.
     pod = await ctx.client.live.find(Pod, key)
     return pod is not None and pod.metadata.uid == user.uid
@@ -237,7 +237,7 @@ async def _delete_if_needless(claim: ResourceClaim, ctx: Context) -> None:
     if owner is None or (owner.api_version, owner.kind) != ("v1", "Pod"):
         return
     pod = await ctx.client.find(Pod, ObjectKey(claim.metadata.namespace, owner.name))
-    if pod is not None and (pod.metadata.uid != owner.uid or is_done(pod)):
+    if pod is not None and (pod.metadata.uid != owner.uid or is_pod_done(pod)):
         await ctx.delete(claim)
 
 

@@ -19,17 +19,17 @@ from kubewright.cache.changes import Change
 from kubewright.cluster.objects.volumes import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
-    DEFAULT_CLASS,
+    IS_DEFAULT_CLASS,
     PROVISIONED_BY,
-    PROVISIONERS,
     SELECTED_NODE,
-    best_match,
+    STORAGE_PROVISIONERS,
     bind_patch,
-    claims_of,
-    class_of,
-    is_delayed,
-    is_meant_for,
-    mismatch,
+    find_matching_volume,
+    is_bound_to,
+    is_delayed_binding,
+    pod_claim_names,
+    storage_class_name,
+    volume_mismatch,
 )
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
@@ -87,12 +87,12 @@ class VolumeBinding:
             await self._find(claim, ctx)
         elif volume is None:
             await _say_phase(claim, "Pending", None, ctx)
-        elif is_meant_for(volume, claim):
+        elif is_bound_to(volume, claim):
             await _bind(volume, claim, ctx)
         elif volume.spec.claim_ref is not None:
             ctx.event("FailedBinding", f'volume "{name}" already bound to a different claim.', type="Warning")
             await _say_phase(claim, "Pending", None, ctx)
-        elif (problem := mismatch(volume, claim)) is not None:
+        elif (problem := volume_mismatch(volume, claim)) is not None:
             ctx.event("VolumeMismatch", f'Cannot bind to requested volume "{name}": {problem}', type="Warning")
             await _say_phase(claim, "Pending", None, ctx)
         else:
@@ -116,10 +116,12 @@ class VolumeBinding:
             ctx.event(reason, message, type="Warning")
 
     async def _find(self, claim: PersistentVolumeClaim, ctx: Context) -> None:
-        storage_class = await ctx.client.find(StorageClass, class_of(claim)) if class_of(claim) else None
-        delayed = is_delayed(storage_class)
+        storage_class = (
+            await ctx.client.find(StorageClass, storage_class_name(claim)) if storage_class_name(claim) else None
+        )
+        delayed = is_delayed_binding(storage_class)
         volumes = await ctx.client.list(PersistentVolume)
-        volume = best_match(claim, volumes, meant_only=delayed)
+        volume = find_matching_volume(claim, volumes, prebound_only=delayed)
         if volume is not None:
             await _bind(volume, claim, ctx)
             return
@@ -127,7 +129,7 @@ class VolumeBinding:
             return
         if delayed and SELECTED_NODE not in claim.metadata.annotations:
             ctx.event(*await _waits_for(claim, ctx))
-        elif class_of(claim):
+        elif storage_class_name(claim):
             await _ask_for_volume(claim, storage_class, ctx)
             return
         else:
@@ -257,7 +259,7 @@ async def _fail(volume: PersistentVolume, reason: str, message: str, ctx: Contex
 
 async def _give_default_class(claim: PersistentVolumeClaim, ctx: Context) -> bool:
     """To a claim that asked for none in particular, before there was one."""
-    if claim.spec.storage_class_name is not None or class_of(claim):
+    if claim.spec.storage_class_name is not None or storage_class_name(claim):
         return False
     marked = [item for item in await ctx.client.list(StorageClass) if _is_default(item)]
     if not marked:
@@ -276,14 +278,14 @@ async def _give_default_class(claim: PersistentVolumeClaim, ctx: Context) -> boo
 async def _ask_for_volume(claim: PersistentVolumeClaim, storage_class: StorageClass | None, ctx: Context) -> None:
     """Mark the claim for the provisioner of its class, which is never one of ours."""
     if storage_class is None:
-        message = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
+        message = f'storageclass.storage.k8s.io "{storage_class_name(claim)}" not found'
         ctx.event("ProvisioningFailed", message, type="Warning")
         return
     provisioner = storage_class.provisioner
     if provisioner.startswith(_OF_KUBERNETES):
         ctx.event("ProvisioningFailed", f"no volume plugin matched name: {provisioner}", type="Warning")
         return
-    marks = {name: provisioner for name in PROVISIONERS if claim.metadata.annotations.get(name) != provisioner}
+    marks = {name: provisioner for name in STORAGE_PROVISIONERS if claim.metadata.annotations.get(name) != provisioner}
     if marks:
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version, "annotations": marks}}
         await ctx.client.patch_by_name(PersistentVolumeClaim, claim.key, patch)
@@ -303,7 +305,7 @@ async def _waits_for(claim: PersistentVolumeClaim, ctx: Context) -> tuple[str, s
         pod.metadata.name
         for pod in await ctx.client.list(Pod, namespace=claim.metadata.namespace)
         if not pod.spec.node_name
-        and claim.metadata.name in claims_of(pod)
+        and claim.metadata.name in pod_claim_names(pod)
         and pod.status.phase not in ("Succeeded", "Failed")
     ]
     if not pods:
@@ -359,4 +361,4 @@ def _policy(volume: PersistentVolume) -> str:
 
 
 def _is_default(storage_class: StorageClass) -> bool:
-    return storage_class.metadata.annotations.get(DEFAULT_CLASS) == "true"
+    return storage_class.metadata.annotations.get(IS_DEFAULT_CLASS) == "true"

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 
 from kubewright.api.codec import to_tree
 from kubewright.api.names import ObjectKey
-from kubewright.cluster.objects.resource_claims import FINALIZER, not_its_own, pod_claims, reservation
+from kubewright.cluster.objects.resource_claims import FINALIZER, consumer_reference, ownership_error, pod_claims
 from kubewright.cluster.scheduler.devices.allocation import Allocator, Choice
 from kubewright.cluster.scheduler.devices.requests import missing_class
 from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
@@ -130,7 +130,7 @@ class PodDevices:
             # JSON: it compares bytes, and hands out others. The claim is given its devices all the same.
             with suppress(Invalid):
                 claim = await ctx.client.patch_by_name(ResourceClaim, claim.key, {"metadata": metadata})
-        status: dict[str, Any] = {"reservedFor": [*map(to_tree, reserved), reservation(self._pod)]}
+        status: dict[str, Any] = {"reservedFor": [*map(to_tree, reserved), consumer_reference(self._pod)]}
         if allocation is not None:
             status["allocation"] = allocation
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
@@ -159,7 +159,7 @@ def _problem(claim: ResourceClaim | None, key: ObjectKey, pod: Pod, *, own: bool
         return f'could not find ResourceClaim "{key}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'resourceclaim "{key.name}" is being deleted'
-    return not_its_own(claim, pod) if own else ""
+    return ownership_error(claim, pod) if own else ""
 
 
 def _has(claim: ResourceClaim) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import Change
-from kubewright.cluster.objects.resource_claims import claim_keys, has_claims, is_done
+from kubewright.cluster.objects.resource_claims import claim_keys, has_claims, is_pod_done
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Watch
 from kubewright.k8s.core.v1 import Pod
@@ -103,7 +103,7 @@ class DeviceTracker:
             users.discard(change.key)
             if not users:
                 del self._users[claim]
-        if change.new is None or pod.spec.node_name or is_done(pod):
+        if change.new is None or pod.spec.node_name or is_pod_done(pod):
             # What was meant for a pod that is gone may be free.
             return tuple(self._open) if before is not None and change.new is None else ()
         now = self._open[change.key] = claim_keys(pod)

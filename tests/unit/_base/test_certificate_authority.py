@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubewright.cluster.pki.certificates import Authority, service_account_keys
+from kubewright._base.certificates import Authority, service_account_keys
 from kubewright.errors import ConfigError, ExtraMissing
 
 
