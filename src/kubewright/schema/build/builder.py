@@ -28,8 +28,7 @@ from kubewright.api.fields import Field, Rule
 from kubewright.api.model import UNSET, Model
 from kubewright.api.resource import KubeObject, Status, definition_of
 from kubewright.errors import SchemaError
-from kubewright.schema.build import rules
-from kubewright.schema.build import structural
+from kubewright.schema.build import rules, structural
 from kubewright.schema.build.annotations import Hint, read
 from kubewright.schema.build.compound import Items, Values, choices_of, items_of, union_of, values_of
 from kubewright.schema.build.defaults import default_of, empty_breaks_choice, filled, has_rules
