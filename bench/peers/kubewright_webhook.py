@@ -10,8 +10,8 @@ import argparse
 from kubewright import mutate, run
 from kubewright.k8s.core.v1 import Pod
 from kubewright.webhooks.certificates.files import FileCertificates
+from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
-from kubewright.webhooks.serving.service import Webhooks
 
 __all__ = ("mark",)
 
@@ -22,7 +22,7 @@ def mark(pod: Pod) -> None:
 
 
 async def serve(port: int, certificates: str) -> None:
-    await WebhookServer(Webhooks([mark]), FileCertificates(certificates), host="127.0.0.1", port=port).run()
+    await WebhookServer(WebhookRouter([mark]), FileCertificates(certificates), host="127.0.0.1", port=port).run()
 
 
 def main() -> None:

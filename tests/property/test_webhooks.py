@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubewright import Model, Resource, Spec, Status, mutate
 from kubewright._base.http_server import Question
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 
 class Part(Model):
@@ -80,14 +80,14 @@ def _mutated(declaration: Any, sent: dict[str, Any]) -> Any:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
     async def ask() -> Any:
-        webhooks = Webhooks([declaration])
+        webhooks = WebhookRouter([declaration])
         question = Question(
             method="POST",
             path=declaration.path,
             headers={"content-type": "application/json"},
             body=json.dumps(review).encode(),
         )
-        return json.loads((await webhooks.answer(question)).body)["response"]
+        return json.loads((await webhooks.handle(question)).body)["response"]
 
     answered = asyncio.run(ask())
     assert answered["allowed"], answered

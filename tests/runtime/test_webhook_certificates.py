@@ -35,8 +35,8 @@ from kubewright.webhooks.registration.local import LocalWebhooks, reachable_addr
 from kubewright.webhooks.registration.manifests import ServiceReference, conversion_stanza, webhook_configurations
 from kubewright.webhooks.registration.registrar import DECLARED_BY, Registrar
 from kubewright.webhooks.registration.targets import CRD, MUTATING, VALIDATING, Targets
+from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
-from kubewright.webhooks.serving.service import Webhooks
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -347,7 +347,7 @@ async def test_webhooks_on_a_laptop_are_asked_and_gone_when_it_stops(
     declarations = (validate_map, default_map, up, down)
     server_url = Config.load(kubeconfig=plane.kubeconfig).server
     before = (await client.get(CRD, lamp_crd)).get("spec.conversion")
-    server = WebhookServer(Webhooks(declarations), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter(declarations), host="127.0.0.1", port=0)
     server.open()
     port = server.port
     laptop = LocalWebhooks(client, declarations, operator=operator, port=port, server=server_url)
@@ -396,7 +396,7 @@ async def test_what_a_killed_process_left_behind_is_swept_by_the_next(
     crd.metadata.annotations["kubewright.io/conversion-before"] = json.dumps(conversion_stanza(service=SERVICE))
     await client.patch(crd)
 
-    await LocalWebhooks(client, [validate_map], operator=operator, port=1, address="127.0.0.1").sweep()
+    await LocalWebhooks(client, [validate_map], operator=operator, port=1, address="127.0.0.1").remove_stale()
 
     left = {obj.metadata.name for obj in await client.list(VALIDATING, labels={LOCAL_LABEL: operator})}
     assert left == {f"{operator}-alive", f"{operator}-elsewhere"}
@@ -415,7 +415,7 @@ def test_an_api_server_that_cannot_be_found_is_named() -> None:
 # Rotation under load ------------------------------------------------------------------------------------------------
 
 
-LIFETIMES = Lifetimes(authority=timedelta(minutes=20), serving=timedelta(minutes=6), spread=timedelta(minutes=3))
+LIFETIMES = Lifetimes(authority=timedelta(minutes=20), serving=timedelta(minutes=6), propagation=timedelta(minutes=3))
 
 
 class Replica:
@@ -442,7 +442,7 @@ class Replica:
             self.answered.set()
             self.answered = asyncio.Event()
 
-        self.server = WebhookServer(Webhooks([count]), self, host="127.0.0.1", port=0)
+        self.server = WebhookServer(WebhookRouter([count]), self, host="127.0.0.1", port=0)
         self.server.open()
         _close_after_each_answer(self.server)
         url = f"https://127.0.0.1:{self.server.port}"

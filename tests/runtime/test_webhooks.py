@@ -40,9 +40,9 @@ from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, Ser
 from kubewright.generate.crds.manifests import crd_for
 from kubewright.k8s.core.v1 import ConfigMap, Container, Namespace, Pod, PodSpec
 from kubewright.webhooks.registration.manifests import conversion_stanza, webhook_configurations
-from kubewright.webhooks.serving import service
+from kubewright.webhooks.serving import router
+from kubewright.webhooks.serving.router import WebhookDeclaration, WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
-from kubewright.webhooks.serving.service import WebhookDeclaration, Webhooks
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -143,7 +143,7 @@ class Run(Protocol):
 @asynccontextmanager
 async def served(*declarations: WebhookDeclaration, client: Client) -> AsyncIterator[str]:
     """The webhooks on a port of this machine; gives their URL."""
-    server = WebhookServer(Webhooks(declarations, client=client), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter(declarations, client=client), Fixed(), host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
     try:
         async with asyncio.timeout(30):
@@ -454,8 +454,8 @@ async def test_failure_policies_decide_what_a_broken_handler_means(
     client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The handler gets half a second of the ten that the server waits, so that a busy machine has the rest.
-    usual = service._limit
-    monkeypatch.setattr(service, "_limit", lambda query, declared: usual(query, declared) - 9)
+    usual = router._handler_seconds
+    monkeypatch.setattr(router, "_handler_seconds", lambda query, declared: usual(query, declared) - 9)
     selector = {"name": namespace}
     await label(client, namespace, case="broken")
 

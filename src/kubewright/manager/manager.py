@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kubewright.manager.servers import Server
     from kubewright.manager.webhooks import ServedWebhooks
     from kubewright.webhooks.certificates.sources import CertificateSource
-    from kubewright.webhooks.serving.service import WebhookDeclaration
+    from kubewright.webhooks.serving.router import WebhookDeclaration
 
 __all__ = ("Manager",)
 

@@ -30,8 +30,8 @@ from kubewright.errors import ConfigError
 from kubewright.manager.options import ManagerOptions
 from kubewright.webhooks.certificates.files import FileCertificates
 from kubewright.webhooks.certificates.sources import CertificateSource
+from kubewright.webhooks.serving.router import WebhookDeclaration, WebhookObserver, WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
-from kubewright.webhooks.serving.service import WebhookDeclaration, WebhookObserver, Webhooks
 
 __all__ = ("ServedWebhooks", "served_webhooks")
 
@@ -131,7 +131,7 @@ def served_webhooks(
     `cache` is for handlers that read from it, and follows the kinds that they read.
     """
     declared = list(declarations)
-    webhooks = Webhooks(declared, client=client, cache=cache, observer=observer)
+    webhooks = WebhookRouter(declared, client=client, cache=cache, observer=observer)
     server = WebhookServer(
         webhooks,
         certificates,

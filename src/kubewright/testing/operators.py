@@ -173,7 +173,7 @@ async def running(
     async with connect(config, field_manager=_MANAGER) as client:
         laptop = _laptop(found, client, config) if webhooks and found.webhooks else None
         if laptop is not None:
-            await laptop.make_way()
+            await laptop.release_conversions()
         await install_crds(client, *operator_crds(found).values())
         await _grant(client, found)
         if not admin:

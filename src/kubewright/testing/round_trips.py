@@ -19,7 +19,7 @@ from kubewright.api.codec import to_tree
 from kubewright.api.diff import merge_patch
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.testing.examples import example_of
-from kubewright.webhooks.conversion.declarations import ConversionFailed, Converters, converters_from
+from kubewright.webhooks.conversion.declarations import ConversionError, Converters, converters_from
 
 __all__ = ("assert_round_trip",)
 
@@ -68,9 +68,9 @@ def _check(obj: KubeObject, there: Converters, end: type[KubeObject], back: Conv
     start, other = definition_of(type(obj)).api_version, definition_of(end).api_version
     before = to_tree(obj)
     try:
-        middle = there.converted(obj, other)
-        after = to_tree(back.converted(middle, start))
-    except ConversionFailed as error:
+        middle = there.convert(obj, other)
+        after = to_tree(back.convert(middle, start))
+    except ConversionError as error:
         raise AssertionError(f"{error}\nthe object: {before}") from None
     for name in set(after["metadata"].get("annotations", {})) - set(before["metadata"].get("annotations", {})):
         del after["metadata"]["annotations"][name]

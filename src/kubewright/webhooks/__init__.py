@@ -1,1 +1,4 @@
-"""Webhooks: admission and conversion declared by a decorator and served over TLS."""
+"""Admission and conversion webhooks: decorators declare them, an HTTPS server answers the API server's reviews.
+
+`kubewright.manager` runs them beside the controllers; `kubewright generate` writes their manifests.
+"""

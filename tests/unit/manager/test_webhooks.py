@@ -20,8 +20,8 @@ from kubewright.errors import ConfigError, KubewrightError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.manager import webhooks as module
 from kubewright.manager.webhooks import ServedWebhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import WebhookServer
-from kubewright.webhooks.serving.service import Webhooks
 
 AUTHORITY = Authority.create("manager tests")
 PAIR = AUTHORITY.server("webhooks", hosts=("127.0.0.1",))
@@ -216,7 +216,7 @@ class Fixed:
 
 
 async def test_the_cluster_is_told_while_the_server_serves() -> None:
-    server = WebhookServer(Webhooks([check]), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), Fixed(), host="127.0.0.1", port=0)
     told = Told(server)
     served = ServedWebhooks(server, [told])
     task = asyncio.create_task(served.run())
@@ -234,7 +234,7 @@ async def test_the_cluster_is_told_while_the_server_serves() -> None:
 
 
 async def test_a_failure_of_either_ends_both() -> None:
-    server = WebhookServer(Webhooks([check]), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), Fixed(), host="127.0.0.1", port=0)
     told = Told(server)
     told.fail.set()
 

@@ -9,7 +9,7 @@ from typing import Any
 from kubewright._base.http_server import Answer, Question
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_json_patch
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 __all__ = ("admit", "patched", "question", "response", "review")
 
@@ -55,8 +55,8 @@ def response(answer: Answer) -> dict[str, Any]:
     return tree
 
 
-async def admit(webhooks: Webhooks, path: str, body: Any, *, query: str = "") -> dict[str, Any]:
-    return response(await webhooks.answer(question(path, body, query=query)))
+async def admit(webhooks: WebhookRouter, path: str, body: Any, *, query: str = "") -> dict[str, Any]:
+    return response(await webhooks.handle(question(path, body, query=query)))
 
 
 def patched(obj: Any, answered: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ from kubewright.cache.cache import Cache
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 
 class Web(Resource[Spec, Status], group="shop.example.io", version="v1"):
@@ -66,10 +66,10 @@ def event(type_: str, metadata: dict[str, Any]) -> bytes:
 
 
 @asynccontextmanager
-async def serving(server: Slow) -> AsyncIterator[Webhooks]:
+async def serving(server: Slow) -> AsyncIterator[WebhookRouter]:
     cache = Cache(Client(server))
     cache.informer(ConfigMap)
-    webhooks = Webhooks([check], cache=cache)
+    webhooks = WebhookRouter([check], cache=cache)
     running = asyncio.create_task(cache.run())
     await server.asked.wait()
     try:
@@ -102,16 +102,16 @@ async def test_a_cache_that_does_not_get_in_sync_in_time_is_named_in_the_refusal
 
 def test_a_handler_that_reads_needs_a_cache_to_be_served_from() -> None:
     with pytest.raises(ConfigError, match="reads from a cache, and there is none"):
-        Webhooks([check])
+        WebhookRouter([check])
 
 
 def test_reads_and_the_parameter_belong_together() -> None:
-    with pytest.raises(ConfigError, match="which kinds it reads"):
+    with pytest.raises(ConfigError, match="belong together"):
 
         @mutate(Web)
         async def without_kinds(web: Web, cached: CacheReader) -> None: ...
 
-    with pytest.raises(ConfigError, match="which kinds it reads"):
+    with pytest.raises(ConfigError, match="belong together"):
 
         @mutate(Web, reads=[ConfigMap])
         async def without_parameter(web: Web) -> None: ...

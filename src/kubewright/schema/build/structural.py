@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubewright.errors import SchemaError
 from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright.errors import SchemaError
 from kubewright.schema.build.node import Schema, subject_of
 from kubewright.schema.build.values import misfit, type_of
 

@@ -1,1 +1,3 @@
-"""Admission webhooks: declared, asked, answered. Not certificates or registration."""
+"""Admission webhooks: declarations, requests, responses, and the call of the handler. Not certificates, not
+registration.
+"""

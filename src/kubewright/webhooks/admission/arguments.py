@@ -1,12 +1,12 @@
-"""A handler takes what it names: its parameters say what it wants to know.
+"""The arguments of an admission handler: a handler gets what its parameters name.
 
     async def validate_cache(cache: Cache, old: Cache | None, client: Client, errors: FieldErrors) -> None: ...
 
 | parameter | what |
 | --- | --- |
-| `obj`, or a first parameter of any other name | the object; what is stored of it when it is being deleted |
-| `new` | the object as it is to be; None when it is being deleted |
-| `old` | the object as it is stored; None when it is being created |
+| `obj`, or a first parameter of any other name | the new object; on DELETE the stored one |
+| `new` | the new object; None on DELETE |
+| `old` | the stored object; None on CREATE |
 | `request` | the `AdmissionRequest`: operation, user, namespace, dry-run, subresource |
 | `errors` | `FieldErrors` to add to |
 | `warnings` | `Warnings` to add to |
@@ -14,8 +14,8 @@
 | `client` | a client of the cluster; in a dry-run its writes are dry-runs too |
 | `cached` | a `CacheReader` for the kinds that the declaration `reads`; the handler is called once they are in sync |
 
-A parameter with a default of its own and another name is left alone. What cannot be given is refused when the handler
-is declared, not when the first request comes.
+A parameter with a default of its own and another name keeps its default. `declarations` reads the parameters when a
+handler is declared, so that a wrong one fails at import and not at the first request.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from kubewright.errors import ConfigError
 from kubewright.webhooks.admission.field_errors import FieldErrors, Warnings
 from kubewright.webhooks.admission.requests import AdmissionRequest
 
-__all__ = ("Arguments", "Given")
+__all__ = ("Arguments", "Parameters")
 
 _NAMES: Final = ("obj", "new", "old", "request", "errors", "warnings", "audit", "client", "cached")
 
 
 @final
-class Given:
-    """Everything a handler can ask for, in one admission."""
+class Arguments:
+    """Every value a handler can ask for, in one admission request."""
 
     __slots__ = _NAMES
 
@@ -63,30 +63,30 @@ class Given:
 
 
 @final
-class Arguments:
-    """Which of them one handler names."""
+class Parameters:
+    """The parameters of one handler, each with the name of the value it gets."""
 
-    __slots__ = ("_by_name", "_by_place", "names")
+    __slots__ = ("_keyword", "_positional", "names")
 
     def __init__(self, handler: Callable[..., Any], *, what: str) -> None:
-        self._by_place: list[str] = []
-        self._by_name: list[tuple[str, str]] = []
-        taken = inspect.signature(handler).parameters
-        for place, parameter in enumerate(taken.values()):
-            source = _source(parameter, first=place == 0, named=taken, what=what)
+        self._positional: list[str] = []
+        self._keyword: list[tuple[str, str]] = []
+        signature = inspect.signature(handler).parameters
+        for position, parameter in enumerate(signature.values()):
+            source = _source(parameter, first=position == 0, named=signature, what=what)
             if source is None:
                 continue
             if parameter.kind is parameter.POSITIONAL_ONLY:
-                self._by_place.append(source)
+                self._positional.append(source)
             else:
-                self._by_name.append((parameter.name, source))
-        self.names = frozenset((*self._by_place, *(source for _, source in self._by_name)))
-        """What is asked for."""
+                self._keyword.append((parameter.name, source))
+        self.names = frozenset((*self._positional, *(source for _, source in self._keyword)))
+        """The values that the handler asks for."""
 
-    def call(self, handler: Callable[..., Any], given: Given) -> Any:  # hot
-        """The handler's answer, or its coroutine."""
-        named = {name: getattr(given, source) for name, source in self._by_name}
-        return handler(*(getattr(given, source) for source in self._by_place), **named)
+    def call(self, handler: Callable[..., Any], arguments: Arguments) -> Any:  # hot
+        """Call the handler: its result, or its coroutine."""
+        named = {name: getattr(arguments, source) for name, source in self._keyword}
+        return handler(*(getattr(arguments, source) for source in self._positional), **named)
 
 
 def _source(parameter: inspect.Parameter, *, first: bool, named: Any, what: str) -> str | None:

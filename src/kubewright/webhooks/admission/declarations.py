@@ -1,4 +1,4 @@
-"""@default, @validate, @mutate: what is to be asked before an object is stored, said beside the code that answers.
+"""@default, @validate, @mutate: declare an admission webhook beside the function that answers it.
 
     @default(Cache)
     def default_cache(cache: Cache) -> None:
@@ -16,9 +16,9 @@
     async def label(pod: Pod, cached: CacheReader) -> None: ...        # has every Team, in memory
 
 A decorator only records. The function stays callable as it was written, so that a unit test, and a reconciler that runs
-without webhooks, calls it like any other; `validate_cache.check(cache)` hands it fresh errors and returns them. Which
-parameters a handler may have is in `arguments`, conversion in `conversion`. Generators and `registration` make
-manifests of declarations, the server answers with them.
+without webhooks, calls it like any other; `validate_cache.check(cache)` passes it fresh errors and returns them.
+`admission.arguments` lists the parameters a handler may have. `registration.manifests` makes webhook configurations of
+declarations, `admission.handler` answers requests with them. Conversion is in `conversion.declarations`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubewright.api.model import Model
 from kubewright.api.names import dns1123_subdomain_errors
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.errors import ConfigError
-from kubewright.webhooks.admission.arguments import Arguments, Given
+from kubewright.webhooks.admission.arguments import Arguments, Parameters
 from kubewright.webhooks.admission.field_errors import FieldErrors
 
 __all__ = ("AdmissionDeclaration", "default", "mutate", "validate")
@@ -61,7 +61,7 @@ _CHOICES: Final = {
 
 @final
 class AdmissionDeclaration(Generic[P, R]):
-    """An admission webhook as declared. Calling it calls the handler."""
+    """A declared admission webhook. Calling it calls the handler."""
 
     def __init__(
         self,
@@ -84,12 +84,13 @@ class AdmissionDeclaration(Generic[P, R]):
         reads: Sequence[type[KubeObject]] = (),
         ratchet: bool = True,
     ) -> None:
+        """See `mutate` and `validate` for the options."""
         self.kind = kind
         self.handler = handler
         self.verb: Verb = verb
         self.type: WebhookType = "validating" if verb == "validate" else "mutating"
         self.operations = tuple(operations)
-        """As the wire has them: CREATE, UPDATE, DELETE, CONNECT."""
+        """As in AdmissionRequest.operation: CREATE, UPDATE, DELETE, CONNECT."""
         self.name = _full_name(kind, verb, name)
         """A domain name, unique in the cluster."""
         self.path = path or _default_path(kind, self.type, name)
@@ -106,9 +107,9 @@ class AdmissionDeclaration(Generic[P, R]):
         self.resources = None if resources is None else tuple(resources)
         """Such as `pods/ephemeralcontainers`; None for the kind's own resource alone."""
         self.reads = tuple(reads)
-        """Kinds that are kept in memory for the handler."""
+        """Kinds that the manager caches for the handler."""
         self.ratchet = ratchet
-        self.arguments = Arguments(handler, what=self._what)
+        self.parameters = Parameters(handler, what=self._what)
         self.is_async = inspect.iscoroutinefunction(handler)
         self._check()
         self.__doc__ = handler.__doc__
@@ -121,28 +122,28 @@ class AdmissionDeclaration(Generic[P, R]):
         return self.handler(*args, **kwargs)
 
     def check(self, obj: KubeObject, *, old: KubeObject | None = None) -> FieldErrors:
-        """What a plain (not async) validator finds wrong with an object, without any webhook.
+        """The field errors that a synchronous validator reports for an object, without any webhook.
 
-        For a reconciler that may meet objects no webhook has seen: `if errors := validate_cache.check(cache): ...`
+        For a reconciler that may get objects no webhook has checked: `if errors := validate_cache.check(cache): ...`
         """
         if self.verb != "validate" or self.is_async:
-            raise ConfigError(f"{self._what} is no plain validator, so it cannot be checked with; call it yourself")
-        if self.arguments.names & {"cached", "client", "request"}:
+            raise ConfigError(f"{self._what} is no synchronous validator, so check() cannot use it; call it yourself")
+        if self.parameters.names & {"cached", "client", "request"}:
             raise ConfigError(
                 f"{self._what} asks for a request, a client or a cache, which only a webhook has; call it yourself"
             )
-        given = Given(obj=obj, new=obj, old=old)
-        self.arguments.call(self.handler, given)
-        return given.errors.with_values_of(to_tree(obj)) if given.errors else given.errors
+        arguments = Arguments(obj=obj, new=obj, old=old)
+        self.parameters.call(self.handler, arguments)
+        return arguments.errors.with_values_of(to_tree(obj)) if arguments.errors else arguments.errors
 
     def defaulted(self, obj: Any) -> Any:
-        """A copy of an object with the defaults that a plain defaulter fills in; the object stays as it is."""
+        """A copy of an object with the defaults of a synchronous defaulter; the object itself does not change."""
         if self.verb != "default" or self.is_async:
-            raise ConfigError(f"{self._what} is no plain defaulter; call it yourself")
-        given = Given(obj=copy_of(obj))
-        given.new = given.obj
-        answer = self.arguments.call(self.handler, given)
-        return given.obj if answer is None else answer
+            raise ConfigError(f"{self._what} is no synchronous defaulter; call it yourself")
+        arguments = Arguments(obj=copy_of(obj))
+        arguments.new = arguments.obj
+        result = self.parameters.call(self.handler, arguments)
+        return arguments.obj if result is None else result
 
     @property
     def _what(self) -> str:
@@ -156,17 +157,17 @@ class AdmissionDeclaration(Generic[P, R]):
             raise ConfigError(f"{self._what}: timeout_seconds is {self.timeout_seconds}; it can be 1 to 30")
         if _PATH.fullmatch(self.path) is None:
             raise ConfigError(f"{self._what}: the path {self.path!r} cannot be served; write one like /validate-cache")
-        if "errors" in self.arguments.names and self.verb == "default":
+        if "errors" in self.parameters.names and self.verb == "default":
             raise ConfigError(f"{self._what}: a defaulter refuses nothing; move what asks for errors to a validator")
-        if ("cached" in self.arguments.names) != bool(self.reads):
+        if ("cached" in self.parameters.names) != bool(self.reads):
             raise ConfigError(
-                f"{self._what}: a handler that asks for what is cached says which kinds it reads, and vice versa; "
+                f"{self._what}: `reads` and the parameter `cached` belong together; "
                 "write reads=[...] and a parameter `cached`, or neither"
             )
         if self.reads and not self.is_async:
             raise ConfigError(
-                f"{self._what}: it reads what the event loop writes, so it has to run there and not in a thread; "
-                "make it async"
+                f"{self._what}: the event loop writes the cache, so a handler with `reads` must run on the loop, "
+                "not in a thread; make it async"
             )
         if not self.operations:
             raise ConfigError(f"{self._what}: `on` names no operation; choose from create, update, delete, connect")
@@ -192,8 +193,8 @@ def default(
     resources: Sequence[str] | None = None,
     reads: Sequence[type[KubeObject]] = (),
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
-    """Fill in what the schema's own defaults cannot; the options are those of `mutate`."""
-    return _declaring(kind, "default", on, locals())
+    """Fill in defaults that the schema cannot express; the options are those of `mutate`."""
+    return _decorator(kind, "default", on, locals())
 
 
 def mutate(
@@ -213,15 +214,15 @@ def mutate(
     resources: Sequence[str] | None = None,
     reads: Sequence[type[KubeObject]] = (),
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
-    """Change objects of a kind on their way in, often one that is not the operator's own.
+    """Change objects of a kind before they are stored, often of a kind that is not the operator's own.
 
     `name` tells several webhooks for one kind apart: a word, or a whole domain name. `failure_policy="Ignore"` lets the
-    request through when the webhook cannot be asked, or fails. Selectors are `{"label": "value"}`, or whole
+    request through when the webhook cannot be called, or fails. Selectors are `{"label": "value"}`, or whole
     label selectors; `match_conditions` are CEL expressions by name. `resources` names others than the kind's own,
-    such as `("pods/ephemeralcontainers",)`. `reads` are kinds that the operator is to watch for the handler, which
+    such as `("pods/ephemeralcontainers",)`. `reads` names kinds that the operator watches for the handler, which
     finds them in its parameter `cached`.
     """
-    return _declaring(kind, "mutate", on, locals())
+    return _decorator(kind, "mutate", on, locals())
 
 
 def validate(
@@ -241,19 +242,19 @@ def validate(
     reads: Sequence[type[KubeObject]] = (),
     ratchet: bool = True,
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
-    """Say what is wrong with an object before it is stored; the options are those of `mutate`.
+    """Report what is wrong with an object before it is stored; the options are those of `mutate`.
 
-    An update that changes nothing but finalizers, owners or status is let through unasked, and while the object is
-    being deleted one that changes nothing but metadata: a rule that became stricter must not hold up a deletion.
-    `ratchet=False` asks about those too.
+    The handler is not called for an update that changes nothing but finalizers, owners or status, nor, while the object
+    is being deleted, for one that changes nothing but metadata: a rule that became stricter must not block a deletion.
+    `ratchet=False` calls it for those too.
     """
-    return _declaring(kind, "validate", on, locals())
+    return _decorator(kind, "validate", on, locals())
 
 
-def _declaring(
-    kind: type[KubeObject], verb: Verb, on: str | Sequence[str], given: dict[str, Any]
+def _decorator(
+    kind: type[KubeObject], verb: Verb, on: str | Sequence[str], keywords: dict[str, Any]
 ) -> Callable[[Callable[P, R]], AdmissionDeclaration[P, R]]:
-    options = {option: value for option, value in given.items() if option not in ("kind", "on")}
+    options = {option: value for option, value in keywords.items() if option not in ("kind", "on")}
     operations = [word.upper() for word in ((on,) if isinstance(on, str) else on)]
     for word in operations:
         if word not in _OPERATIONS:
@@ -270,7 +271,8 @@ def _declaring(
 def _full_name(kind: type[KubeObject], verb: str, name: str | None) -> str:
     gvk = definition_of(kind).gvk
     first = name or verb
-    # The API server wants at least three parts; the core group has no name of its own.
+    # The API server requires a fully qualified name, that is three parts at least (kubernetes:
+    # pkg/apis/admissionregistration/validation/validation.go); the core group has no name of its own.
     full = first if "." in first else f"{first}.{gvk.version}.{gvk.kind.lower()}.{gvk.group or 'core'}"
     if problems := dns1123_subdomain_errors(full):
         raise ConfigError(f"@{verb}({kind.__name__}): the name {full!r} cannot be used: {problems[0]}")
@@ -284,13 +286,13 @@ def _full_name(kind: type[KubeObject], verb: str, name: str | None) -> str:
 def _default_path(kind: type[KubeObject], type_: WebhookType, name: str | None) -> str:
     gvk = definition_of(kind).gvk
     start = "mutate" if type_ == "mutating" else "validate"
-    # As kubebuilder words it; the core group leaves its place empty.
+    # kubebuilder's path (/mutate--v1-pod for the core group), so that ported manifests keep working.
     path = f"/{start}-{gvk.group.replace('.', '-')}-{gvk.version}-{gvk.kind.lower()}"
     return f"{path}-{name.replace('.', '-')}" if name else path
 
 
-def _selector(given: Selector | None) -> dict[str, Any] | None:
-    if given is None:
+def _selector(selector: Selector | None) -> dict[str, Any] | None:
+    if selector is None:
         return None
-    tree = to_tree(given) if isinstance(given, Model) else dict(given)
+    tree = to_tree(selector) if isinstance(selector, Model) else dict(selector)
     return tree if not tree or {"matchLabels", "matchExpressions"} & tree.keys() else {"matchLabels": tree}

@@ -1,7 +1,7 @@
-"""A client whose writes are trials: what a handler gets while the request it answers is a dry-run.
+"""A client whose writes are dry-runs, for handlers that answer a dry-run request.
 
-So that a handler which reads and writes the cluster keeps the promise of `side_effects="NoneOnDryRun"` without
-having to think of it. Reads are as ever.
+A handler that writes to the cluster thereby keeps the promise of `side_effects="NoneOnDryRun"` without code of its own.
+Reads are unchanged. `admission.handler` passes this client as the argument `client`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def dry_run_client(client: Client) -> Client:
-    """The same client, but the server stores nothing of what it writes."""
+    """The same client, except that the server stores none of its writes."""
     return Client(
-        _DryRuns(client.transport),
+        _DryRunTransport(client.transport),
         namespace=client.namespace,
         field_manager=client.field_manager,
         field_validation=client.field_validation,
@@ -32,14 +32,14 @@ def dry_run_client(client: Client) -> Client:
 
 
 @final
-class _DryRuns:
+class _DryRunTransport:
     """A transport that marks every write as a dry-run."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        return await self._transport.send(_marked(request) if request.method in _WRITES else request)
+        return await self._transport.send(_as_dry_run(request) if request.method in _WRITES else request)
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpStream]:
         return self._transport.stream(request)
@@ -48,11 +48,12 @@ class _DryRuns:
         """The connections belong to the client this one was made from."""
 
 
-def _marked(request: HttpRequest) -> HttpRequest:
+def _as_dry_run(request: HttpRequest) -> HttpRequest:
     query = (*(pair for pair in request.query if pair[0] != "dryRun"), ("dryRun", "All"))
     body = request.body
     if request.method == "DELETE" and body:
-        # The options of a deletion are read from its body where it has one, and then nowhere else.
+        # kube-apiserver reads DeleteOptions from the body if there is one, and then ignores the query
+        # (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/delete.go).
         options: Any = decode_tree(body)
         body = encode_tree({**options, "dryRun": ["All"]})
     return msgspec.structs.replace(request, query=query, body=body)

@@ -1,4 +1,4 @@
-"""What a validator finds wrong, field by field, and the warnings it gives.
+"""FieldErrors and Warnings: what a validator reports, field by field.
 
     def validate_cache(cache: Cache, errors: FieldErrors, warnings: Warnings) -> None:
         if cache.spec.size % 2 == 0:
@@ -6,8 +6,8 @@
         if cache.spec.image.endswith(":latest"):
             warnings.add("spec.image: a floating tag makes every restart an upgrade")
 
-All errors are collected before anything is answered, so that people mend an object in one go. A path is written as it
-stands in the object's YAML: `spec.parts[0].name`, `metadata.labels[app]`. No I/O: a reconciler uses the same.
+The response carries all errors of an object, so that people fix it in one go. A path is written as it stands in the
+object's YAML: `spec.parts[0].name`, `metadata.labels[app]`. No I/O; a reconciler uses the same classes.
 """
 
 from __future__ import annotations
@@ -28,46 +28,46 @@ _LONGEST_WARNING: Final = 256
 
 @final
 class FieldErrors:
-    """The errors found so far. Empty, and so false, while all is well."""
+    """The errors found so far; false while there are none."""
 
     def __init__(self) -> None:
         self._errors: list[FieldError] = []
 
     def add(self, path: str, detail: str, *, value: Any = OMITTED, type: FieldErrorType = "Invalid") -> None:  # noqa: A002
-        """This field is wrong: `errors.add("spec.size", "must be odd")`.
+        """Report an error in a field: `errors.add("spec.size", "must be odd")`.
 
-        The value that is shown is the object's own unless another is given.
+        The response shows the object's own value at this path unless `value` is given.
         """
         self._errors.append(FieldError(path, type, detail, value))
 
     def required(self, path: str, detail: str = "") -> None:
-        """The field must be given."""
+        """Report a field that is missing."""
         self.add(path, detail, type="Required")
 
     def forbidden(self, path: str, detail: str) -> None:
-        """The field may not be set, or not be changed, here."""
+        """Report a field that may not be set or changed."""
         self.add(path, detail, type="Forbidden")
 
     def duplicate(self, path: str, value: Any = OMITTED) -> None:
-        """The value is in use already where it must be unique."""
+        """Report a value that must be unique and is in use already."""
         self.add(path, "", value=value, type="Duplicate")
 
     def unsupported(self, path: str, value: Any, supported: Iterable[str]) -> None:
-        """The value is none of those allowed."""
+        """Report a value that is none of those supported."""
         self._errors.append(unsupported(path, value, supported))
 
     def extend(self, errors: Iterable[FieldError]) -> None:
-        """All of these too."""
+        """Add several errors."""
         self._errors.extend(errors)
 
     def with_values_of(self, tree: Any) -> FieldErrors:
-        """The same errors, each with the value that stands at its path, where none was given."""
-        filled = FieldErrors()
-        filled._errors = [
+        """The same errors, each with the value at its path in `tree`, unless it has a value already."""
+        result = FieldErrors()
+        result._errors = [
             replace(error, value=value_at(tree, error.path)) if error.value is OMITTED else error
             for error in self._errors
         ]
-        return filled
+        return result
 
     def __iter__(self) -> Iterator[FieldError]:
         return iter(self._errors)
@@ -84,13 +84,13 @@ class FieldErrors:
 
 @final
 class Warnings:
-    """What whoever sent the request is told, although the answer may be yes; kubectl prints it."""
+    """Warnings for the client that sent the request, whether it is allowed or not; kubectl prints them."""
 
     def __init__(self) -> None:
         self._texts: dict[str, None] = {}
 
     def add(self, text: str) -> None:
-        """Say this, in one line; the same text is said once."""
+        """Add a warning, on one line; duplicates are dropped."""
         line = " ".join(text.split())
         self._texts[line if len(line) <= _LONGEST_WARNING else f"{line[: _LONGEST_WARNING - 3]}..."] = None
 
@@ -102,7 +102,7 @@ class Warnings:
 
 
 def value_at(tree: Any, path: str) -> Any:
-    """What stands at a path of an object; `OMITTED` if there is nothing, or if it is too large to show."""
+    """The value at a path of an object; `OMITTED` if there is none, or if it is too large to show."""
     for name, key in _STEP.findall(path):
         step = name or key
         if isinstance(tree, dict) and step in tree:

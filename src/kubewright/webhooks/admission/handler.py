@@ -1,12 +1,12 @@
-"""One admission webhook at work: an AdmissionRequest in, a verdict out.
+"""AdmissionHandler: answers the AdmissionRequests of one admission webhook.
 
-The object is decoded to its class, the handler changes it or finds errors, and what it changed becomes a JSON patch
-against the bytes that were received. So a field the class does not know stays where it is, in lists too, and a default
-that the class filled in while decoding is not mistaken for a change.
+It decodes the object to its class and calls the handler function. What the function changed becomes a JSON patch
+against the bytes that the API server sent, so that a field the class does not know stays where it is, in lists too,
+and a default that the class filled in while decoding is not mistaken for a change.
 
-A handler that raises is answered for here, never with its traceback. `failure_policy` decides how: under Fail the
-request is refused, under Ignore the call itself fails, and the API server goes on without it. No HTTP; `service`
-calls it.
+A function that raises is answered for here, never with its traceback. `failure_policy` decides how: under Fail the
+response denies the request, under Ignore the HTTP call itself fails and the API server goes on without the webhook.
+No HTTP; `serving.router` calls it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
 from kubewright.errors import ApiError, ConfigError, DecodeError, KubewrightError
-from kubewright.webhooks.admission.arguments import Given
+from kubewright.webhooks.admission.arguments import Arguments
 from kubewright.webhooks.admission.declarations import AdmissionDeclaration
 from kubewright.webhooks.admission.dry_runs import dry_run_client
 from kubewright.webhooks.admission.requests import AdmissionRequest
-from kubewright.webhooks.admission.responses import AdmissionResponse, invalid, refused, refused_by
+from kubewright.webhooks.admission.responses import AdmissionResponse, error_status, failure_status, invalid_status
 from kubewright.webhooks.handlers.invocation import HandlerTimeout, Invoker
 
-__all__ = ("Admission", "HandlerFailed")
+__all__ = ("AdmissionHandler", "HandlerError")
 
 _log = Logger("kubewright.webhooks")
 
-_KEPT_BY_THE_SERVER: Final = (
+_UNVALIDATED_METADATA: Final = (
     "finalizers",
     "generation",
     "managedFields",
@@ -49,10 +49,10 @@ _KEPT_BY_THE_SERVER: Final = (
 
 
 @final
-class HandlerFailed(KubewrightError):
-    """There is no verdict: the handler raised or took too long, and the API server is to go on without it.
+class HandlerError(KubewrightError):
+    """There is no response: the handler function raised or took too long, and the API server is to go on without it.
 
-    Raised towards `service` only, which answers with its code instead of a review.
+    `serving.router` catches it and sends its HTTP code instead of an AdmissionReview.
     """
 
     def __init__(self, message: str, *, code: int) -> None:
@@ -61,14 +61,14 @@ class HandlerFailed(KubewrightError):
 
 
 @final
-class Admission:
-    """Answers for one declaration."""
+class AdmissionHandler:
+    """Answers the requests of one declaration."""
 
     def __init__(
         self,
         declaration: AdmissionDeclaration[Any, Any],
         *,
-        calls: Invoker,
+        invoker: Invoker,
         client: Client | None = None,
         cache: Cache | None = None,
         on_failure: Callable[[], None] | None = None,
@@ -78,71 +78,76 @@ class Admission:
         self.declaration = declaration
         self._kind: type[KubeObject] = declaration.kind
         self._definition = definition_of(declaration.kind)
-        self._calls = calls
+        self._invoker = invoker
         self._client = client
         self._dry_client = dry_run_client(client) if client is not None else None
         self._cache = cache
         self._on_failure = on_failure
 
-    async def answer(self, request: AdmissionRequest, *, seconds: float) -> AdmissionResponse:  # hot
-        """The verdict on one request, within so many seconds."""
+    async def handle(self, request: AdmissionRequest, *, seconds: float) -> AdmissionResponse:  # hot
+        """The response to one request, within `seconds`."""
         if request.kind != self._definition.gvk:
-            return self._misdirected(request)
+            return self._wrong_kind(request)
         declaration = self.declaration
         mutating = declaration.type == "mutating"
         if mutating and request.operation == "DELETE" and declaration.verb == "default":
             return AdmissionResponse()
-        if not mutating and declaration.ratchet and request.operation == "UPDATE" and _is_bookkeeping(request):
+        if not mutating and declaration.ratchet and request.operation == "UPDATE" and _has_nothing_to_validate(request):
             return AdmissionResponse()
         try:
-            given = self._given(request)
+            arguments = self._arguments(request)
         except DecodeError as error:
             if declaration.verb == "default":
-                return AdmissionResponse()  # the server asks the schema next, which tells field by field what is wrong
-            return AdmissionResponse(allowed=False, status=refused(f"the object cannot be read: {error}", code=400))
-        before = encode(given.new) if mutating and given.new is not None else b""
+                # Mutating webhooks run before the schema is checked, and the schema's errors name each field.
+                return AdmissionResponse()
+            return AdmissionResponse(
+                allowed=False, status=failure_status(f"the object cannot be read: {error}", code=400)
+            )
+        before = encode(arguments.new) if mutating and arguments.new is not None else b""
         try:
-            seconds = await self._synced(seconds)
-            function = partial(declaration.arguments.call, declaration.handler, given)
-            answer = await self._calls.call(function, seconds=seconds)
-            if given.errors:
-                return self._invalid(request, given)
-            patch = self._patch(request, before, given.new if answer is None else answer) if before else None
+            seconds = await self._wait_for_cache(seconds)
+            function = partial(declaration.parameters.call, declaration.handler, arguments)
+            result = await self._invoker.call(function, seconds=seconds)
+            if arguments.errors:
+                return self._invalid_response(request, arguments)
+            patch = self._patch(request, before, arguments.new if result is None else result) if before else None
         except Exception as error:
-            return self._failed(error, request, given, seconds)
-        return AdmissionResponse(patch=patch, warnings=tuple(given.warnings), audit=_audit(given))
+            return self._failure_response(error, request, arguments, seconds)
+        return AdmissionResponse(patch=patch, warnings=tuple(arguments.warnings), audit=_audit(arguments))
 
-    def _given(self, request: AdmissionRequest) -> Given:
+    def _arguments(self, request: AdmissionRequest) -> Arguments:
         new, old = self._object(request.object, request), self._object(request.old_object, request)
         client = None
-        if "client" in self.declaration.arguments.names:
+        if "client" in self.declaration.parameters.names:
             client = self._dry_client if request.dry_run else self._client
         cached = None if self._cache is None else self._cache.reader
-        return Given(obj=old if new is None else new, new=new, old=old, request=request, client=client, cached=cached)
+        return Arguments(
+            obj=old if new is None else new, new=new, old=old, request=request, client=client, cached=cached
+        )
 
-    async def _synced(self, seconds: float) -> float:  # hot
-        """Wait until the kinds that the handler reads are in memory, all of them; how much of the time is left."""
-        cache, waited_for = self._cache, self.declaration.reads
-        if cache is None or all(map(cache.watches, waited_for)):
+    async def _wait_for_cache(self, seconds: float) -> float:  # hot
+        """Wait until the kinds that the handler reads are in sync; returns the seconds that are left."""
+        cache, kinds = self._cache, self.declaration.reads
+        if cache is None or all(map(cache.watches, kinds)):
             return seconds
         loop = asyncio.get_running_loop()
-        asked = loop.time()
+        started = loop.time()
         try:
             async with asyncio.timeout(seconds) as limit:
-                await cache.wait_for_sync(*waited_for)
+                await cache.wait_for_sync(*kinds)
         except TimeoutError:
             if not limit.expired():
                 raise
-            missing = [kind.__name__ for kind in waited_for if not cache.watches(kind)]
+            missing = [kind.__name__ for kind in kinds if not cache.watches(kind)]
             raise HandlerTimeout(f"not in sync yet: {', '.join(missing)}") from None
-        return max(0.0, seconds - (loop.time() - asked))
+        return max(0.0, seconds - (loop.time() - started))
 
     def _object(self, raw: msgspec.Raw, request: AdmissionRequest) -> KubeObject | None:
         if bytes(raw) == b"null":
             return None
         obj = decode(self._kind, raw)
         if self._definition.namespaced and not obj.metadata.namespace:
-            # The object may leave it to the path of the request.
+            # The body of a request may omit the namespace, which is in its path.
             obj.metadata.namespace = request.namespace
         return obj
 
@@ -153,27 +158,31 @@ class Admission:
         if after == before:
             return None
         sent = decode_tree(request.object)
-        # What stayed the same is shared with what was sent, so the comparison skips it.
+        # `overlay` shares every unchanged part with `sent`, so make_json_patch skips it by identity.
         return make_json_patch(sent, overlay(sent, decode_tree(before), decode_tree(after)))
 
-    def _invalid(self, request: AdmissionRequest, given: Given) -> AdmissionResponse:
-        tree = decode_tree(request.old_object if given.new is None else request.object)
-        name = request.name or given.obj.metadata.name
-        status = invalid(request.kind, name, given.errors.with_values_of(tree))
-        return AdmissionResponse(allowed=False, status=status, warnings=tuple(given.warnings), audit=_audit(given))
+    def _invalid_response(self, request: AdmissionRequest, arguments: Arguments) -> AdmissionResponse:
+        tree = decode_tree(request.old_object if arguments.new is None else request.object)
+        name = request.name or arguments.obj.metadata.name
+        status = invalid_status(request.kind, name, arguments.errors.with_values_of(tree))
+        return AdmissionResponse(
+            allowed=False, status=status, warnings=tuple(arguments.warnings), audit=_audit(arguments)
+        )
 
-    def _misdirected(self, request: AdmissionRequest) -> AdmissionResponse:
+    def _wrong_kind(self, request: AdmissionRequest) -> AdmissionResponse:
         message = (
             f"the webhook {self.declaration.name} is for {self._definition.gvk}, and was asked about {request.kind}"
         )
-        return AdmissionResponse(allowed=False, status=refused(message, code=400))
+        return AdmissionResponse(allowed=False, status=failure_status(message, code=400))
 
-    def _failed(self, error: Exception, request: AdmissionRequest, given: Given, seconds: float) -> AdmissionResponse:
+    def _failure_response(
+        self, error: Exception, request: AdmissionRequest, arguments: Arguments, seconds: float
+    ) -> AdmissionResponse:
         name = self.declaration.name
         if isinstance(error, ApiError) and not error.request:
             # Raised by the handler itself, not by a request that it made.
             return AdmissionResponse(
-                allowed=False, status=refused_by(error), warnings=tuple(given.warnings), audit=_audit(given)
+                allowed=False, status=error_status(error), warnings=tuple(arguments.warnings), audit=_audit(arguments)
             )
         if isinstance(error, HandlerTimeout):
             why = f" ({error})" if str(error) else ""
@@ -185,16 +194,16 @@ class Admission:
         if self._on_failure is not None:
             self._on_failure()
         if self.declaration.failure_policy == "Ignore":
-            raise HandlerFailed(message, code=code)
-        return AdmissionResponse(allowed=False, status=refused(message, code=code))
+            raise HandlerError(message, code=code)
+        return AdmissionResponse(allowed=False, status=failure_status(message, code=code))
 
 
-def _audit(given: Given) -> dict[str, str]:
-    return {name: str(value) for name, value in given.audit.items()}
+def _audit(arguments: Arguments) -> dict[str, str]:
+    return {name: str(value) for name, value in arguments.audit.items()}
 
 
-def _is_bookkeeping(request: AdmissionRequest) -> bool:
-    """Whether an update changes nothing that a validator would judge: finalizers, owners, status.
+def _has_nothing_to_validate(request: AdmissionRequest) -> bool:
+    """Whether an update changes only fields that no validator checks: finalizers, owners, status.
 
     While the object is being deleted, all metadata counts as such.
     """
@@ -211,8 +220,8 @@ def _is_bookkeeping(request: AdmissionRequest) -> bool:
     ]
     if not json_equal(*content):
         return False
-    marks = [tree.get("metadata") or {} for tree in (new, old)]
-    if marks[0].get("deletionTimestamp"):
+    metadata = [tree.get("metadata") or {} for tree in (new, old)]
+    if metadata[0].get("deletionTimestamp"):
         return True
-    kept = [{name: value for name, value in mark.items() if name not in _KEPT_BY_THE_SERVER} for mark in marks]
+    kept = [{name: value for name, value in fields.items() if name not in _UNVALIDATED_METADATA} for fields in metadata]
     return json_equal(*kept)

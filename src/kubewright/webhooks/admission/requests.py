@@ -1,9 +1,10 @@
-"""The request behind an admission: who wants to do what to which object, and whether it is only a trial.
+"""AdmissionRequest: who wants to do what to which object, and whether it is a dry-run.
 
     def validate_cache(cache: Cache, request: AdmissionRequest, errors: FieldErrors) -> None:
         if request.operation == "DELETE" and "system:masters" not in request.user.groups: ...
 
-Plain data, decoded from an AdmissionReview by `admission`; the objects in it stay undecoded until somebody asks.
+Plain data that `serving.router` decodes from an AdmissionReview; the objects in it stay undecoded until
+`admission.handler` needs them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NO_RESOURCE = GroupVersionResource("", "", "")
 
 @final
 class User(msgspec.Struct, frozen=True, gc=False):
-    """Who sent the request."""
+    """The user who sent the request."""
 
     username: str = ""
     uid: str = ""
@@ -34,10 +35,10 @@ class User(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """What is about to happen in the cluster."""
+    """One request to the API server, before it is executed (admission.k8s.io/v1 AdmissionRequest)."""
 
     uid: str
-    """Of this request, not of an object."""
+    """The id of this request, not of an object."""
     operation: str
     """CREATE, UPDATE, DELETE or CONNECT."""
     kind: GroupVersionKind = _NO_KIND
@@ -45,26 +46,26 @@ class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     subresource: str = msgspec.field(default="", name="subResource")
     """Empty for the object itself; `status`, `scale` and so on."""
     request_kind: GroupVersionKind | None = None
-    """As it was asked for, before the server converted it to the version that the webhook wants."""
+    """The kind of the original request, before the server converted the object to the version of the webhook's rule."""
     request_resource: GroupVersionResource | None = None
     name: str = ""
-    """Empty where the server is still to make one from `generateName`."""
+    """Empty on CREATE with `generateName`, before the server has made the name."""
     namespace: str = ""
     """Empty for cluster-scoped objects."""
     user: User = msgspec.field(default_factory=User, name="userInfo")
     dry_run: bool = False
     """Nothing will be stored: have no effect outside this request."""
     object: msgspec.Raw = _NOTHING
-    """The new object as it was sent, undecoded."""
+    """The new object as the API server sent it, undecoded."""
     old_object: msgspec.Raw = _NOTHING
-    """The object as it is stored, undecoded."""
+    """The stored object, undecoded."""
     options: msgspec.Raw = _NOTHING
     """CreateOptions and so on, undecoded."""
 
 
 @final
 class AdmissionReview(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What the API server posts."""
+    """The body that the API server posts."""
 
     api_version: str = ""
     kind: str = ""

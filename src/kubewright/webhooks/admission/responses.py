@@ -1,8 +1,8 @@
-"""What an admission webhook answers: yes, yes with a patch, or no and why.
+"""AdmissionResponse: allowed, allowed with a patch, or denied with a Status.
 
-A handler says no by adding to its errors (422, one cause per field) or by `deny`. The words and codes are those
-that the API server itself uses for its own refusals, so that kubectl shows them as such. Pure: `admission` makes
-verdicts, `service` sends them.
+A handler denies a request by adding to its errors (422, one cause per field) or by `deny`. Messages and codes are those
+of the API server's own validation, so that kubectl shows them in the same way. No I/O: `admission.handler` makes
+responses, `serving.router` sends them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.errors import ApiError, ConfigError, api_error
 
-__all__ = ("AdmissionResponse", "deny", "invalid", "refused", "refused_by", "review_bytes")
+__all__ = ("AdmissionResponse", "deny", "error_status", "failure_status", "invalid_status", "review_bytes")
 
 _REASONS: Final = {
     400: "BadRequest",
@@ -37,11 +37,11 @@ _REASONS: Final = {
 
 @final
 class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One answer."""
+    """The response to one AdmissionRequest."""
 
     allowed: bool = True
     status: Mapping[str, Any] | None = None
-    """A Status that says why not."""
+    """The Status that says why the request is denied."""
     patch: list[dict[str, Any]] | None = None
     """JSON patch operations."""
     warnings: tuple[str, ...] = ()
@@ -49,57 +49,59 @@ class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def code(self) -> int:
-        """200, or the code of the refusal."""
+        """200, or the code of the Status."""
         return 200 if self.status is None else int(self.status.get("code", 500))
 
 
 def deny(message: str, *, code: int = 403, reason: str = "") -> NoReturn:
-    """Refuse a request from within a handler: `deny("only its owner may delete this cache")`.
+    """Deny a request from within a handler: `deny("only its owner may delete this cache")`.
 
-    For what is wrong with the object itself, add to `errors` instead: it names the field.
+    For an error in the object itself, add to `errors` instead: it names the field.
     """
     if not 400 <= code <= 599:
-        raise ConfigError(f"deny: {code} is no code of a refusal; use one from 400 to 599")
+        raise ConfigError(f"deny: {code} is no error code; use one from 400 to 599")
     raise api_error(message, code=code, reason=reason or _REASONS.get(code, ""))
 
 
-def refused(message: str, *, code: int, reason: str = "", details: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The Status of a refusal."""
+def failure_status(
+    message: str, *, code: int, reason: str = "", details: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A metav1.Status that denies a request."""
     status: dict[str, Any] = {"status": "Failure", "message": message, "code": code}
-    if given := reason or _REASONS.get(code, ""):
-        status["reason"] = given
+    if reason := reason or _REASONS.get(code, ""):
+        status["reason"] = reason
     if details:
         status["details"] = dict(details)
     return status
 
 
-def refused_by(error: ApiError) -> dict[str, Any]:
-    """The Status of what a handler raised to refuse."""
+def error_status(error: ApiError) -> dict[str, Any]:
+    """The Status of an ApiError that a handler raised."""
     details: dict[str, Any] = dict(error.details)
     if error.causes:
         details["causes"] = [
             {"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in error.causes
         ]
-    return refused(error.message, code=error.code, reason=error.reason, details=details)
+    return failure_status(error.message, code=error.code, reason=error.reason, details=details)
 
 
-def invalid(gvk: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> dict[str, Any]:
-    """The Status of an object with errors in its fields, worded as the API server words its own."""
+def invalid_status(gvk: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> dict[str, Any]:
+    """The Status of an object with field errors, in the API server's words."""
     found = list(errors)
     details = {"name": name, "group": gvk.group, "kind": gvk.kind, "causes": [error.cause() for error in found]}
-    return refused(f'{gvk.group_kind} "{name}" is invalid: {summary(found)}', code=422, details=details)
+    return failure_status(f'{gvk.group_kind} "{name}" is invalid: {summary(found)}', code=422, details=details)
 
 
-def review_bytes(verdict: AdmissionResponse, *, uid: str, api_version: str) -> bytes:  # hot
-    """The AdmissionReview to send back, in the version that was received."""
-    response: dict[str, Any] = {"uid": uid, "allowed": verdict.allowed}
-    if verdict.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(encode_tree(verdict.patch)).decode("ascii")
-    if verdict.status is not None:
-        response["status"] = verdict.status
-    if verdict.warnings:
-        response["warnings"] = verdict.warnings
-    if verdict.audit:
-        response["auditAnnotations"] = verdict.audit
-    return encode_tree({"kind": "AdmissionReview", "apiVersion": api_version, "response": response})
+def review_bytes(response: AdmissionResponse, *, uid: str, api_version: str) -> bytes:  # hot
+    """The AdmissionReview to send back, in the version of the one received."""
+    tree: dict[str, Any] = {"uid": uid, "allowed": response.allowed}
+    if response.patch:
+        tree["patchType"] = "JSONPatch"
+        tree["patch"] = base64.b64encode(encode_tree(response.patch)).decode("ascii")
+    if response.status is not None:
+        tree["status"] = response.status
+    if response.warnings:
+        tree["warnings"] = response.warnings
+    if response.audit:
+        tree["auditAnnotations"] = response.audit
+    return encode_tree({"kind": "AdmissionReview", "apiVersion": api_version, "response": tree})

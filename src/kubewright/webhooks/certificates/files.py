@@ -1,7 +1,7 @@
-"""A serving certificate in files that somebody else writes: cert-manager through a mounted Secret, or a person.
+"""FileCertificates: a serving certificate in files that cert-manager (through a mounted Secret) or a person writes.
 
-The files are looked at every few seconds and read again when they have changed; a kubelet swaps a mounted folder at
-once. Half-written files are no harm: the server keeps what it has until the pair fits.
+It polls the files every few seconds; a kubelet swaps a mounted folder at once. Half-written files do no harm: the
+server keeps its certificate until certificate and key belong together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTERVAL: Final = 2.0
 
 @final
 class FileCertificates:
-    """Watches `tls.crt` and `tls.key` in a folder."""
+    """A source that polls `tls.crt` and `tls.key` in a folder."""
 
     def __init__(
         self,
@@ -34,18 +34,18 @@ class FileCertificates:
         self._key = Path(folder) / key
         self._interval = interval
         self._clock = clock or SystemClock()
-        self._given: tuple[bytes, bytes] | None = None
+        self._served: tuple[bytes, bytes] | None = None
 
     async def current(self) -> tuple[bytes, bytes]:
-        """Both files; waits until both are there."""
+        """The content of both files; waits until both exist."""
         while (pair := self._read()) is None:
             await self._clock.sleep(self._interval)
-        self._given = pair
+        self._served = pair
         return pair
 
     async def changed(self) -> None:
-        """Returns when the files hold something else. While they are missing, nothing has changed."""
-        while self._read() in (None, self._given):
+        """Returns when the content differs from what `current` returned last; missing files are no change."""
+        while self._read() in (None, self._served):
             await self._clock.sleep(self._interval)
 
     def _read(self) -> tuple[bytes, bytes] | None:

@@ -1,14 +1,15 @@
-"""When webhook certificates are replaced, and by what: pure decisions about one state, with the time told.
+"""When webhook certificates are replaced, and by which: pure functions of the current state and the time.
 
-A state (`Material`) is an authority that signs, the serving certificate it signed, and which authorities callers are to
-trust. `step` says what the next state is, if anything is due:
+A `CertificateState` is an authority that signs, the serving certificate it signed, and the authorities that callers are
+to trust. `next_state` returns the next state, if a step is due:
 
-    1 announce   an authority that grows old gets a successor; callers are to trust both, the old one still signs
+    1 announce   an authority near its end gets a successor; callers are to trust both, the old one still signs
     2 promote    when every caller trusts the successor, it signs; a new serving certificate goes out
-    3 drop       when the last certificate the old authority signed has run out, nobody need trust it any more
+    3 drop       when the last certificate of the old authority has expired, callers need not trust it any more
 
-So a replica that is a step behind, serving the old certificate or called by a server with the old bundle, is always
-understood. A serving certificate alone is replaced without ceremony, because its authority stays. `SecretCertificates`
+The order matters: a replica one step behind still serves the old certificate, and an API server one step behind still
+has the old bundle. In every state old certificates verify under the new bundle and new certificates under the old one,
+so no call fails. A serving certificate alone is replaced in one step, because its authority stays. `SecretCertificates`
 keeps a state in the cluster and takes the steps.
 """
 
@@ -24,44 +25,44 @@ import msgspec
 from kubewright._base.certificates import BACKDATED, Authority, KeyPair, facts_of
 from kubewright.errors import ConfigError
 
-__all__ = ("Lifetimes", "Material", "announced", "due", "fresh", "step")
+__all__ = ("CertificateState", "Lifetimes", "announce_successor", "new_state", "next_state", "next_step_at")
 
 _LEFT_AT_RENEWAL: Final = 1 / 3
-_LONGEST_NAME: Final = 40
-_LEAST: Final = timedelta(minutes=1)
+_MAX_NAME_LENGTH: Final = 40
+_MIN_LIFETIME: Final = timedelta(minutes=1)
 
 
 @final
 class Lifetimes(msgspec.Struct, frozen=True, kw_only=True):
-    """For how long certificates are good. Each is replaced when a third of its time is left."""
+    """How long certificates are valid. Each is replaced when a third of its time is left."""
 
     authority: timedelta = timedelta(days=365)
     serving: timedelta = timedelta(days=90)
-    spread: timedelta = timedelta(minutes=10)
-    """Between trusting a new authority and using it: API servers take a moment to notice a changed configuration."""
+    propagation: timedelta = timedelta(minutes=10)
+    """The least time between announcing an authority and using it: API servers notice a changed configuration late."""
 
     def __post_init__(self) -> None:
-        if not self.authority >= self.serving >= _LEAST or self.spread * 6 > self.authority:
+        if not self.authority >= self.serving >= _MIN_LIFETIME or self.propagation * 6 > self.authority:
             raise ConfigError(
-                f"certificates of {self.serving} under an authority of {self.authority} that is trusted {self.spread} "
-                "ahead cannot work: an authority outlives its certificates, which last a minute at least, "
-                "and lasts six times as long as it is trusted ahead"
+                f"certificates of {self.serving} under an authority of {self.authority}, announced {self.propagation} "
+                "ahead cannot work: an authority must outlive its certificates, which last a minute at least, "
+                "and last six times as long as it is announced ahead"
             )
 
 
 @final
-class Material(msgspec.Struct, frozen=True, kw_only=True):
+class CertificateState(msgspec.Struct, frozen=True, kw_only=True):
     """The authorities and the serving certificate at one time."""
 
     signer: KeyPair
     """The authority that signs now."""
     serving: KeyPair
     successor: KeyPair | None = None
-    """The authority that will sign next; it is trusted already."""
+    """The authority that will sign next; callers are told to trust it already."""
     announced_at: datetime | None = None
-    """Since when the successor is trusted."""
+    """When the successor was announced."""
     retired: tuple[bytes, ...] = ()
-    """Authorities that sign no more and are still trusted."""
+    """Authorities that sign no more and must still be trusted."""
     retired_until: datetime | None = None
 
     @property
@@ -71,99 +72,106 @@ class Material(msgspec.Struct, frozen=True, kw_only=True):
         return b"".join(sorted({self.signer.certificate, *successor, *self.retired}))
 
 
-def fresh(
+def new_state(
     name: str, *, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime, retired: Iterable[bytes] = ()
-) -> Material:
-    """A new authority and a certificate by it; `retired` are trusted for as long as theirs could still be in use."""
-    signer = _authority(name, lifetimes, now)
-    old = tuple(retired)
-    return Material(
+) -> CertificateState:
+    """A new authority and a certificate by it; `retired` stay trusted while their certificates may be in use."""
+    signer = _new_authority(name, lifetimes, now)
+    previous = tuple(retired)
+    return CertificateState(
         signer=signer,
-        serving=_serving(name, signer, hosts, lifetimes, now),
-        retired=old,
-        retired_until=now + lifetimes.serving if old else None,
+        serving=_new_serving(name, signer, hosts, lifetimes, now),
+        retired=previous,
+        retired_until=now + lifetimes.serving if previous else None,
     )
 
 
-def announced(material: Material, name: str, *, lifetimes: Lifetimes, now: datetime) -> Material:
-    """The same with a successor of the authority, unless there is one already."""
-    if material.successor is not None:
-        return material
-    return msgspec.structs.replace(material, successor=_authority(name, lifetimes, now), announced_at=now)
+def announce_successor(state: CertificateState, name: str, *, lifetimes: Lifetimes, now: datetime) -> CertificateState:
+    """The state with a successor of the authority; unchanged if there is one already."""
+    if state.successor is not None:
+        return state
+    return msgspec.structs.replace(state, successor=_new_authority(name, lifetimes, now), announced_at=now)
 
 
-def step(
-    material: Material, name: str, *, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime, trusted: bool
-) -> Material | None:
-    """The next state, or None if nothing is due. `trusted` says whether every caller has the present bundle."""
-    wanted = frozenset(hosts)
-    signer = facts_of(material.signer.certificate)
-    if now >= signer.not_after and material.successor is None:
-        return fresh(name, hosts=wanted, lifetimes=lifetimes, now=now)
-    if material.successor is not None:
-        seasoned = now >= (material.announced_at or now) + lifetimes.spread
-        # An authority about to run out is no use to anybody, whoever trusts it.
-        if (seasoned and trusted) or now >= signer.not_after - lifetimes.spread:
-            return _promoted(material, name, wanted, lifetimes, now)
-    elif now >= _renewal(material.signer.certificate):
-        return announced(material, name, lifetimes=lifetimes, now=now)
-    serving = facts_of(material.serving.certificate)
-    if not wanted <= serving.hosts:
-        # Those of another version of the operator that runs beside this one stay: two must not undo each other's work.
-        return _reissued(material, name, wanted | serving.hosts, lifetimes, now)
+def next_state(
+    state: CertificateState, name: str, *, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime, trusted: bool
+) -> CertificateState | None:
+    """The next state, or None if no step is due. `trusted` says whether every caller has the current bundle."""
+    hosts_wanted = frozenset(hosts)
+    signer = facts_of(state.signer.certificate)
+    if now >= signer.not_after and state.successor is None:
+        return new_state(name, hosts=hosts_wanted, lifetimes=lifetimes, now=now)
+    if state.successor is not None:
+        spread_elapsed = now >= (state.announced_at or now) + lifetimes.propagation
+        # The old authority is about to expire: promote the successor even if a caller does not trust it yet, because
+        # that caller would reject the old certificate a moment later.
+        if (spread_elapsed and trusted) or now >= signer.not_after - lifetimes.propagation:
+            return _promote_successor(state, name, hosts_wanted, lifetimes, now)
+    elif now >= _renewal_time(state.signer.certificate):
+        return announce_successor(state, name, lifetimes=lifetimes, now=now)
+    serving = facts_of(state.serving.certificate)
+    if not hosts_wanted <= serving.hosts:
+        # Keep the hosts of another version of the operator that runs at the same time: replacing them would make the
+        # two versions reissue the certificate in turns for ever.
+        return _reissue_serving(state, name, hosts_wanted | serving.hosts, lifetimes, now)
     outlives = min(now + lifetimes.serving, signer.not_after) > serving.not_after
-    if now >= _renewal(material.serving.certificate) and outlives:
-        return _reissued(material, name, wanted, lifetimes, now)
-    if material.retired and now >= (material.retired_until or now):
-        return msgspec.structs.replace(material, retired=(), retired_until=None)
+    if now >= _renewal_time(state.serving.certificate) and outlives:
+        return _reissue_serving(state, name, hosts_wanted, lifetimes, now)
+    if state.retired and now >= (state.retired_until or now):
+        return msgspec.structs.replace(state, retired=(), retired_until=None)
     return None
 
 
-def due(material: Material, *, lifetimes: Lifetimes) -> datetime:
-    """When `step` is to be asked next; it may be past if something is waited for."""
-    signer = facts_of(material.signer.certificate)
+def next_step_at(state: CertificateState, *, lifetimes: Lifetimes) -> datetime:
+    """When to call `next_state` again; in the past while a step waits for callers to trust a bundle."""
+    signer = facts_of(state.signer.certificate)
     times = [signer.not_after]
-    if material.successor is None:
-        times.append(_renewal(material.signer.certificate))
-    elif material.announced_at is not None:
-        times.append(material.announced_at + lifetimes.spread)
-    serving = facts_of(material.serving.certificate)
+    if state.successor is None:
+        times.append(_renewal_time(state.signer.certificate))
+    elif state.announced_at is not None:
+        times.append(state.announced_at + lifetimes.propagation)
+    serving = facts_of(state.serving.certificate)
     if serving.not_after < signer.not_after:
-        times.append(_renewal(material.serving.certificate))
-    if material.retired_until is not None:
-        times.append(material.retired_until)
+        times.append(_renewal_time(state.serving.certificate))
+    if state.retired_until is not None:
+        times.append(state.retired_until)
     return min(times)
 
 
-def _promoted(material: Material, name: str, hosts: frozenset[str], lifetimes: Lifetimes, now: datetime) -> Material:
-    assert material.successor is not None
-    last = facts_of(material.serving.certificate).not_after
-    return Material(
-        signer=material.successor,
-        serving=_serving(name, material.successor, hosts, lifetimes, now),
-        retired=(*material.retired, material.signer.certificate),
-        retired_until=max(last, material.retired_until or last),
+def _promote_successor(
+    state: CertificateState, name: str, hosts: frozenset[str], lifetimes: Lifetimes, now: datetime
+) -> CertificateState:
+    assert state.successor is not None
+    last = facts_of(state.serving.certificate).not_after
+    return CertificateState(
+        signer=state.successor,
+        serving=_new_serving(name, state.successor, hosts, lifetimes, now),
+        retired=(*state.retired, state.signer.certificate),
+        retired_until=max(last, state.retired_until or last),
     )
 
 
-def _reissued(material: Material, name: str, hosts: frozenset[str], lifetimes: Lifetimes, now: datetime) -> Material:
-    return msgspec.structs.replace(material, serving=_serving(name, material.signer, hosts, lifetimes, now))
+def _reissue_serving(
+    state: CertificateState, name: str, hosts: frozenset[str], lifetimes: Lifetimes, now: datetime
+) -> CertificateState:
+    return msgspec.structs.replace(state, serving=_new_serving(name, state.signer, hosts, lifetimes, now))
 
 
-def _authority(name: str, lifetimes: Lifetimes, now: datetime) -> KeyPair:
-    # Two authorities in one bundle need names of their own, or a verifier takes the wrong one and gives up.
-    full = f"{name[:_LONGEST_NAME]}-ca-{now:%Y%m%d}-{secrets.token_hex(4)}"
+def _new_authority(name: str, lifetimes: Lifetimes, now: datetime) -> KeyPair:
+    # A verifier finds the issuer by its subject name. Two authorities of one name in a bundle make it try the wrong
+    # one and fail.
+    full = f"{name[:_MAX_NAME_LENGTH]}-ca-{now:%Y%m%d}-{secrets.token_hex(4)}"
     return Authority.create(full, lifetime=lifetimes.authority, now=now).pair
 
 
-def _serving(name: str, signer: KeyPair, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime) -> KeyPair:
+def _new_serving(name: str, signer: KeyPair, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime) -> KeyPair:
     left = facts_of(signer.certificate).not_after - now
     return Authority(signer).server(
-        name[:_LONGEST_NAME], hosts=sorted(hosts), lifetime=min(lifetimes.serving, left), now=now
+        name[:_MAX_NAME_LENGTH], hosts=sorted(hosts), lifetime=min(lifetimes.serving, left), now=now
     )
 
 
-def _renewal(certificate: bytes) -> datetime:
+def _renewal_time(certificate: bytes) -> datetime:
     """When a certificate is to be replaced."""
     facts = facts_of(certificate)
     return facts.not_after - (facts.not_after - facts.not_before - BACKDATED) * _LEFT_AT_RENEWAL

@@ -1,12 +1,12 @@
-"""SecretCertificates: the webhooks' certificates, made by the operator itself and shared by its replicas in a Secret.
+"""SecretCertificates: the operator makes its own webhook certificates and its replicas share them in a Secret.
 
     certificates = SecretCertificates(client, operator="shop", namespace="shop-system", hosts=service.hosts)
 
-Every replica runs one. Whoever comes first makes the authority and the certificate; the others, also those that start
-at the same instant, take what is there, because each write says which version it follows and only one can win. All of
-them watch the Secret, and any of them takes a step of `rotation` when it is due. Deleting the Secret replaces the
-authority, in the same order and without a request being lost. The client must not wait for leadership: every
-replica serves.
+Every replica runs one. The first replica creates the authority and the certificate; the others, also those that start
+at the same instant, use what is there, because every write carries a resourceVersion and only one can succeed. All of
+them watch the Secret, and any of them takes a step of `certificates.rotation` when it is due. Deleting the Secret
+replaces the authority, in the same steps and without losing a request. The client must not be fenced by leader
+election: every replica serves.
 """
 
 from __future__ import annotations
@@ -30,21 +30,28 @@ from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
 from kubewright.errors import AlreadyExists, ConfigError, Conflict, DecodeError, KubewrightError
 from kubewright.k8s.core.v1 import Secret
-from kubewright.webhooks.certificates.rotation import Lifetimes, Material, announced, due, fresh, step
-from kubewright.webhooks.certificates.secret_store import SecretStore, material_in
-from kubewright.webhooks.certificates.trust import Latest
+from kubewright.webhooks.certificates.rotation import (
+    CertificateState,
+    Lifetimes,
+    announce_successor,
+    new_state,
+    next_state,
+    next_step_at,
+)
+from kubewright.webhooks.certificates.secret_store import SecretStore, state_from_secret
+from kubewright.webhooks.certificates.trust import WatchedValue
 
 __all__ = ("SecretCertificates",)
 
-_PATIENCE: Final = 5.0
-"""Between two looks at whether a new authority is trusted everywhere."""
-_LONGEST_SLEEP: Final = 24 * 3600.0
-"""However far the next step is: a clock may have been set meanwhile."""
+_TRUST_POLL_SECONDS: Final = 5.0
+"""How often to check whether every caller trusts an announced authority."""
+_MAX_SLEEP_SECONDS: Final = 24 * 3600.0
+"""The longest sleep, however far the next step is: somebody may set the clock meanwhile."""
 
 
 @final
 class SecretCertificates:
-    """A source of certificates for the webhook server, and of the authorities to trust. `run` keeps it going."""
+    """A certificate source for the webhook server, and a source of the authorities to trust."""
 
     name = "webhook certificates"
     needs_leader = False
@@ -75,69 +82,69 @@ class SecretCertificates:
         self._backoff = Backoff(clock=self._clock, rng=rng or Random(), initial=0.2)
         self._cache = Cache(client)
         self._wake = Event()
-        self._rotation_asked = False
+        self._rotation_requested = False
         self._requirements: list[Callable[[bytes], bool]] = []
-        self._material: Latest[Material] = Latest()
-        self._bundle: Latest[bytes] = Latest()
-        self._given: bytes | None = None
+        self._state: WatchedValue[CertificateState] = WatchedValue()
+        self._bundle: WatchedValue[bytes] = WatchedValue()
+        self._served: bytes | None = None
         self._problem = ""
         self._log = Logger("kubewright.webhooks", secret=f"{namespace}/{self._store.name}")
 
-    # For the server -----------------------------------------------------------------------------------------
+    # CertificateSource: for the server ----------------------------------------------------------------------
 
     async def current(self) -> tuple[bytes, bytes]:
-        """The serving certificate and its key; waits until the Secret is there."""
-        serving = (await self._material.other_than(None)).serving
-        self._given = serving.certificate
+        """The serving certificate and its key; waits until the Secret exists."""
+        serving = (await self._state.wait_other_than(None)).serving
+        self._served = serving.certificate
         return serving.certificate, serving.key
 
     async def changed(self) -> None:
-        """Returns when there is another serving certificate than `current` gave last."""
-        material = await self._material.other_than(None)
-        while material.serving.certificate == self._given:
-            material = await self._material.other_than(material)
+        """Returns when the serving certificate differs from the one that `current` returned last."""
+        state = await self._state.wait_other_than(None)
+        while state.serving.certificate == self._served:
+            state = await self._state.wait_other_than(state)
 
-    # For those who spread trust -----------------------------------------------------------------------------
+    # BundleSource: for the CA injector and the registrar ----------------------------------------------------
 
     def bundles(self) -> AsyncIterator[bytes]:
         """The authorities to trust, and again whenever they change."""
         return self._bundle.each()
 
     def require(self, trusted: Callable[[bytes], bool]) -> None:
-        """Promote a new authority only when this says that its bundle has arrived."""
+        """Promote a new authority only after `trusted` returned True for its bundle."""
         self._requirements.append(trusted)
 
-    # For people ---------------------------------------------------------------------------------------------
+    # For people and the readiness probe ---------------------------------------------------------------------
 
     @property
     def problem(self) -> str:
-        """What keeps the certificates from being made or renewed, in a sentence; empty if nothing does."""
+        """Why certificates cannot be made or renewed, in a sentence; empty if all is well."""
         return self._problem or next((problem.sentence for problem in self._cache.problems()), "")
 
     def rotate(self) -> None:
-        """Replace the authority now, in the usual order: announce, wait until it is trusted, use it."""
-        self._rotation_asked = True
+        """Replace the authority now, in the usual steps: announce, wait until it is trusted, promote."""
+        self._rotation_requested = True
         self._wake.set()
 
     def __str__(self) -> str:
         return f"the Secret {self._store.namespace}/{self._store.name}"
 
-    # Life ---------------------------------------------------------------------------------------------------
+    # Runnable -----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow the Secret and take the steps that are due, until cancelled."""
+        """Watch the Secret and take the steps that are due, until cancelled."""
         tasks = Tasks(self.name)
         scope = Scope(namespaces=(self._store.namespace,), fields=f"metadata.name={self._store.name}")
         with self._cache.use(Secret, scope=scope) as informer:
             informer.subscribe(lambda _: self._wake.set())
             tasks.start(self._cache.run(), name="watch")
-            tasks.start(self._keep(informer), name="rotation")
+            tasks.start(self._rotate_when_due(informer), name="rotation")
             try:
                 await tasks.wait_failure()
             finally:
                 await tasks.stop()
 
-    async def _keep(self, informer: Informer[Secret]) -> None:
+    async def _rotate_when_due(self, informer: Informer[Secret]) -> None:
         await informer.wait_for_sync()
         key = ObjectKey(self._store.namespace, self._store.name)
         while True:
@@ -147,68 +154,68 @@ class SecretCertificates:
                 await within(self._wake.wait(), delay, clock=self._clock)
 
     async def _attempt(self, secret: Secret | None) -> float:
-        """Take what the Secret says and every step that is due; how long to rest then."""
+        """Read the Secret and take every step that is due; returns the seconds until the next attempt."""
         try:
-            material = await self._settled(secret)
-        except (AlreadyExists, Conflict):  # another replica was quicker; the watch brings what it wrote
+            state = await self._reconcile(secret)
+        except (AlreadyExists, Conflict):  # another replica wrote first; the watch delivers its write
             return self._backoff.next_delay()
         except KubewrightError as error:
             if str(error) != self._problem:
-                self._log.error("the webhook certificates cannot be kept", error=error)
+                self._log.error("the webhook certificates cannot be renewed", error=error)
             self._problem = str(error)
             return self._backoff.next_delay()
         self._backoff.reset()
         self._problem = ""
-        seconds = (due(material, lifetimes=self._lifetimes) - self._clock.now()) / timedelta(seconds=1)
-        return min(max(seconds, _PATIENCE), _LONGEST_SLEEP)
+        seconds = (next_step_at(state, lifetimes=self._lifetimes) - self._clock.now()) / timedelta(seconds=1)
+        return min(max(seconds, _TRUST_POLL_SECONDS), _MAX_SLEEP_SECONDS)
 
-    async def _settled(self, secret: Secret | None) -> Material:
+    async def _reconcile(self, secret: Secret | None) -> CertificateState:
         if secret is None:
-            secret = self._wrote(await self._store.create(self._first()))
+            secret = self._remember_write(await self._store.create(self._initial_state()))
         self._store.check_owner(secret)
         try:
-            material = material_in(secret.data or {})
+            state = state_from_secret(secret.data or {})
         except DecodeError as error:
-            self._log.warning("the Secret is not whole and is made anew", error=error)
+            self._log.warning("the Secret is incomplete; replacing its content", error=error)
             trusted = certificates_in((secret.data or {}).get("ca.crt", b""))
-            material = self._first(retired=trusted)
-            secret = self._wrote(await self._store.replace(secret, material))
-        self._publish(material)
-        while (following := self._following(material)) is not None:
-            secret = self._wrote(await self._store.replace(secret, following))
-            self._rotation_asked = False
-            material = following
-            self._publish(material)
-        return material
+            state = self._initial_state(retired=trusted)
+            secret = self._remember_write(await self._store.replace(secret, state))
+        self._publish(state)
+        while (changed := self._next_state(state)) is not None:
+            secret = self._remember_write(await self._store.replace(secret, changed))
+            self._rotation_requested = False
+            state = changed
+            self._publish(state)
+        return state
 
-    def _following(self, material: Material) -> Material | None:
+    def _next_state(self, state: CertificateState) -> CertificateState | None:
         now = self._clock.now()
-        if self._rotation_asked and material.successor is None:
-            return announced(material, self._operator, lifetimes=self._lifetimes, now=now)
-        return step(
-            material,
+        if self._rotation_requested and state.successor is None:
+            return announce_successor(state, self._operator, lifetimes=self._lifetimes, now=now)
+        return next_state(
+            state,
             self._operator,
             hosts=self._hosts,
             lifetimes=self._lifetimes,
             now=now,
-            trusted=all(trusted(material.bundle) for trusted in self._requirements),
+            trusted=all(trusted(state.bundle) for trusted in self._requirements),
         )
 
-    def _first(self, retired: Iterable[bytes] = ()) -> Material:
-        """What to store where nothing usable is: what this replica serves, to be replaced in order, or all new."""
+    def _initial_state(self, retired: Iterable[bytes] = ()) -> CertificateState:
+        """The state to write when the Secret is missing or unreadable: ours with a successor, or a new one."""
         now = self._clock.now()
-        known = self._material.value
+        known = self._state.value
         if known is not None:
-            return announced(known, self._operator, lifetimes=self._lifetimes, now=now)
-        return fresh(self._operator, hosts=self._hosts, lifetimes=self._lifetimes, now=now, retired=retired)
+            return announce_successor(known, self._operator, lifetimes=self._lifetimes, now=now)
+        return new_state(self._operator, hosts=self._hosts, lifetimes=self._lifetimes, now=now, retired=retired)
 
-    def _publish(self, material: Material) -> None:
-        known = self._material.value
-        if known is None or known.serving != material.serving:
-            self._log.info("a webhook certificate is there", rotated=known is not None)
-        self._material.set(material)
-        self._bundle.set(material.bundle)
+    def _publish(self, state: CertificateState) -> None:
+        known = self._state.value
+        if known is None or known.serving != state.serving:
+            self._log.info("got a webhook certificate", rotated=known is not None)
+        self._state.set(state)
+        self._bundle.set(state.bundle)
 
-    def _wrote(self, secret: Secret) -> Secret:
+    def _remember_write(self, secret: Secret) -> Secret:
         self._cache.wrote(secret)
         return secret

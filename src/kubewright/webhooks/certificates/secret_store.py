@@ -1,15 +1,15 @@
-"""Webhook certificates in a Secret: what stands under which key, and writes that never overwrite another replica's.
+"""SecretStore: webhook certificates as the data of a Secret, written with optimistic concurrency.
 
 | key | what |
 | --- | --- |
 | tls.crt, tls.key | the serving certificate, as every Secret of type kubernetes.io/tls has it |
 | ca.crt | all authorities to trust |
 | signer.crt, signer.key | the authority that signs now |
-| successor.crt, successor.key, announced-at | the one that will sign next, and since when it is trusted |
-| retired-until | until when the other authorities in ca.crt stay |
+| successor.crt, successor.key, announced-at | the authority that will sign next, and when it was announced |
+| retired-until | how long the other authorities in ca.crt stay |
 
-A Secret that does not carry the label is somebody else's and is never touched. When to write what is decided in
-`rotation`, by whom in `secret_certificates`.
+A Secret without the operator's label is never changed. `certificates.rotation` decides what to write,
+`certificates.secret` when.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError, DecodeError
 from kubewright.k8s.core.v1 import Secret
-from kubewright.webhooks.certificates.rotation import Material
+from kubewright.webhooks.certificates.rotation import CertificateState
 
-__all__ = ("OWNER_LABEL", "SecretStore", "data_of", "material_in")
+__all__ = ("OWNER_LABEL", "SecretStore", "secret_data", "state_from_secret")
 
 OWNER_LABEL: Final = "kubewright.io/webhook-certificates"
 _TYPE: Final = "kubernetes.io/tls"
 
 
-def data_of(material: Material) -> dict[str, bytes]:
-    """The data of the Secret."""
+def secret_data(state: CertificateState) -> dict[str, bytes]:
+    """The data of the Secret for a state."""
     data = {
-        "ca.crt": material.bundle,
-        "signer.crt": material.signer.certificate,
-        "signer.key": material.signer.key,
-        "tls.crt": material.serving.certificate,
-        "tls.key": material.serving.key,
+        "ca.crt": state.bundle,
+        "signer.crt": state.signer.certificate,
+        "signer.key": state.signer.key,
+        "tls.crt": state.serving.certificate,
+        "tls.key": state.serving.key,
     }
-    if material.successor is not None:
-        data["successor.crt"] = material.successor.certificate
-        data["successor.key"] = material.successor.key
-    for key, time in (("announced-at", material.announced_at), ("retired-until", material.retired_until)):
+    if state.successor is not None:
+        data["successor.crt"] = state.successor.certificate
+        data["successor.key"] = state.successor.key
+    for key, time in (("announced-at", state.announced_at), ("retired-until", state.retired_until)):
         if time is not None:
             data[key] = time.astimezone(UTC).isoformat().encode()
     return data
 
 
-def material_in(data: Mapping[str, bytes]) -> Material:
-    """What a Secret holds; DecodeError, naming the key, if it is not whole."""
+def state_from_secret(data: Mapping[str, bytes]) -> CertificateState:
+    """The state in the data of a Secret; DecodeError, naming the key, if it is incomplete."""
     signer, serving = _pair(data, "signer"), _pair(data, "tls")
     successor = _pair(data, "successor") if "successor.crt" in data else None
     if facts_of(serving.certificate).issuer != facts_of(signer.certificate).subject:
@@ -60,7 +60,7 @@ def material_in(data: Mapping[str, bytes]) -> Material:
     trusted = certificates_in(data.get("ca.crt", b""))
     for certificate in trusted:
         facts_of(certificate)
-    return Material(
+    return CertificateState(
         signer=signer,
         serving=serving,
         successor=successor,
@@ -102,20 +102,20 @@ class SecretStore:
         self._owner = owner
 
     def check_owner(self, secret: Secret) -> None:
-        """ConfigError if the Secret was made by somebody else."""
+        """ConfigError if the Secret does not carry this operator's label."""
         if secret.metadata.labels.get(OWNER_LABEL) != self._owner:
             raise ConfigError(
-                f"the Secret {self.namespace}/{self.name} does not belong to {self._owner}, so it is left alone; "
+                f"the Secret {self.namespace}/{self.name} does not belong to {self._owner}, so it is not changed; "
                 "delete it, give the webhook certificates another name, or serve from files"
             )
 
-    async def create(self, material: Material) -> Secret:
-        """Store the first state; AlreadyExists if another replica was quicker."""
+    async def create(self, state: CertificateState) -> Secret:
+        """Create the Secret; AlreadyExists if another replica created it first."""
         metadata = ObjectMeta(name=self.name, namespace=self.namespace, labels={OWNER_LABEL: self._owner})
-        return await self._client.create(Secret(metadata=metadata, type=_TYPE, data=data_of(material)))
+        return await self._client.create(Secret(metadata=metadata, type=_TYPE, data=secret_data(state)))
 
-    async def replace(self, secret: Secret, material: Material) -> Secret:
-        """Store the state that follows the one read; Conflict if another replica was quicker."""
+    async def replace(self, secret: Secret, state: CertificateState) -> Secret:
+        """Write the state that follows the one read; Conflict if another replica wrote first."""
         wanted = copy_of(secret)
-        wanted.data = data_of(material)
+        wanted.data = secret_data(state)
         return await self._client.update(wanted)

@@ -1,35 +1,35 @@
-"""Where the serving certificate of the webhooks comes from: the seam between the server and who makes certificates.
+"""CertificateSource: what the webhook server and the metrics server need from whoever makes certificates.
 
-The server asks `current`, serves, waits for `changed`, and asks again; connections that are open stay open. `files`
-has a source for files that somebody else writes; others keep a Secret.
+A server calls `current`, serves, waits for `changed`, and calls `current` again; open connections stay open. The
+sources are `FileCertificates`, `SecretCertificates` and `LocalCertificates`.
 """
 
 from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-__all__ = ("CertificateSource", "RunningSource")
+__all__ = ("CertificateSource", "RunnableSource")
 
 
 class CertificateSource(Protocol):
-    """Gives the certificate to serve with, and says when there is another.
+    """Returns the certificate to serve with, and signals a new one.
 
-    It may also be a `RunningSource`: the server then runs it for as long as it serves.
+    It may also be a `RunnableSource`: the server then runs it for as long as it serves.
     """
 
     async def current(self) -> tuple[bytes, bytes]:
-        """The certificate chain and its key, both PEM. Waits until there are any."""
+        """The certificate chain and its key, both PEM; waits until they exist."""
         ...
 
     async def changed(self) -> None:
-        """Returns when `current` would give something else than it gave last; the server waits here."""
+        """Returns when `current` would return something else than it did last."""
         ...
 
 
 @runtime_checkable
-class RunningSource(Protocol):
-    """A source with work of its own, such as following a Secret."""
+class RunnableSource(Protocol):
+    """A source with a task of its own, such as watching a Secret."""
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
+        """Work until cancelled."""
         ...

@@ -1,7 +1,7 @@
-"""ServingContext: the TLS side of a server whose certificate may be replaced while it serves.
+"""ServingContext: the SSL context of a server whose certificate may be replaced while it serves.
 
-New connections get the certificate that the source gave last, open ones go on undisturbed, and one that does not fit is
-reported and not used. The webhook server has one, and so has the manager's server of metrics.
+New connections get the newest certificate of the source, open ones are not disturbed, and a certificate that does not
+match its key is logged and not used. The webhook server and the manager's metrics server each have one.
 """
 
 from __future__ import annotations
@@ -30,36 +30,39 @@ class ServingContext:
     def __init__(
         self, source: CertificateSource, *, server: str, on_certificate: Callable[[bool], None] | None = None
     ) -> None:
-        """`server` is what the log calls the one that serves. `on_certificate` is told whether one that came fits."""
+        """`server` is the server's name in the log. `on_certificate` is called with True if a new certificate is
+        usable.
+        """
         self.ssl = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.ssl.minimum_version = ssl.TLSVersion.TLSv1_2
         self.ssl.set_alpn_protocols(["http/1.1"])
         self.problem = ""
-        """Why the last certificate could not be used."""
+        """Why the last certificate is not usable."""
         self._source = source
         self._server = server
         self._on_certificate = on_certificate or (lambda _: None)
 
     async def start(self) -> None:
-        """Returns when there is a certificate to serve with."""
+        """Returns when there is a usable certificate."""
         while not await self._load():
             await self._source.changed()
 
     async def follow(self) -> None:
-        """Take each new certificate, until cancelled."""
+        """Load each new certificate, until cancelled."""
         while True:
             await self._source.changed()
             if await self._load():
                 _log.info("the certificate was renewed", server=self._server)
 
     async def _load(self) -> bool:
-        """Use what the source has now, if it fits together."""
+        """Load the certificate of the source, if it matches its key."""
         certificate, key = await self._source.current()
         try:
-            with _file(certificate) as shown, _file(key) as secret:
-                # Tried on another context first: this one is in use, and a misfit would leave it with half a pair.
-                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(shown, secret, password="")
-                self.ssl.load_cert_chain(shown, secret, password="")
+            with _private_file(certificate) as certificate_file, _private_file(key) as key_file:
+                # Load it into another context first: this one is in use, and OpenSSL replaces the certificate before
+                # it notices that the key does not match.
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate_file, key_file, password="")
+                self.ssl.load_cert_chain(certificate_file, key_file, password="")
         except ssl.SSLError as error:
             fault = "the key does not belong to it" if error.reason == "KEY_VALUES_MISMATCH" else "it is no PEM pair"
             self.problem = f"the certificate from {self._source} cannot be used: {fault}"
@@ -71,8 +74,8 @@ class ServingContext:
 
 
 @contextlib.contextmanager
-def _file(content: bytes) -> Iterator[str]:
-    """A file that only this user can read, in memory where there is a place for it: OpenSSL reads nothing else."""
+def _private_file(content: bytes) -> Iterator[str]:
+    """A temporary file that only this user can read, in memory if possible: OpenSSL loads key pairs only from files."""
     handle, name = tempfile.mkstemp(prefix="kubewright-", dir=secret_folder())
     try:
         with os.fdopen(handle, "wb") as file:

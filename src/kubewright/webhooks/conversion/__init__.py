@@ -1,1 +1,1 @@
-"""Conversion webhooks: declared, asked, answered."""
+"""Conversion webhooks: declared converters between the versions of a kind, and the ConversionReviews they answer."""

@@ -1,9 +1,9 @@
-"""Objects that lack what their class requires, made whole enough to be converted.
+"""Adds zero values to objects that lack required fields, so that they can be decoded and converted.
 
-An API server converts more than it stores: where a manager applies first in one version and then in another, it takes
-away what that manager owned and has the rest converted, to see what is left for others. Such a rest may have no image,
-or no spec at all. It is never stored; in Go its converters see zero values, and so do those here.
-Used by `conversion`, after an object could not be decoded as it is.
+An API server converts more than the objects it stores. When a field manager applies in one version and later in
+another, the server removes the fields that manager owned and has the remainder converted, to see which fields other
+managers own. Such a remainder may have no image, or no spec at all. It is never stored; Go converters see zero values
+in it, and so do the converters here. `conversion.declarations` calls this after an object failed to decode.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from msgspec import inspect
 
 from kubewright.api.resource import KubeObject
 
-__all__ = ("completed",)
+__all__ = ("with_zero_values",)
 
 Tree = dict[str, Any]
 
 
-def completed(kind: type[KubeObject], tree: Tree) -> Tree:
-    """The object with a zero value for everything that is required and missing; what is there stays as it is."""
-    filled: Tree = _filled(inspect.type_info(kind), tree)
-    return filled
+def with_zero_values(kind: type[KubeObject], tree: Tree) -> Tree:
+    """The object with a zero value for every required field that is missing."""
+    result: Tree = _with_zeros(inspect.type_info(kind), tree)
+    return result
 
 
-def _filled(info: inspect.Type, value: Any) -> Any:
+def _with_zeros(info: inspect.Type, value: Any) -> Any:
     match info:
         case inspect.StructType() if isinstance(value, dict):
             return {**value, **dict(_members(info, value))}
         case inspect.ListType() if isinstance(value, list):
-            return [_filled(info.item_type, item) for item in value]
+            return [_with_zeros(info.item_type, item) for item in value]
         case inspect.DictType() if isinstance(value, dict):
-            return {name: _filled(info.value_type, item) for name, item in value.items()}
+            return {name: _with_zeros(info.value_type, item) for name, item in value.items()}
         case inspect.UnionType() if value is not None and len(choices := _choices(info)) == 1:
-            return _filled(choices[0], value)
+            return _with_zeros(choices[0], value)
         case _:
             return value
 
@@ -44,7 +44,7 @@ def _members(info: inspect.StructType, value: Tree) -> list[tuple[str, Any]]:
     found = []
     for field in info.fields:
         if field.encode_name in value:
-            found.append((field.encode_name, _filled(field.type, value[field.encode_name])))
+            found.append((field.encode_name, _with_zeros(field.type, value[field.encode_name])))
         elif field.required:
             found.append((field.encode_name, _zero(field.type)))
     return found
@@ -57,7 +57,7 @@ def _choices(info: inspect.UnionType) -> list[inspect.Type]:
 def _zero(info: inspect.Type) -> Any:
     match info:
         case inspect.StructType():
-            return _filled(info, {})
+            return _with_zeros(info, {})
         case inspect.UnionType():
             return None if info.includes_none else _zero(info.types[0])
         case inspect.LiteralType():

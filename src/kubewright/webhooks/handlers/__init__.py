@@ -1,1 +1,1 @@
-"""How a handler function is called: on the loop or in a thread. Not what it is asked."""
+"""How handler functions run: async ones on the event loop, synchronous ones in threads. Not what they are asked."""

@@ -1,11 +1,11 @@
-"""Run a handler: async ones on the loop, plain ones in threads until they have shown that they are quick.
+"""Invoker: calls a handler function, on the event loop or in a thread, with a time limit.
 
-A plain handler may block: it may ask a database, or sleep. So it runs in a thread, and the loop goes on. Most plain
-handlers are pure functions of some microseconds, for which a thread costs more than the work. A handler that was quick
-many times in a row is therefore called on the loop itself; one slow call, and it goes back to its threads for good.
+An async handler runs on the loop. A synchronous one may block, so it runs in a thread at first. Most are pure functions
+of some microseconds, for which a thread costs more than the work; a handler that was quick many times in a row is
+therefore called on the loop. One slow call there, and it runs in threads for good.
 
-Every call has a time limit. A thread cannot be stopped, so one that is late is left to end by itself; others take its
-place, up to a bound.
+A thread cannot be stopped, so one that exceeds its time limit is left to end by itself; others take its place, up to a
+bound. `admission.handler` calls this.
 """
 
 from __future__ import annotations
@@ -16,58 +16,58 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, final
 
 from kubewright._base.logs import Logger
-from kubewright.webhooks.handlers.threads import Threads
+from kubewright.webhooks.handlers.threads import DaemonThreads
 
 __all__ = ("HandlerTimeout", "Invoker")
 
-_QUICK: Final = 0.001
-_TRIALS: Final = 20
-"""Quick calls in a row after which a plain handler is trusted on the loop."""
-_SLOW: Final = 0.02
-"""One call on the loop that takes this long ends the trust."""
+_QUICK_SECONDS: Final = 0.001
+_QUICK_CALLS_NEEDED: Final = 20
+"""Quick calls in a row after which a synchronous handler runs on the loop."""
+_SLOW_SECONDS: Final = 0.02
+"""A call on the loop that takes longer moves the handler back to threads for good."""
 
 _log = Logger("kubewright.webhooks")
 
 
 @final
 class HandlerTimeout(Exception):
-    """The time limit of a call is over. Not TimeoutError, which a handler may raise for reasons of its own."""
+    """A call exceeded its time limit. Not TimeoutError, which a handler may raise for reasons of its own."""
 
 
 @final
 class Invoker:
-    """The calls of one handler."""
+    """Calls one handler."""
 
-    __slots__ = ("_in_a_row", "_is_async", "_never", "_threads", "_timer", "what")
+    __slots__ = ("_is_async", "_quick_calls", "_threads", "_threads_only", "_timer", "name")
 
     def __init__(
-        self, what: str, *, is_async: bool, threads: Threads, timer: Callable[[], float] = time.perf_counter
+        self, name: str, *, is_async: bool, threads: DaemonThreads, timer: Callable[[], float] = time.perf_counter
     ) -> None:
-        self.what = what
+        self.name = name
         self._is_async = is_async
         self._threads = threads
         self._timer = timer
-        self._in_a_row = 0
-        self._never = False
+        self._quick_calls = 0
+        self._threads_only = False
 
     @property
-    def on_the_loop(self) -> bool:
+    def runs_on_loop(self) -> bool:
         """Whether the next call runs on the event loop."""
-        return self._is_async or (self._in_a_row >= _TRIALS and not self._never)
+        return self._is_async or (self._quick_calls >= _QUICK_CALLS_NEEDED and not self._threads_only)
 
     async def call(self, function: Callable[[], Any], *, seconds: float) -> Any:  # hot
-        """What the function returns, awaited if need be; `HandlerTimeout` if that takes too long."""
+        """The function's result, awaited if it is a coroutine; `HandlerTimeout` after `seconds`."""
         if self._is_async:
-            return await _within(function(), seconds)
-        if not self.on_the_loop:
+            return await _with_timeout(function(), seconds)
+        if not self.runs_on_loop:
             return await self._in_thread(function, seconds)
         started = self._timer()
         answer = function()
         took = self._timer() - started
-        if took > _SLOW:
-            self._never = True
+        if took > _SLOW_SECONDS:
+            self._threads_only = True
             _log.warning(
-                "a handler held up the event loop; it runs in threads from now on", handler=self.what, took=took
+                "a handler blocked the event loop; it runs in threads from now on", handler=self.name, took=took
             )
         return answer
 
@@ -77,15 +77,15 @@ class Invoker:
             return function(), self._timer() - started
 
         try:
-            answer, took = await _within(self._threads.run(timed), seconds)
+            answer, took = await _with_timeout(self._threads.run(timed), seconds)
         except HandlerTimeout:
-            self._never = True
+            self._threads_only = True
             raise
-        self._in_a_row = self._in_a_row + 1 if took < _QUICK else 0
+        self._quick_calls = self._quick_calls + 1 if took < _QUICK_SECONDS else 0
         return answer
 
 
-async def _within(answer: Awaitable[Any], seconds: float) -> Any:
+async def _with_timeout(answer: Awaitable[Any], seconds: float) -> Any:
     try:
         async with asyncio.timeout(seconds) as limit:
             return await answer

@@ -1,7 +1,8 @@
-"""Threads for plain handlers: a few, made when needed, and none that keeps the process from ending.
+"""DaemonThreads: a bounded pool of threads for synchronous handlers that does not delay the end of the process.
 
-The standard library's pool waits for its threads when the interpreter exits, so that one handler that blocks for ever
-would keep an operator from stopping. These are daemons: what still runs at the end is dropped.
+The standard library's ThreadPoolExecutor waits for its threads when the interpreter exits, so one handler that blocks
+for ever would keep an operator from stopping. These are daemon threads: a function that still runs at exit is dropped.
+`handlers.invocation` is the only caller.
 """
 
 from __future__ import annotations
@@ -12,61 +13,61 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, final
 
-__all__ = ("Threads",)
+__all__ = ("DaemonThreads",)
 
-_MOST: Final = 32
+_MAX_THREADS: Final = 32
 
 _Work: TypeAlias = tuple[Callable[[], Any], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
 
 
 @final
-class Threads:
-    """Runs functions off the event loop; at most so many at once, the rest wait their turn."""
+class DaemonThreads:
+    """Runs functions off the event loop, at most `limit` at once; the others wait in a queue."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._made = 0
-        self._under_way = 0
+    def __init__(self, limit: int = _MAX_THREADS) -> None:
+        self._limit = limit
+        self._started = 0
+        self._pending = 0
         self._work: SimpleQueue[_Work | None] = SimpleQueue()
         self._closed = False
 
     def run(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """The result to be. Cancelled before its turn, the function is not called; later, its result is dropped."""
+        """The future of the result. Cancelled while queued, the function is not called; later, its result is lost."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._under_way += 1
-        if self._under_way > self._made and self._made < self._most:
-            self._made += 1
+        self._pending += 1
+        if self._pending > self._started and self._started < self._limit:
+            self._started += 1
             threading.Thread(target=self._serve, name="kubewright webhook", daemon=True).start()
         self._work.put((function, future, loop))
         return future
 
     def close(self) -> None:
-        """Let the threads end once they are done; they are not waited for."""
+        """Let the threads end when their queue is empty; does not wait for them."""
         if not self._closed:
             self._closed = True
-            for _ in range(self._made):
+            for _ in range(self._started):
                 self._work.put(None)
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
             function, future, loop = work
-            answer: Any = None
-            problem: BaseException | None = None
+            result: Any = None
+            failure: BaseException | None = None
             if not future.cancelled():
                 try:
-                    answer = function()
-                except BaseException as error:  # told to whoever waits; a thread has nobody else to tell
-                    problem = error
+                    result = function()
+                except BaseException as error:  # goes to whoever awaits the future; the thread must live on
+                    failure = error
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._settle, future, answer, problem)
-            del work, function, future, answer, problem
+                loop.call_soon_threadsafe(self._set_result, future, result, failure)
+            del work, function, future, result, failure  # or the idle thread would keep the last result alive
 
-    def _settle(self, future: asyncio.Future[Any], answer: Any, problem: BaseException | None) -> None:
-        self._under_way -= 1
+    def _set_result(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+        self._pending -= 1
         if future.done():
             return
-        if problem is not None:
-            future.set_exception(problem)
+        if failure is not None:
+            future.set_exception(failure)
         else:
-            future.set_result(answer)
+            future.set_result(result)

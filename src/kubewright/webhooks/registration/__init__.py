@@ -1,1 +1,1 @@
-"""Webhook configurations and CRDs in the cluster that point at this operator's webhooks. Not the answers."""
+"""Points webhook configurations and CRDs of the cluster at this operator. Not the answers to the reviews."""

@@ -1,10 +1,11 @@
-"""Bundles: puts the authorities to trust into the objects that point at the webhooks, and keeps them there.
+"""CaInjector: writes the authorities to trust into the webhook configurations and CRDs of this operator.
 
-    Bundles(client, certificates, Targets(client, labels="kubewright.io/inject-webhook-ca=shop"))
+    CaInjector(client, certificates, Targets(client, labels="kubewright.io/inject-webhook-ca=shop"))
 
-For manifests that somebody else applies: only `caBundle` is written, by a patch that fails if the entry is not what it
-was. All replicas run it, since they all read the same bundle from the same Secret. What cert-manager looks after, or
-what a laptop has pointed at itself, is left alone. Where the operator writes the whole object, see `registration`.
+For manifests that somebody else applies: it writes only `caBundle`, with a JSON patch that fails if the entry has
+changed. Every replica runs it, since all read the same bundle from the same Secret. It does not change objects of
+cert-manager's injector, nor objects that local webhooks have pointed at a process. `Registrar` writes the whole object
+instead.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from kubewright._base.logs import Logger
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.client import Client
 from kubewright.webhooks.certificates.trust import LOCAL_LABEL, BundleSource
-from kubewright.webhooks.registration.sync_loop import REST, SyncLoop
+from kubewright.webhooks.registration.sync_loop import RESYNC_SECONDS, SyncLoop
 from kubewright.webhooks.registration.targets import CRD, Targets
 
 __all__ = ("INJECT_LABEL", "CaInjector", "injection")
 
 INJECT_LABEL: Final = "kubewright.io/inject-webhook-ca"
-"""On objects whose bundle an operator keeps right; the value is the operator's name."""
+"""On objects whose `caBundle` an operator writes; the value is the operator's name."""
 _CERT_MANAGER: Final = "cert-manager.io/inject-"
 
 
 def injection(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
-    """The JSON patch that makes an object trust exactly this bundle; empty if it does, or is not to be touched."""
+    """The JSON patch that gives an object exactly this bundle; empty if it has it, or if another injector owns it."""
     if LOCAL_LABEL in obj.metadata.labels or any(name.startswith(_CERT_MANAGER) for name in obj.metadata.annotations):
         return []
     wanted = base64.b64encode(bundle).decode()
@@ -44,7 +45,7 @@ def injection(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
         return operations
     for index, webhook in enumerate(obj.get("webhooks") or ()):
         if webhook.get("clientConfig", {}).get("caBundle") != wanted:
-            # The list may have been reordered since it was read.
+            # A JSON patch addresses a list by index, and somebody may have reordered the list since it was read.
             operations.append({"op": "test", "path": f"/webhooks/{index}/name", "value": webhook["name"]})
             operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted})
     return operations
@@ -52,7 +53,7 @@ def injection(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
 
 @final
 class CaInjector:
-    """Keeps the bundle right in every target."""
+    """Keeps `caBundle` current in every target."""
 
     name = "webhook authorities"
     needs_leader = False
@@ -69,12 +70,12 @@ class CaInjector:
         self._client = client
         self._targets = targets
         self._log = Logger("kubewright.webhooks")
-        self._upkeep = SyncLoop(
+        self._loop = SyncLoop(
             self.name,
             source,
             targets,
             self._inject,
-            complaint="the webhook authorities could not be written; trying again",
+            failure_message="the webhook authorities could not be written; trying again",
             log=self._log,
             clock=clock or SystemClock(),
             rng=rng,
@@ -87,16 +88,16 @@ class CaInjector:
 
     @property
     def problem(self) -> str:
-        """What keeps a bundle from being written, in a sentence; empty if nothing does."""
-        return self._upkeep.problem
+        """Why a bundle cannot be written, in a sentence; empty if all is well."""
+        return self._loop.problem
 
     async def wait_ready(self) -> None:
-        """Returns when every target has been right once."""
-        await self._upkeep.wait_ready()
+        """Returns when every target has had the bundle once."""
+        await self._loop.wait_ready()
 
     async def run(self) -> None:
-        """Keep the targets right until cancelled."""
-        await self._upkeep.run()
+        """Keep the targets current until cancelled."""
+        await self._loop.run()
 
     async def _inject(self, bundle: bytes) -> float:
         for obj in self._targets.objects():
@@ -104,4 +105,4 @@ class CaInjector:
                 written = await self._client.patch_by_name(type(obj), obj.key, patch, form="json")
                 self._targets.wrote(written)
                 self._log.info("the webhook authorities were written", kind=obj.kind, target=obj.metadata.name)
-        return REST
+        return RESYNC_SECONDS

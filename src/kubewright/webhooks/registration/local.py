@@ -1,8 +1,9 @@
-"""Laptop: webhooks of an operator that runs on somebody's machine, outside of the cluster, for as long as it runs.
+"""LocalWebhooks: registers the webhooks of an operator that runs outside the cluster, for as long as it runs.
 
-The API server calls a URL with an address of this machine. The configurations carry the process in their names and are
-deleted when it stops; a CRD gets back the conversion it had. What a process that was killed has left behind is
-found by its label and cleaned up by the next one that starts on the same machine.
+The API server calls a URL with an address of this machine. The configurations have the process id in their names and
+are deleted when the process stops; a CRD gets back its previous conversion. What a killed process left behind is found
+by its label and removed by the next process on the same machine. `kubewright dev`, `kubewright run` and
+`kubewright.testing` use it.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ __all__ = ("LocalWebhooks", "reachable_address")
 
 _PROCESS: Final = "kubewright.io/local-process"
 _URL: Final = "kubewright.io/local-url"
-_BEFORE: Final = "kubewright.io/conversion-before"
-_PARTING: Final = 10.0
-"""Seconds to clean up in."""
-_TRIES: Final = 5
+_PREVIOUS_CONVERSION: Final = "kubewright.io/conversion-before"
+_CLEAN_UP_SECONDS: Final = 10.0
+"""How long cleaning up may take on exit."""
+_MAX_ATTEMPTS: Final = 5
 
 
 def reachable_address(server: str) -> str:
     """The address of this machine at which the API server can call it: loopback if it runs here too.
 
-    Nothing is sent; the routing table says which address of ours a packet to the server would have.
+    Connecting a UDP socket sends nothing: the routing table says which local address a packet to the server would have.
     """
     parts = urlsplit(server)
     host = parts.hostname or ""
@@ -52,8 +53,8 @@ def reachable_address(server: str) -> str:
         found = socket.getaddrinfo(host, parts.port or 443, type=socket.SOCK_DGRAM)
     except OSError as error:
         raise ConfigError(
-            f"the API server {server} cannot be found from here ({error.strerror or error}), so it is unknown at which "
-            "address it could call the webhooks; give the address"
+            f"the API server {server} cannot be found from here ({error.strerror or error}), so the address at which "
+            "it could call the webhooks is unknown; give the address"
         ) from None
     family, _, _, _, target = found[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -61,15 +62,15 @@ def reachable_address(server: str) -> str:
             probe.connect(target)
         except OSError as error:
             raise ConfigError(
-                f"there is no way from here to the API server {server} ({error.strerror}), so it is unknown at which "
-                "address it could call the webhooks; give the address"
+                f"there is no route from here to the API server {server} ({error.strerror}), so the address at which "
+                "it could call the webhooks is unknown; give the address"
             ) from None
         return str(probe.getsockname()[0]).partition("%")[0]
 
 
 @final
 class LocalWebhooks:
-    """Registers the webhooks of this process, and takes them away again. `certificates` are what to serve with."""
+    """Registers the webhooks of this process and removes them on exit. Serve with its `certificates`."""
 
     name = "local webhooks"
     needs_leader = False
@@ -85,12 +86,14 @@ class LocalWebhooks:
         address: str = "",
         clock: Clock | None = None,
     ) -> None:
-        """`server` is the API server, from which the address is worked out unless `address` says it.
+        """`server` is the URL of the API server, from which `address` is derived unless given.
 
-        A cluster in containers needs the address: its loopback is not this machine's.
+        A cluster in containers needs `address`: its loopback is not this machine's.
         """
         if not server and not address:
-            raise ConfigError("webhooks on a laptop need the API server's address, or the one at which it is to call")
+            raise ConfigError(
+                "local webhooks need the API server's URL, or the address at which it is to call; give one"
+            )
         self._client = client
         self._declarations = tuple(declarations)
         self._operator = operator
@@ -100,9 +103,9 @@ class LocalWebhooks:
         self.url = f"https://{_in_url(self.address)}:{port}"
         hosts = {self.address, "localhost", "127.0.0.1", "::1"}
         self.certificates = LocalCertificates(hosts, name=operator, clock=clock)
-        self._marks = {_PROCESS: f"{self._machine}/{os.getpid()}", _URL: self.url}
+        self._annotations = {_PROCESS: f"{self._machine}/{os.getpid()}", _URL: self.url}
         self._crds = converted_crds(self._declarations)
-        self._registration = self._registered(clock)
+        self._registrar = self._new_registrar(clock)
         self._ready = asyncio.Event()
         self._log = Logger("kubewright.webhooks", operator=operator, url=self.url)
 
@@ -111,107 +114,109 @@ class LocalWebhooks:
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Register, keep, and clean up when cancelled."""
-        await self.sweep()
+        """Register the webhooks, keep them registered, and remove them when cancelled."""
+        await self.remove_stale()
         tasks = Tasks(self.name)
         try:
             for crd in self._crds:
-                await self._take_over(crd)
-            if self._registration is not None:
-                tasks.start(self._registration.run(), name="registration")
-                await self._registration.wait_ready()
+                await self._take_conversion(crd)
+            if self._registrar is not None:
+                tasks.start(self._registrar.run(), name="registration")
+                await self._registrar.wait_ready()
             self._log.info("the cluster calls webhooks on this machine")
             self._ready.set()
             await (tasks.wait_failure() if len(tasks) else asyncio.get_running_loop().create_future())
         finally:
             await tasks.stop()
-            await self._leave()
+            await self._clean_up()
 
-    async def sweep(self) -> None:
+    async def remove_stale(self) -> None:
         """Clean up after processes on this machine that ended without doing so."""
         labels = {LOCAL_LABEL: self._operator}
         for kind in (*KINDS.values(), CRD):
             for obj in await self._client.list(kind, labels=labels):
                 if self._is_stale(obj):
-                    self._log.info("cleaning up after a process that is gone", kind=obj.kind, target=obj.metadata.name)
+                    self._log.info(
+                        "cleaning up after a process that has ended", kind=obj.kind, target=obj.metadata.name
+                    )
                     await self._restore(obj)
 
-    async def make_way(self) -> None:
-        """Before CRDs are installed that point elsewhere: `sweep`, and see that nobody else converts their versions."""
-        await self.sweep()
+    async def release_conversions(self) -> None:
+        """Before installing CRDs whose conversion points elsewhere: `remove_stale`, then fail if a live process
+        converts.
+        """
+        await self.remove_stale()
         for name in self._crds:
             if (crd := await self._client.find(CRD, name)) is not None:
                 _refuse_if_taken(crd)
 
-    # inside
-
-    def _registered(self, clock: Clock | None) -> Registrar | None:
-        asked = [item for item in self._declarations if isinstance(item, AdmissionDeclaration)]
-        if not asked:
+    def _new_registrar(self, clock: Clock | None) -> Registrar | None:
+        declared = [item for item in self._declarations if isinstance(item, AdmissionDeclaration)]
+        if not declared:
             return None
         machine = re.sub(r"[^a-z0-9]+", "-", self._machine.lower()).strip("-")[:40]
         return Registrar(
             self._client,
-            asked,
+            declared,
             self.certificates,
             operator=self._operator,
             prefix=f"{self._operator}-local-{machine}-{os.getpid()}",
             url=self.url,
             labels={LOCAL_LABEL: self._operator},
-            annotations=self._marks,
+            annotations=self._annotations,
             clock=clock,
         )
 
     def _is_stale(self, obj: DynamicObject) -> bool:
-        """Whether what made an object is gone: it ran here, and ended or had the port that is ours now."""
+        """Whether the process that wrote an object is gone: it ran here, and it has ended or had this one's port."""
         machine, _, process = obj.metadata.annotations.get(_PROCESS, "").rpartition("/")
         if machine != self._machine:
             return False
         return obj.metadata.annotations.get(_URL) == self.url or not _is_alive(process)
 
-    async def _leave(self) -> None:
+    async def _clean_up(self) -> None:
         try:
-            async with asyncio.timeout(_PARTING):
-                if self._registration is not None:
-                    await self._registration.remove()
+            async with asyncio.timeout(_CLEAN_UP_SECONDS):
+                if self._registrar is not None:
+                    await self._registrar.remove()
                 for name in self._crds:
                     with contextlib.suppress(NotFound):
                         await self._restore(await self._client.get(CRD, name))
         except (KubewrightError, TimeoutError) as error:
             self._log.warning("the local webhooks could not be removed; the next start does it", error=error)
 
-    async def _take_over(self, name: str) -> None:
-        """Point the conversion of a CRD here, and write down what it was."""
+    async def _take_conversion(self, name: str) -> None:
+        """Point the conversion of a CRD here, and record its previous conversion in an annotation."""
         stanza = conversion_stanza(url=self.url, ca_bundle=self.certificates.bundle)
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 crd = await self._client.get(CRD, name)
             except NotFound:
-                self._log.warning("a CRD with conversion is not installed; start again when it is", crd=name)
+                self._log.warning("a CRD with conversion is not installed; install it and start again", crd=name)
                 return
             _refuse_if_taken(crd)
             crd.metadata.labels[LOCAL_LABEL] = self._operator
             before = json.dumps(crd.get("spec.conversion") or {"strategy": "None"}, sort_keys=True)
-            crd.metadata.annotations.update({**self._marks, _BEFORE: before})
+            crd.metadata.annotations.update({**self._annotations, _PREVIOUS_CONVERSION: before})
             crd["spec"]["conversion"] = stanza
             with contextlib.suppress(Conflict):
                 await self._client.patch(crd, optimistic_lock=True)
                 return
-        raise ConfigError(f"the CRD {name} changes all the time, so its conversion cannot be set; try again")
+        raise ConfigError(f"the CRD {name} changes all the time, so its conversion could not be set; try again")
 
     async def _restore(self, obj: DynamicObject) -> None:
         """Undo what a local process did to an object."""
         if type(obj) is not CRD:
-            with contextlib.suppress(NotFound, Conflict):  # gone, or another by now
+            with contextlib.suppress(NotFound, Conflict):  # deleted, or recreated by somebody else
                 await self._client.delete(obj)
             return
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             annotations = obj.metadata.annotations
             if obj.metadata.labels.pop(LOCAL_LABEL, None) is None:
                 return
-            obj["spec"]["conversion"] = json.loads(annotations.pop(_BEFORE, '{"strategy": "None"}'))
-            for mark in self._marks:
-                annotations.pop(mark, None)
+            obj["spec"]["conversion"] = json.loads(annotations.pop(_PREVIOUS_CONVERSION, '{"strategy": "None"}'))
+            for annotation in self._annotations:
+                annotations.pop(annotation, None)
             with contextlib.suppress(Conflict):
                 await self._client.patch(obj, optimistic_lock=True)
                 return
@@ -220,14 +225,14 @@ class LocalWebhooks:
 
 def _refuse_if_taken(crd: DynamicObject) -> None:
     if LOCAL_LABEL in crd.metadata.labels:
-        by = crd.metadata.annotations.get(_PROCESS, "another process")
-        raise ConfigError(f"the conversion of {crd.metadata.name} is served by {by} already; stop that one first")
+        process = crd.metadata.annotations.get(_PROCESS, "another process")
+        raise ConfigError(f"the conversion of {crd.metadata.name} is served by {process} already; stop that one first")
 
 
 def _is_alive(process: str) -> bool:
     try:
         os.kill(int(process), 0)
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # it is alive and belongs to another user
         return True
     except (ValueError, ProcessLookupError, OverflowError):
         return False

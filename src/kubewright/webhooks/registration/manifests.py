@@ -1,8 +1,8 @@
-"""Webhook declarations as the objects a cluster needs: two webhook configurations, and the conversion part of a CRD.
+"""Webhook declarations as objects: two webhook configurations, and the `spec.conversion` of a CRD.
 
-Pure functions, the same output every time. `kubewright generate` writes it to files, `registration` keeps it applied in
-a running cluster. The API server reaches the webhooks through a Service, or at a URL when the operator runs outside of
-the cluster. Nothing here makes certificates; a bundle of authorities is put in if it is given.
+Pure functions with the same output every time. `kubewright generate` writes it to files, `Registrar` applies it to a
+running cluster. The API server reaches the webhooks through a Service, or at a URL when the operator runs outside the
+cluster. Certificates are made in `webhooks.certificates`; here a bundle is only put in if given.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 @final
 class ServiceReference(msgspec.Struct, frozen=True, kw_only=True):
-    """The Service in front of the webhooks, as the API server calls it."""
+    """The Service in front of the webhooks."""
 
     name: str = "webhook-service"
     namespace: str = "system"
@@ -50,13 +50,13 @@ class ServiceReference(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         problems = [*dns1035_label_errors(self.name), *dns1123_label_errors(self.namespace)]
         if problems:
-            raise ConfigError(f"the webhook service {self.namespace}/{self.name} cannot be: {problems[0]}")
+            raise ConfigError(f"the webhook service {self.namespace}/{self.name} has a bad name: {problems[0]}")
         if not 1 <= self.port <= 65535:
             raise ConfigError(f"the port {self.port} of the webhook service {self.name} is not between 1 and 65535")
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that the serving certificate is to have; the API server asks for the first."""
+        """The DNS names for the serving certificate; the API server asks for the first."""
         inside = f"{self.name}.{self.namespace}.svc"
         return inside, f"{inside}.cluster.local", f"{self.name}.{self.namespace}"
 
@@ -77,11 +77,11 @@ def webhook_configurations(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> list[Tree]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration that the declarations ask for.
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration of the declarations.
 
-    One that would be empty is left out. `name` begins the names of both. Give either the `service` or the `url` to
-    which paths are added. Objects in the excluded namespaces are not asked about; without any word that is the
-    service's own, so that an operator that is down cannot keep itself from coming back.
+    An empty one is left out. `name` begins the names of both. Give either the `service` or the `url` to which paths are
+    added. The webhooks are not called for objects in `exclude_namespaces`; by default that is the service's own
+    namespace, so that an operator that is down cannot block its own pods.
     """
     declared = [item for item in declarations if isinstance(item, AdmissionDeclaration)]
     if exclude_namespaces is None:
@@ -93,7 +93,7 @@ def webhook_configurations(
             for item in declared
             if item.type == type_
         ]
-        _refuse_doubles(webhooks)
+        _refuse_duplicate_names(webhooks)
         if webhooks:
             metadata: Tree = {"name": configuration_name(type_, name)}
             if labels:
@@ -112,7 +112,7 @@ def webhook_configurations(
 
 
 def conversion_stanza(*, service: ServiceReference | None = None, url: str = "", ca_bundle: bytes = b"") -> Tree:
-    """What stands at `spec.conversion` of a CRD whose versions are converted by the operator."""
+    """The value of `spec.conversion` for a CRD whose versions the operator converts."""
     config = client_config(CONVERT_PATH, service=service, url=url, ca_bundle=ca_bundle)
     return {"strategy": "Webhook", "webhook": {"clientConfig": config, "conversionReviewVersions": ["v1"]}}
 
@@ -124,7 +124,7 @@ def converted_crds(declarations: Iterable[object]) -> tuple[str, ...]:
 
 
 def client_config(path: str, *, service: ServiceReference | None = None, url: str = "", ca_bundle: bytes = b"") -> Tree:
-    """How the API server reaches one path of the operator, and whom it trusts there."""
+    """How the API server reaches one path of the operator, and which authority it trusts there."""
     if (service is None) == (not url):
         raise ConfigError("webhooks are reached through a service or at a URL: give one of the two")
     config: Tree = {}
@@ -156,7 +156,7 @@ def _webhook(item: AdmissionDeclaration[Any, Any], config: Tree, exclude: Sequen
     }
     if item.match_conditions:
         tree["matchConditions"] = [{"name": name, "expression": text} for name, text in item.match_conditions]
-    if selector := _without(item.namespace_selector, exclude):
+    if selector := _excluding(item.namespace_selector, exclude):
         tree["namespaceSelector"] = selector
     if item.object_selector:
         tree["objectSelector"] = item.object_selector
@@ -176,8 +176,8 @@ def _rule(item: AdmissionDeclaration[Any, Any]) -> Tree:
     }
 
 
-def _without(selector: Mapping[str, Any] | None, exclude: Sequence[str]) -> Tree:
-    """A namespace selector that leaves out some namespaces by name."""
+def _excluding(selector: Mapping[str, Any] | None, exclude: Sequence[str]) -> Tree:
+    """A namespace selector that excludes some namespaces by name."""
     tree = dict(selector or {})
     if exclude:
         expression = {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": sorted(exclude)}
@@ -185,7 +185,7 @@ def _without(selector: Mapping[str, Any] | None, exclude: Sequence[str]) -> Tree
     return tree
 
 
-def _refuse_doubles(webhooks: Sequence[Tree]) -> None:
+def _refuse_duplicate_names(webhooks: Sequence[Tree]) -> None:
     names = [webhook["name"] for webhook in webhooks]
     for name in names:
         if names.count(name) > 1:

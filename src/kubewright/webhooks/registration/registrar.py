@@ -1,14 +1,15 @@
-"""Registration: the operator tells the cluster about its webhooks itself, and sees to it that it stays told.
+"""Registrar: applies the webhook configurations of this operator to the cluster, and again when somebody changes them.
 
-    Registration(client, [default_cache, validate_cache], certificates, operator="shop", service=service)
+    Registrar(client, [default_cache, validate_cache], certificates, operator="shop", service=service)
 
-An option, for those who do not want to apply generated manifests. Both webhook configurations, and the conversion part
-of CRDs that exist, are written by server-side apply at the start, when somebody else has changed them, and when the
-authorities to trust change. Nothing is ever deleted but by `remove`: an operator that stops, or is installed without
-any declaration, leaves what is there. A webhook that is no longer declared goes with the next apply.
+An option for people who do not want to apply generated manifests. It writes both webhook configurations, and
+`spec.conversion` of CRDs that exist, by server-side apply: at the start, when somebody else has changed them, and when
+the authorities to trust change. Only `remove` deletes: an operator that stops, or is installed without any
+declaration, leaves what is there. A webhook that is no longer declared goes with the next apply.
 
-Replicas of two versions may run side by side. A mark says what declared an object; who finds another's mark on it
-steps back, and insists only if the mark stays for minutes, because then the other is gone.
+Replicas of two versions may run at the same time. An annotation holds a digest of the declarations an object was
+written from. A replica that finds another digest on an object it wrote yields to the other version, and writes again
+only if that digest stays for five minutes, because by then the other version is gone.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ from kubewright.webhooks.registration.manifests import (
     converted_crds,
     webhook_configurations,
 )
-from kubewright.webhooks.registration.sync_loop import REST, SyncLoop
+from kubewright.webhooks.registration.sync_loop import RESYNC_SECONDS, SyncLoop
 from kubewright.webhooks.registration.targets import CRD, KINDS, Targets
 
 __all__ = ("DECLARED_BY", "REGISTERED_LABEL", "Registrar")
 
 REGISTERED_LABEL: Final = "kubewright.io/webhooks-of"
-"""On what an operator has registered; the value is its name."""
+"""On objects that an operator has registered; the value is its name."""
 DECLARED_BY: Final = "kubewright.io/declared-by"
-"""The mark: a digest of the declarations an object was written from."""
-_STEPPED_BACK: Final = 300.0
+"""An annotation: a digest of the declarations that an object was written from."""
+_YIELD_SECONDS: Final = 300.0
 
 
 @final
 class Registrar:
-    """Keeps the webhook configurations of an operator applied. `run` works until cancelled."""
+    """Keeps the webhook configurations of an operator applied."""
 
     name = "webhook registration"
     needs_leader = False
@@ -90,18 +91,18 @@ class Registrar:
         self._targets = Targets(
             client, mutating=[names["mutating"]], validating=[names["validating"]], crds=self._crds
         )  # fmt: skip
-        self._mark = hashlib.sha256(encode_tree([self._trees(b""), list(self._crds)])).hexdigest()[:16]
+        self._digest = hashlib.sha256(encode_tree([self._trees(b""), list(self._crds)])).hexdigest()[:16]
         if not self._trees(b"") and not self._crds:
             raise ConfigError(f"{operator} declares no webhook, so there is nothing to register; leave it out")
         self._written: dict[tuple[str, str], tuple[str, bytes]] = {}
-        self._yielded: dict[tuple[str, str], float] = {}
+        self._yielded_since: dict[tuple[str, str], float] = {}
         self._log = Logger("kubewright.webhooks", operator=operator)
-        self._upkeep = SyncLoop(
+        self._loop = SyncLoop(
             self.name,
             source,
             self._targets,
             self._apply_all,
-            complaint="the webhooks could not be registered; trying again",
+            failure_message="the webhooks could not be registered; trying again",
             log=self._log,
             clock=self._clock,
             rng=rng,
@@ -109,21 +110,21 @@ class Registrar:
         source.require(self.trusted)
 
     def trusted(self, bundle: bytes) -> bool:
-        """Whether everything that is registered trusts this bundle."""
-        return self._upkeep.bundle is not None and not any(injection(obj, bundle) for obj in self._targets.objects())
+        """Whether every registered object has this bundle."""
+        return self._loop.bundle is not None and not any(injection(obj, bundle) for obj in self._targets.objects())
 
     @property
     def problem(self) -> str:
-        """What keeps the webhooks from being registered, in a sentence; empty if nothing does."""
-        return self._upkeep.problem
+        """Why the webhooks cannot be registered, in a sentence; empty if all is well."""
+        return self._loop.problem
 
     async def wait_ready(self) -> None:
         """Returns when everything has been registered once."""
-        await self._upkeep.wait_ready()
+        await self._loop.wait_ready()
 
     async def run(self) -> None:
         """Keep everything applied until cancelled."""
-        await self._upkeep.run()
+        await self._loop.run()
 
     async def remove(self) -> None:
         """Delete both webhook configurations. CRDs keep their conversion: their stored objects may need it."""
@@ -132,8 +133,6 @@ class Registrar:
                 live = await self._client.get(kind, configuration_name(type_, self._prefix))
                 if live.metadata.labels.get(REGISTERED_LABEL) == self._operator:
                     await self._client.delete(live)
-
-    # inside
 
     def _trees(self, bundle: bytes) -> list[dict[str, Any]]:
         return webhook_configurations(
@@ -146,50 +145,51 @@ class Registrar:
         )
 
     async def _apply_all(self, bundle: bytes) -> float:
-        for wanted in self._wanted(bundle):
+        for wanted in self._wanted_objects(bundle):
             live = self._targets.find(type(wanted), wanted.metadata.name)
-            if live is not None and self._is_of_others(live):
-                if patch := injection(live, bundle):  # but all of us agree on whom to trust
+            if live is not None and self._belongs_to_another_version(live):
+                if patch := injection(live, bundle):  # all versions read one bundle from one Secret
                     self._targets.wrote(await self._client.patch_by_name(type(live), live.key, patch, form="json"))
                 continue
             key = _key(wanted)
             if live is not None and self._written.get(key) == (live.metadata.resource_version, bundle):
                 continue
-            answer = await self._client.apply(wanted, field_manager=f"{self._operator}-webhooks", force=True)
-            self._targets.wrote(answer)
-            self._written[key] = (answer.metadata.resource_version, bundle)
-            if live is None or live.metadata.resource_version != answer.metadata.resource_version:
+            applied = await self._client.apply(wanted, field_manager=f"{self._operator}-webhooks", force=True)
+            self._targets.wrote(applied)
+            self._written[key] = (applied.metadata.resource_version, bundle)
+            if live is None or live.metadata.resource_version != applied.metadata.resource_version:
                 self._log.info("the webhooks were registered", kind=wanted.kind, target=wanted.metadata.name)
-        return _STEPPED_BACK if self._yielded else REST
+        return _YIELD_SECONDS if self._yielded_since else RESYNC_SECONDS
 
-    def _wanted(self, bundle: bytes) -> list[DynamicObject]:
-        marks = {**self._annotations, DECLARED_BY: self._mark}
+    def _wanted_objects(self, bundle: bytes) -> list[DynamicObject]:
+        annotations = {**self._annotations, DECLARED_BY: self._digest}
         trees = {tree["metadata"]["name"]: tree["webhooks"] for tree in self._trees(bundle)}
         wanted = []
         for type_, kind in KINDS.items():
             name = configuration_name(type_, self._prefix)
             live = self._targets.find(kind, name)
-            # One that an earlier version needed is emptied, not deleted: what it lists would be asked for in vain.
+            # A configuration that only an earlier version needed is emptied, not deleted: the role may not allow
+            # deleting, and its entries would call webhooks that this version does not serve.
             if name in trees or (live is not None and live.metadata.labels.get(REGISTERED_LABEL) == self._operator):
-                metadata = ObjectMeta(name=name, labels=dict(self._labels), annotations=dict(marks))
+                metadata = ObjectMeta(name=name, labels=dict(self._labels), annotations=dict(annotations))
                 wanted.append(kind(metadata=metadata, content={"webhooks": trees.get(name, [])}))
         for name in self._crds:
             live = self._targets.find(CRD, name)
-            # One that is not installed yet gets its conversion when it comes.
+            # A CRD that is not installed yet gets its conversion once the watch delivers it.
             if live is not None and LOCAL_LABEL not in live.metadata.labels:
                 stanza = conversion_stanza(service=self._service, url=self._url, ca_bundle=bundle)
-                metadata = ObjectMeta(name=name, annotations={DECLARED_BY: self._mark})
+                metadata = ObjectMeta(name=name, annotations={DECLARED_BY: self._digest})
                 wanted.append(CRD(metadata=metadata, content={"spec": {"conversion": stanza}}))
         return wanted
 
-    def _is_of_others(self, live: DynamicObject) -> bool:
-        """Whether another version of this operator, which came later, has declared this object."""
+    def _belongs_to_another_version(self, live: DynamicObject) -> bool:
+        """Whether another version of this operator, which started later, has written this object."""
         key = _key(live)
-        if live.metadata.annotations.get(DECLARED_BY, self._mark) == self._mark or key not in self._written:
-            self._yielded.pop(key, None)
+        if live.metadata.annotations.get(DECLARED_BY, self._digest) == self._digest or key not in self._written:
+            self._yielded_since.pop(key, None)
             return False
         now = self._clock.monotonic()
-        return now - self._yielded.setdefault(key, now) < _STEPPED_BACK
+        return now - self._yielded_since.setdefault(key, now) < _YIELD_SECONDS
 
 
 def _key(obj: DynamicObject) -> tuple[str, str]:

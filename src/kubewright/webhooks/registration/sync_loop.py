@@ -1,7 +1,6 @@
-"""The loop behind what is kept right in the cluster: it writes when the authorities or the objects change.
+"""SyncLoop: calls a write function when the authorities to trust or the watched objects change.
 
-`bundles` and `registration` each know what to write; when, and what to do if it fails, is the same for both and is
-here.
+`CaInjector` and `Registrar` each know what to write; when to write, and how to retry, is the same for both and is here.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from kubewright.errors import KubewrightError
 from kubewright.webhooks.certificates.trust import BundleSource
 from kubewright.webhooks.registration.targets import Targets
 
-__all__ = ("REST", "SyncLoop")
+__all__ = ("RESYNC_SECONDS", "SyncLoop")
 
-REST: Final = 3600.0
-"""Seconds after which all is looked at again, even if nothing has changed."""
+RESYNC_SECONDS: Final = 3600.0
+"""How often to write again even if nothing has changed."""
 
 
 @final
 class SyncLoop:
-    """Calls `write` with the bundle to trust; it answers after how many seconds it wants to be called again."""
+    """Calls `write` with the bundle to trust; `write` returns the seconds until it wants to be called again."""
 
     def __init__(
         self,
@@ -37,17 +36,17 @@ class SyncLoop:
         targets: Targets,
         write: Callable[[bytes], Awaitable[float]],
         *,
-        complaint: str,
+        failure_message: str,
         log: Logger,
         clock: Clock,
         rng: Random | None,
     ) -> None:
-        """`complaint` is logged, once for each reason, when a write fails."""
+        """`failure_message` is logged when a write fails, once for each reason."""
         self._name = name
         self._source = source
         self._targets = targets
         self._write = write
-        self._complaint = complaint
+        self._failure_message = failure_message
         self._log = log
         self._clock = clock
         self._backoff = Backoff(clock=clock, rng=rng or Random(), initial=0.2)
@@ -58,34 +57,34 @@ class SyncLoop:
 
     @property
     def problem(self) -> str:
-        """What keeps it from being written, in a sentence; empty if nothing does."""
+        """Why the last write failed, in a sentence; empty if it succeeded."""
         return self._problem or self._targets.problem
 
     async def wait_ready(self) -> None:
-        """Returns when everything has been right once."""
+        """Returns when a write has succeeded once."""
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Keep everything right until cancelled."""
+        """Write on every change until cancelled."""
         tasks = Tasks(self._name)
         tasks.start(self._targets.run(), name="watch")
-        tasks.start(self._follow(), name="source")
-        tasks.start(self._keep(), name="writing")
+        tasks.start(self._follow_source(), name="source")
+        tasks.start(self._write_on_change(), name="write")
         try:
             await tasks.wait_failure()
         finally:
             await tasks.stop()
 
-    async def _follow(self) -> None:
+    async def _follow_source(self) -> None:
         async for bundle in self._source.bundles():
             self.bundle = bundle
             self._targets.changed.set()
 
-    async def _keep(self) -> None:
+    async def _write_on_change(self) -> None:
         await self._targets.wait_for_sync()
         while True:
             self._targets.changed.clear()
-            delay = REST if self.bundle is None else await self._try(self.bundle)
+            delay = RESYNC_SECONDS if self.bundle is None else await self._try(self.bundle)
             with contextlib.suppress(TimeoutError):
                 await within(self._targets.changed.wait(), delay, clock=self._clock)
 
@@ -94,7 +93,7 @@ class SyncLoop:
             delay = await self._write(bundle)
         except KubewrightError as error:
             if str(error) != self._problem:
-                self._log.warning(self._complaint, error=error)
+                self._log.warning(self._failure_message, error=error)
             self._problem = str(error)
             return self._backoff.next_delay()
         self._problem = ""

@@ -1,7 +1,8 @@
-"""The objects in a cluster that point at webhooks, followed: two webhook configurations, and CRDs that are converted.
+"""Targets: watches the objects that point at the webhooks, two webhook configurations and the CRDs with conversion.
 
-Named ones are watched by name, so that a role needs to allow no others; labelled ones by their label. `Bundles` and
-`Registration` look here and write elsewhere: `changed` is set whenever one of the objects has come, changed or gone.
+Objects given by name are watched by name, so that a role needs to allow no others; the rest by label selector. Targets
+only reads; `CaInjector` and `Registrar` write. The event `changed` is set whenever one of the objects is added, changed
+or deleted.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ CRD: Final = Dynamic(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False
 )
 KINDS: Final = {"mutating": MUTATING, "validating": VALIDATING}
-_OF_A_CRD: Final = ("spec.conversion",)
-"""The rest of a CRD is its schema, which is large and no business of ours."""
+_CRD_PROJECTION: Final = ("spec.conversion",)
+"""The cache drops the rest of a CRD, which is mostly its schema: large, and not needed here."""
 
 
 @final
 class Targets:
-    """A live copy of the objects that matter. `run` keeps it up to date."""
+    """A live copy of the watched objects."""
 
     def __init__(
         self,
@@ -49,13 +50,15 @@ class Targets:
         crds: Iterable[str] = (),
         labels: str = "",
     ) -> None:
-        """By name, or all three kinds by a label selector."""
+        """Objects by name, or all three kinds by a label selector."""
         named = [(MUTATING, name) for name in mutating]
         named += [(VALIDATING, name) for name in validating]
         named += [(CRD, name) for name in crds]
-        scopes = [(kind, Scope(fields=f"metadata.name={name}", projection=_part(kind))) for kind, name in named]
+        scopes = [(kind, Scope(fields=f"metadata.name={name}", projection=_projection(kind))) for kind, name in named]
         if labels:
-            scopes += [(kind, Scope(labels=labels, projection=_part(kind))) for kind in (MUTATING, VALIDATING, CRD)]
+            scopes += [
+                (kind, Scope(labels=labels, projection=_projection(kind))) for kind in (MUTATING, VALIDATING, CRD)
+            ]
         if not scopes:
             raise ConfigError("no webhook configuration is named; give names, or a label selector")
         self.changed = asyncio.Event()
@@ -65,7 +68,7 @@ class Targets:
         self._running = asyncio.Event()
 
     async def run(self) -> None:
-        """Follow the objects until cancelled."""
+        """Watch the objects until cancelled."""
         with ExitStack() as stack:
             self._informers = [stack.enter_context(self._cache.use(kind, scope=scope)) for kind, scope in self._scopes]
             for informer in self._informers:
@@ -74,7 +77,7 @@ class Targets:
             await self._cache.run()
 
     async def wait_for_sync(self) -> None:
-        """Returns when all that was there at the start is known."""
+        """Returns when every watch has its initial list."""
         await self._running.wait()
         for informer in self._informers:
             await informer.wait_for_sync()
@@ -84,32 +87,32 @@ class Targets:
         found: dict[tuple[str, str], DynamicObject] = {}
         for informer in self._informers:
             for key in tuple(informer.store.keys()):
-                obj = _readable(informer, key)
+                obj = _decoded(informer, key)
                 if obj is not None:
                     found[informer.kind.__name__, key.name] = obj
         return list(found.values())
 
     def find(self, kind: type[DynamicObject], name: str) -> DynamicObject | None:
-        """One of them, or None if it does not exist."""
-        found = (_readable(each, ObjectKey("", name)) for each in self._informers if each.kind is kind)
+        """The object of this kind and name, or None."""
+        found = (_decoded(each, ObjectKey("", name)) for each in self._informers if each.kind is kind)
         return next((obj for obj in found if obj is not None), None)
 
     def wrote(self, obj: DynamicObject) -> None:
-        """This process has written an object, and the server answered this."""
+        """Put an object this process has written into the cache, as the server returned it."""
         self._cache.wrote(obj)
 
     @property
     def problem(self) -> str:
-        """What keeps the objects from being watched, in a sentence."""
+        """Why the objects cannot be watched, in a sentence."""
         return next((problem.sentence for problem in self._cache.problems()), "")
 
 
-def _readable(informer: Informer[DynamicObject], key: ObjectKey) -> DynamicObject | None:
+def _decoded(informer: Informer[DynamicObject], key: ObjectKey) -> DynamicObject | None:
     try:
         return informer.store.get(key)
     except DecodeError:  # reported by the cache
         return None
 
 
-def _part(kind: type[DynamicObject]) -> tuple[str, ...] | None:
-    return _OF_A_CRD if kind is CRD else None
+def _projection(kind: type[DynamicObject]) -> tuple[str, ...] | None:
+    return _CRD_PROJECTION if kind is CRD else None

@@ -1,1 +1,1 @@
-"""The HTTPS server of the webhooks, and which handler answers which path."""
+"""The HTTPS server of the webhooks, and the router from paths to handlers."""

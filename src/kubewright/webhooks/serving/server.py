@@ -1,8 +1,9 @@
-"""The webhook server: TLS on one port, for as long as the operator runs, on every replica.
+"""WebhookServer: serves the webhooks over TLS on one port, on every replica.
 
-It is ready once it has a certificate and listens. When its source has another certificate, new connections get that one
-and open ones go on undisturbed; one that does not fit is reported and the old one stays. Stopping lets what is under
-way be answered. The manager runs it before the caches, since listing a kind of several versions may need a conversion.
+It is ready once it has a certificate and listens. When its source has a new certificate, new connections get that one
+and open ones are not disturbed; a certificate that does not match its key is logged, and the old one stays. On stop,
+requests under way are answered first. The manager starts it before the caches, because listing a kind with several
+versions may need a conversion.
 """
 
 from __future__ import annotations
@@ -17,30 +18,30 @@ from kubewright._base.http_server import Connections, listening_socket
 from kubewright._base.logs import Logger
 from kubewright._base.tasks import Tasks
 from kubewright.errors import ConfigError
-from kubewright.webhooks.certificates.sources import CertificateSource, RunningSource
+from kubewright.webhooks.certificates.sources import CertificateSource, RunnableSource
 from kubewright.webhooks.certificates.tls_context import ServingContext
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 __all__ = ("BODY_LIMIT", "CONVERSION_LIMIT", "WebhookServer")
 
 _log = Logger("kubewright.webhooks")
 
 BODY_LIMIT: Final = 7 * 1024 * 1024
-"""Of an AdmissionReview: two objects of the largest size the API server takes, and what goes around them."""
+"""For an AdmissionReview: two objects of the largest size that the API server accepts, and their envelope."""
 CONVERSION_LIMIT: Final = 128 * 1024 * 1024
-"""Of a ConversionReview: the API server sends all the objects of a list at once."""
+"""For a ConversionReview: the API server sends all objects of a list at once."""
 
 
 @final
 class WebhookServer:
-    """Serves webhooks on a port. `open` takes the port; `run` answers until cancelled."""
+    """Serves webhooks on a port. `open` takes the port; `run` serves until cancelled."""
 
     name = "webhooks"
     needs_leader = False
 
     def __init__(
         self,
-        webhooks: Webhooks,
+        webhooks: WebhookRouter,
         certificates: CertificateSource | None = None,
         *,
         host: str = "",
@@ -48,15 +49,15 @@ class WebhookServer:
         clock: Clock | None = None,
         on_certificate: Callable[[bool], None] | None = None,
     ) -> None:
-        """`on_certificate` is told of each certificate that came, and whether it fits."""
+        """`on_certificate` is called with whether a new certificate is usable."""
         self.webhooks = webhooks
         self.certificates: CertificateSource = certificates or _NoCertificates()
-        """May be given later, before it runs."""
+        """May be set later, before `run`."""
         self._host = host
         self._port = port
         self._clock = clock or SystemClock()
         self._on_certificate = on_certificate
-        self._connections = Connections(webhooks.answer, limit=_limit_of)
+        self._connections = Connections(webhooks.handle, limit=_limit_of)
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
         self._context: ServingContext | None = None
@@ -64,7 +65,7 @@ class WebhookServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on; the real one if 0 was asked for and the server is open."""
+        """The port it listens on; the real one if the option was 0 and the server is open."""
         return int(self._socket.getsockname()[1]) if self._socket is not None else self._port
 
     @property
@@ -80,22 +81,22 @@ class WebhookServer:
         await self._ready.wait()
 
     def open(self) -> None:
-        """Take the port now, so that one that is in use is noticed before anything else starts."""
+        """Take the port now, so that a port in use fails before anything else starts."""
         if self._socket is None:
             otherwise = "choose another port, or switch webhooks off"
             self._socket = listening_socket(self._host, self._port, server="webhook", otherwise=otherwise)
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     async def run(self) -> None:
-        """Answer until cancelled."""
+        """Serve until cancelled."""
         self.open()
         tasks = Tasks("webhooks", clock=self._clock)
-        if isinstance(self.certificates, RunningSource):
+        if isinstance(self.certificates, RunnableSource):
             tasks.start(self.certificates.run(), name="certificates")
         tasks.start(self._serve(), name="server")
         try:
@@ -123,7 +124,7 @@ class WebhookServer:
 
 
 class _NoCertificates:
-    """Stands in until somebody gives a source."""
+    """Stands in until a source is set."""
 
     async def current(self) -> tuple[bytes, bytes]:
         raise ConfigError("the webhook server has nowhere to get a certificate from; give it a source")

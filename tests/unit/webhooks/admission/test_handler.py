@@ -29,7 +29,7 @@ from kubewright import (
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 
 class Part(Model):
@@ -55,11 +55,11 @@ def web(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[..., Webhooks]]:
-    made: list[Webhooks] = []
+def serving() -> Iterator[Callable[..., WebhookRouter]]:
+    made: list[WebhookRouter] = []
 
-    def serve(*declarations: Any, **options: Any) -> Webhooks:
-        made.append(Webhooks(declarations, **options))
+    def serve(*declarations: Any, **options: Any) -> WebhookRouter:
+        made.append(WebhookRouter(declarations, **options))
         return made[-1]
 
     yield serve
@@ -67,7 +67,7 @@ def serving() -> Iterator[Callable[..., Webhooks]]:
         webhooks.close()
 
 
-async def test_what_the_class_does_not_know_survives(serving: Callable[..., Webhooks]) -> None:
+async def test_what_the_class_does_not_know_survives(serving: Callable[..., WebhookRouter]) -> None:
     @mutate(Web)
     async def change(obj: Web) -> None:
         obj.spec.image = "web:2"
@@ -87,7 +87,7 @@ async def test_what_the_class_does_not_know_survives(serving: Callable[..., Webh
     assert result["metadata"] == {"name": "web", "novel": True}
 
 
-async def test_a_default_of_the_class_is_no_change(serving: Callable[..., Webhooks]) -> None:
+async def test_a_default_of_the_class_is_no_change(serving: Callable[..., WebhookRouter]) -> None:
     @default(Web)
     def keep(obj: Web) -> None:
         assert obj.metadata.namespace == "shop"
@@ -97,7 +97,7 @@ async def test_a_default_of_the_class_is_no_change(serving: Callable[..., Webhoo
     assert answered == {"uid": "7d3f", "allowed": True}
 
 
-async def test_a_handler_may_return_another_object(serving: Callable[..., Webhooks]) -> None:
+async def test_a_handler_may_return_another_object(serving: Callable[..., WebhookRouter]) -> None:
     @mutate(Web)
     def replace(obj: Web) -> Web:
         return Web(metadata=obj.metadata, spec=WebSpec(size=3))
@@ -107,7 +107,7 @@ async def test_a_handler_may_return_another_object(serving: Callable[..., Webhoo
     assert patched(web(size=1, unknown="kept"), answered)["spec"] == {"size": 3, "unknown": "kept"}
 
 
-async def test_a_defaulter_is_not_asked_about_a_deletion(serving: Callable[..., Webhooks]) -> None:
+async def test_a_defaulter_is_not_asked_about_a_deletion(serving: Callable[..., WebhookRouter]) -> None:
     asked: list[str] = []
 
     @default(Web, on=("create", "delete"))
@@ -119,7 +119,7 @@ async def test_a_defaulter_is_not_asked_about_a_deletion(serving: Callable[..., 
     assert (answered["allowed"], asked) == (True, [])
 
 
-async def test_a_handler_gets_what_it_names(serving: Callable[..., Webhooks]) -> None:
+async def test_a_handler_gets_what_it_names(serving: Callable[..., WebhookRouter]) -> None:
     seen: dict[str, Any] = {}
     transport = Recording()
     client = Client(transport)
@@ -150,7 +150,7 @@ async def test_a_handler_gets_what_it_names(serving: Callable[..., Webhooks]) ->
     assert seen["new"] is None
 
 
-async def test_writes_of_a_handler_are_trials_in_a_dry_run(serving: Callable[..., Webhooks]) -> None:
+async def test_writes_of_a_handler_are_dry_runs_in_a_dry_run(serving: Callable[..., WebhookRouter]) -> None:
     transport = Recording()
 
     @validate(Web)
@@ -171,7 +171,7 @@ async def test_writes_of_a_handler_are_trials_in_a_dry_run(serving: Callable[...
     assert "dryRun" not in json.loads(delete.body or b"{}")
 
 
-async def test_errors_become_one_refusal_with_a_cause_each(serving: Callable[..., Webhooks]) -> None:
+async def test_errors_become_one_refusal_with_a_cause_each(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     def check(obj: Web, errors: FieldErrors, warnings: Warnings) -> None:
         errors.add("spec.size", "must be odd")
@@ -199,7 +199,7 @@ async def test_errors_become_one_refusal_with_a_cause_each(serving: Callable[...
 
 
 @pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (400, "BadRequest"), (409, "Conflict")])
-async def test_deny_refuses_with_its_own_code(serving: Callable[..., Webhooks], code: int, reason: str) -> None:
+async def test_deny_refuses_with_its_own_code(serving: Callable[..., WebhookRouter], code: int, reason: str) -> None:
     @validate(Web)
     def check(obj: Web) -> None:
         deny("not today", code=code)
@@ -210,7 +210,7 @@ async def test_deny_refuses_with_its_own_code(serving: Callable[..., Webhooks], 
     assert answered["status"] == {"status": "Failure", "message": "not today", "code": code, "reason": reason}
 
 
-async def test_an_error_of_a_request_the_handler_made_is_no_verdict(serving: Callable[..., Webhooks]) -> None:
+async def test_an_error_of_a_request_the_handler_made_denies_nothing(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     async def check(obj: Web) -> None:
         raise NotFound("no such pod", code=404, request="GET /pods/a")
@@ -222,7 +222,7 @@ async def test_an_error_of_a_request_the_handler_made_is_no_verdict(serving: Cal
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 async def test_a_handler_that_raises_is_answered_for(
-    serving: Callable[..., Webhooks], policy: Any, caplog: pytest.LogCaptureFixture
+    serving: Callable[..., WebhookRouter], policy: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     observer = Observer()
 
@@ -232,7 +232,7 @@ async def test_a_handler_that_raises_is_answered_for(
             raise RuntimeError("the password is 123")
 
     webhooks = serving(check, observer=observer)
-    answer = await webhooks.answer(question(check.path, review(GVK, web())))
+    answer = await webhooks.handle(question(check.path, review(GVK, web())))
 
     if policy == "Fail":
         assert response(answer)["status"]["code"] == 500
@@ -244,7 +244,9 @@ async def test_a_handler_that_raises_is_answered_for(
     assert (await admit(webhooks, check.path, review(GVK, web(size=0))))["allowed"]
 
 
-async def test_a_handler_that_blocks_is_cut_off_and_the_next_request_works(serving: Callable[..., Webhooks]) -> None:
+async def test_a_handler_that_blocks_is_cut_off_and_the_next_request_works(
+    serving: Callable[..., WebhookRouter],
+) -> None:
     release = threading.Event()
 
     @validate(Web)
@@ -261,7 +263,7 @@ async def test_a_handler_that_blocks_is_cut_off_and_the_next_request_works(servi
     assert fine["allowed"]
 
 
-async def test_an_async_handler_that_hangs_is_cancelled(serving: Callable[..., Webhooks]) -> None:
+async def test_an_async_handler_that_hangs_is_cancelled(serving: Callable[..., WebhookRouter]) -> None:
     cancelled = asyncio.Event()
 
     @validate(Web, failure_policy="Ignore")
@@ -271,13 +273,13 @@ async def test_an_async_handler_that_hangs_is_cancelled(serving: Callable[..., W
         finally:
             cancelled.set()
 
-    answer = await serving(check).answer(question(check.path, review(GVK, web()), query="timeout=50ms"))
+    answer = await serving(check).handle(question(check.path, review(GVK, web()), query="timeout=50ms"))
 
     assert answer.status == 504
     assert cancelled.is_set()
 
 
-async def test_handlers_wait_for_a_free_place(serving: Callable[..., Webhooks]) -> None:
+async def test_handlers_wait_for_a_free_place(serving: Callable[..., WebhookRouter]) -> None:
     entered, release = asyncio.Event(), asyncio.Event()
 
     @validate(Web)
@@ -315,31 +317,31 @@ async def test_handlers_wait_for_a_free_place(serving: Callable[..., Webhooks]) 
     ],
 )
 async def test_what_is_no_review_is_refused(
-    serving: Callable[..., Webhooks], body: bytes, content_type: str, code: int
+    serving: Callable[..., WebhookRouter], body: bytes, content_type: str, code: int
 ) -> None:
     @validate(Web)
     def check(obj: Web) -> None: ...
 
     webhooks = serving(check)
-    answer = await webhooks.answer(question(check.path, body, content_type=content_type))
+    answer = await webhooks.handle(question(check.path, body, content_type=content_type))
 
     assert answer.status == code
     assert (await admit(webhooks, check.path, review(GVK, web())))["allowed"]
 
 
-async def test_an_unknown_path_and_method_are_refused(serving: Callable[..., Webhooks]) -> None:
+async def test_an_unknown_path_and_method_are_refused(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     def check(obj: Web) -> None: ...
 
     webhooks = serving(check)
 
-    assert (await webhooks.answer(question("/nowhere", b"{}"))).status == 404
-    assert (await webhooks.answer(question("/convert", b"{}"))).status == 404
+    assert (await webhooks.handle(question("/nowhere", b"{}"))).status == 404
+    assert (await webhooks.handle(question("/convert", b"{}"))).status == 404
     asked = question(check.path, b"{}")
-    assert (await webhooks.answer(type(asked)(method="GET", path=check.path))).status == 405
+    assert (await webhooks.handle(type(asked)(method="GET", path=check.path))).status == 405
 
 
-async def test_another_kind_is_refused(serving: Callable[..., Webhooks]) -> None:
+async def test_another_kind_is_refused(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     def check(obj: Web) -> None: ...
 
@@ -349,7 +351,7 @@ async def test_another_kind_is_refused(serving: Callable[..., Webhooks]) -> None
     assert "is for shop.example.io/v1 Web, and was asked about v1 ConfigMap" in answered["status"]["message"]
 
 
-async def test_an_object_of_the_wrong_shape_is_refused_with_the_field(serving: Callable[..., Webhooks]) -> None:
+async def test_an_object_with_a_wrong_type_is_refused_with_the_field(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     def check(obj: Web) -> None: ...
 
@@ -359,7 +361,9 @@ async def test_an_object_of_the_wrong_shape_is_refused_with_the_field(serving: C
     assert "spec.size" in answered["status"]["message"]
 
 
-async def test_a_defaulter_leaves_an_object_of_the_wrong_shape_to_the_schema(serving: Callable[..., Webhooks]) -> None:
+async def test_a_defaulter_leaves_an_object_with_a_wrong_type_to_the_schema(
+    serving: Callable[..., WebhookRouter],
+) -> None:
     @default(Web)
     def fill(obj: Web) -> None: ...
 
@@ -369,11 +373,11 @@ async def test_a_defaulter_leaves_an_object_of_the_wrong_shape_to_the_schema(ser
     assert "patch" not in answered
 
 
-async def test_the_answer_has_the_version_of_the_question(serving: Callable[..., Webhooks]) -> None:
+async def test_the_response_has_the_version_of_the_review(serving: Callable[..., WebhookRouter]) -> None:
     @validate(Web)
     def check(obj: Web) -> None: ...
 
-    answer = await serving(check).answer(question(check.path, review(GVK, web(), version="v1beta1")))
+    answer = await serving(check).handle(question(check.path, review(GVK, web(), version="v1beta1")))
 
     assert json.loads(answer.body)["apiVersion"] == "admission.k8s.io/v1beta1"
 
@@ -390,8 +394,8 @@ async def test_the_answer_has_the_version_of_the_question(serving: Callable[...,
     ],
 )
 @pytest.mark.parametrize("ratchet", [True, False])
-async def test_an_update_that_changes_nothing_of_weight_is_let_through(
-    serving: Callable[..., Webhooks], change: dict[str, Any], asked: bool, ratchet: bool
+async def test_an_update_of_status_or_finalizers_alone_is_not_validated(
+    serving: Callable[..., WebhookRouter], change: dict[str, Any], asked: bool, ratchet: bool
 ) -> None:
     @validate(Web, ratchet=ratchet)
     def check(obj: Web, errors: FieldErrors) -> None:
@@ -413,7 +417,7 @@ def test_two_webhooks_on_one_path_are_refused() -> None:
     def two(obj: Web) -> None: ...
 
     with pytest.raises(ValueError, match=r"is taken already; .* @mutate\(Web, name="):
-        Webhooks([one, two])
+        WebhookRouter([one, two])
 
 
 class Observer:

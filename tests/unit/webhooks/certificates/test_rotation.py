@@ -10,7 +10,14 @@ from cryptography.x509.verification import PolicyBuilder, Store, VerificationErr
 
 from kubewright._base.certificates import facts_of
 from kubewright.errors import ConfigError
-from kubewright.webhooks.certificates.rotation import Lifetimes, Material, announced, due, fresh, step
+from kubewright.webhooks.certificates.rotation import (
+    CertificateState,
+    Lifetimes,
+    announce_successor,
+    new_state,
+    next_state,
+    next_step_at,
+)
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -29,15 +36,17 @@ def accepts(bundle: bytes, certificate: bytes, at: datetime, host: str = HOST) -
     return True
 
 
-def first(now: datetime = START, *, lifetimes: Lifetimes = LIFETIMES) -> Material:
-    return fresh("shop", hosts=[HOST], lifetimes=lifetimes, now=now)
+def first(now: datetime = START, *, lifetimes: Lifetimes = LIFETIMES) -> CertificateState:
+    return new_state("shop", hosts=[HOST], lifetimes=lifetimes, now=now)
 
 
-def following(material: Material, now: datetime, *, trusted: bool = True, hosts: str = HOST) -> Material | None:
-    return step(material, "shop", hosts=hosts.split(), lifetimes=LIFETIMES, now=now, trusted=trusted)
+def following(
+    material: CertificateState, now: datetime, *, trusted: bool = True, hosts: str = HOST
+) -> CertificateState | None:
+    return next_state(material, "shop", hosts=hosts.split(), lifetimes=LIFETIMES, now=now, trusted=trusted)
 
 
-def settled(material: Material, now: datetime) -> Material:
+def settled(material: CertificateState, now: datetime) -> CertificateState:
     """After every step that is due."""
     while (after := following(material, now)) is not None:
         material = after
@@ -49,7 +58,7 @@ def test_a_fresh_certificate_is_accepted_and_needs_nothing() -> None:
 
     assert accepts(material.bundle, material.serving.certificate, START)
     assert following(material, START) is None
-    assert due(material, lifetimes=LIFETIMES) == START + 60 * DAY
+    assert next_step_at(material, lifetimes=LIFETIMES) == START + 60 * DAY
 
 
 def test_a_clock_that_lags_accepts_it_too() -> None:
@@ -88,14 +97,14 @@ def test_an_old_authority_is_announced_then_promoted_then_dropped() -> None:
 
 
 def test_a_new_authority_is_not_used_before_all_trust_it() -> None:
-    material = announced(first(), "shop", lifetimes=LIFETIMES, now=START)
+    material = announce_successor(first(), "shop", lifetimes=LIFETIMES, now=START)
 
     assert following(material, START + DAY, trusted=False) is None
     assert following(material, START + DAY, trusted=True) is not None
 
 
 def test_an_authority_about_to_run_out_is_replaced_whoever_trusts_the_next() -> None:
-    material = announced(first(), "shop", lifetimes=LIFETIMES, now=START)
+    material = announce_successor(first(), "shop", lifetimes=LIFETIMES, now=START)
     end = facts_of(material.signer.certificate).not_after
 
     promoted = following(material, end - timedelta(minutes=5), trusted=False)
@@ -105,9 +114,9 @@ def test_an_authority_about_to_run_out_is_replaced_whoever_trusts_the_next() -> 
 
 
 def test_announcing_twice_is_announcing_once() -> None:
-    material = announced(first(), "shop", lifetimes=LIFETIMES, now=START)
+    material = announce_successor(first(), "shop", lifetimes=LIFETIMES, now=START)
 
-    assert announced(material, "shop", lifetimes=LIFETIMES, now=START + DAY) is material
+    assert announce_successor(material, "shop", lifetimes=LIFETIMES, now=START + DAY) is material
 
 
 def test_after_years_of_sleep_everything_is_new() -> None:
@@ -132,12 +141,14 @@ def test_a_host_that_is_missing_is_added_and_those_of_others_stay() -> None:
 
 
 def test_a_certificate_never_outlives_its_authority_and_is_not_renewed_in_vain() -> None:
-    lifetimes = Lifetimes(authority=10 * DAY, serving=9 * DAY, spread=timedelta(minutes=1))
-    material = announced(first(lifetimes=lifetimes), "shop", lifetimes=lifetimes, now=START)
+    lifetimes = Lifetimes(authority=10 * DAY, serving=9 * DAY, propagation=timedelta(minutes=1))
+    material = announce_successor(first(lifetimes=lifetimes), "shop", lifetimes=lifetimes, now=START)
     now = START + 6 * DAY
 
     steps = 0
-    while (after := step(material, "shop", hosts=[HOST], lifetimes=lifetimes, now=now, trusted=False)) is not None:
+    while (
+        after := next_state(material, "shop", hosts=[HOST], lifetimes=lifetimes, now=now, trusted=False)
+    ) is not None:
         material = after
         steps += 1
 
@@ -147,15 +158,15 @@ def test_a_certificate_never_outlives_its_authority_and_is_not_renewed_in_vain()
 
 def test_over_years_every_late_replica_and_every_late_caller_is_understood() -> None:
     """Replicas serve, and callers trust, what was stored up to nearly the spread ago: any pair of them gets on."""
-    lifetimes = Lifetimes(authority=30 * DAY, serving=9 * DAY, spread=timedelta(hours=6))
-    lag = lifetimes.spread - timedelta(minutes=1)
+    lifetimes = Lifetimes(authority=30 * DAY, serving=9 * DAY, propagation=timedelta(hours=6))
+    lag = lifetimes.propagation - timedelta(minutes=1)
     now, end = START, START + 200 * DAY
     material = first(lifetimes=lifetimes)
     states = [(now, material)]
     authorities = {material.signer.certificate}
 
     while now < end:
-        after = step(material, "shop", hosts=[HOST], lifetimes=lifetimes, now=now, trusted=True)
+        after = next_state(material, "shop", hosts=[HOST], lifetimes=lifetimes, now=now, trusted=True)
         if after is not None:
             material = after
             authorities.add(material.signer.certificate)
@@ -165,21 +176,21 @@ def test_over_years_every_late_replica_and_every_late_caller_is_understood() -> 
                 for caller in late:
                     assert accepts(caller.bundle, server.serving.certificate, now)
         else:
-            now = max(due(material, lifetimes=lifetimes), now + timedelta(minutes=1))
+            now = max(next_step_at(material, lifetimes=lifetimes), now + timedelta(minutes=1))
 
     assert len(authorities) > 5
 
 
 def _in_force(
-    states: list[tuple[datetime, Material]], since: datetime, until: datetime
-) -> list[tuple[datetime, Material]]:
+    states: list[tuple[datetime, CertificateState]], since: datetime, until: datetime
+) -> list[tuple[datetime, CertificateState]]:
     """The states that somebody who is late by as much may still have."""
     ends = [time for time, _ in states[1:]] + [until + DAY]
     return [state for state, end in zip(states, ends, strict=True) if end >= since]
 
 
 def test_lifetimes_that_cannot_work_are_refused() -> None:
-    with pytest.raises(ConfigError, match="an authority outlives its certificates"):
+    with pytest.raises(ConfigError, match="an authority must outlive its certificates"):
         Lifetimes(authority=DAY, serving=2 * DAY)
     with pytest.raises(ConfigError, match="six times as long"):
-        Lifetimes(authority=DAY, serving=DAY, spread=DAY)
+        Lifetimes(authority=DAY, serving=DAY, propagation=DAY)

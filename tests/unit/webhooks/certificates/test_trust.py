@@ -1,4 +1,4 @@
-"""Who is trusted, where that is written, and who hears of it."""
+"""The CA injector's patches, the bundle sources and the local certificates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kubewright._base.certificates import facts_of
 from kubewright.api.patches import apply_json_patch
 from kubewright.errors import ConfigError
 from kubewright.webhooks.certificates.local import LocalCertificates
-from kubewright.webhooks.certificates.sources import CertificateSource, RunningSource
-from kubewright.webhooks.certificates.trust import LOCAL_LABEL, Latest
+from kubewright.webhooks.certificates.sources import CertificateSource, RunnableSource
+from kubewright.webhooks.certificates.trust import LOCAL_LABEL, WatchedValue
 from kubewright.webhooks.registration.ca_injector import injection
 from kubewright.webhooks.registration.local import reachable_address
 from kubewright.webhooks.registration.targets import CRD, VALIDATING
@@ -55,7 +55,7 @@ def test_a_crd_is_patched_only_where_a_webhook_converts() -> None:
     assert injection(plain, BUNDLE) == []
 
 
-def test_what_others_look_after_is_left_alone() -> None:
+def test_objects_of_other_injectors_are_not_changed() -> None:
     by_cert_manager = VALIDATING.named("x", content={"webhooks": hooks(None)})
     by_cert_manager.metadata.annotations["cert-manager.io/inject-ca-from-secret"] = "a/b"
     by_a_laptop = VALIDATING.named("x", content={"webhooks": hooks(None)})
@@ -66,7 +66,7 @@ def test_what_others_look_after_is_left_alone() -> None:
 
 
 async def test_each_listener_hears_of_each_change() -> None:
-    latest: Latest[int] = Latest()
+    latest: WatchedValue[int] = WatchedValue()
     heard: list[list[int]] = [[], []]
 
     async def listen(to: list[int]) -> None:
@@ -94,7 +94,7 @@ async def test_local_certificates_are_a_source_that_never_changes() -> None:
 
     assert facts_of(certificate).hosts == {"10.0.0.7", "localhost"}
     assert facts_of(certificate).issuer == facts_of(source.bundle).subject
-    assert not isinstance(source, RunningSource)
+    assert not isinstance(source, RunnableSource)
     accepted: CertificateSource = source
     assert accepted is source
 

@@ -1,4 +1,4 @@
-"""Converting between versions: the way, the metadata, whole reviews."""
+"""Converting between versions: chains of converters, metadata, whole reviews."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.webhooks.conversion.declarations import (
     ConversionDeclaration,
-    ConversionFailed,
+    ConversionError,
     Converters,
     converters_from,
 )
-from kubewright.webhooks.serving.service import Webhooks
+from kubewright.webhooks.serving.router import WebhookRouter
 
 GROUP = "convert.example.io"
 
@@ -86,27 +86,29 @@ def review(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
 
 
 async def converted(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
-    webhooks = Webhooks(ALL)
-    answered = response(await webhooks.answer(question("/convert", review(*objects, wanted=wanted))))
+    webhooks = WebhookRouter(ALL)
+    answered = response(await webhooks.handle(question("/convert", review(*objects, wanted=wanted))))
     webhooks.close()
     return answered
 
 
-def test_a_way_over_the_hub_is_found() -> None:
+def test_a_chain_over_the_hub_is_found() -> None:
     converters = Converters(ALL)
 
-    assert converters.way(f"{GROUP}/v1alpha1", f"{GROUP}/v2") == (one_to_two, two_to_three)
-    assert converters.way(f"{GROUP}/v2", f"{GROUP}/v1alpha1") == (three_to_two, two_to_one)
-    result = converters.converted(One.named("a", spec=OneSpec(size="7")), f"{GROUP}/v2")
+    assert converters.chain(f"{GROUP}/v1alpha1", f"{GROUP}/v2") == (one_to_two, two_to_three)
+    assert converters.chain(f"{GROUP}/v2", f"{GROUP}/v1alpha1") == (three_to_two, two_to_one)
+    result = converters.convert(One.named("a", spec=OneSpec(size="7")), f"{GROUP}/v2")
     assert isinstance(result, Three)
     assert (result.spec.size, result.metadata.name) == (7, "a")
 
 
-def test_a_way_that_is_not_there_is_said() -> None:
+def test_a_missing_chain_of_converters_is_reported() -> None:
     converters = Converters([one_to_two])
 
-    with pytest.raises(ConversionFailed, match=r"no way from convert.example.io/v1 to convert.example.io/v1alpha1"):
-        converters.way(f"{GROUP}/v1", f"{GROUP}/v1alpha1")
+    with pytest.raises(
+        ConversionError, match=r"no chain of converters from convert.example.io/v1 to convert.example.io/v1alpha1"
+    ):
+        converters.chain(f"{GROUP}/v1", f"{GROUP}/v1alpha1")
 
 
 def test_the_classes_know_their_converters() -> None:
@@ -162,13 +164,13 @@ async def test_what_a_converter_itself_refuses_is_said_in_its_words(caplog: pyte
 @pytest.mark.parametrize(
     ("tree", "sentence"),
     [
-        ({"apiVersion": "other.io/v1", "kind": "Thing"}, "nothing was declared to convert other.io/v1 Thing"),
-        ({"apiVersion": f"{GROUP}/v9", "kind": "Thing"}, "no way from convert.example.io/v9"),
+        ({"apiVersion": "other.io/v1", "kind": "Thing"}, "there is no converter for other.io/v1 Thing"),
+        ({"apiVersion": f"{GROUP}/v9", "kind": "Thing"}, "no chain of converters from convert.example.io/v9"),
         ({"apiVersion": "a/b/c", "kind": "Thing"}, "is not an apiVersion"),
         ({"apiVersion": f"{GROUP}/v2", "kind": "Thing", "spec": {"size": "x"}}, "spec.size: expected"),
     ],
 )
-async def test_what_cannot_be_converted_is_said(tree: dict[str, Any], sentence: str) -> None:
+async def test_an_object_without_converter_is_reported(tree: dict[str, Any], sentence: str) -> None:
     answered = await converted(tree)
 
     assert sentence in answered["result"]["message"]
@@ -176,9 +178,9 @@ async def test_what_cannot_be_converted_is_said(tree: dict[str, Any], sentence: 
 
 @pytest.mark.parametrize("body", [b"{", b"{}", json.dumps({"kind": "Pod"}).encode(), b'{"request": {"uid": 3}}'])
 async def test_what_is_no_review_is_refused(body: bytes) -> None:
-    webhooks = Webhooks(ALL)
+    webhooks = WebhookRouter(ALL)
 
-    assert (await webhooks.answer(question("/convert", body))).status == 400
+    assert (await webhooks.handle(question("/convert", body))).status == 400
     webhooks.close()
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 
 from kubewright import Model, Resource, Spec, Status, convert
-from kubewright.webhooks.conversion.declarations import ConversionFailed, Converters
-from kubewright.webhooks.conversion.partial_objects import completed
+from kubewright.webhooks.conversion.declarations import ConversionError, Converters
+from kubewright.webhooks.conversion.partial_objects import with_zero_values
 
 
 class Colour(Enum):
@@ -72,7 +72,7 @@ def tree(**parts: Any) -> dict[str, Any]:
 def test_everything_required_that_is_missing_becomes_zero() -> None:
     given = {"parts": [{"name": "x"}], "named": {"a": {"count": 2}}, "maybe": {}, "note": None}
 
-    assert completed(Old, tree(spec=given))["spec"] == {
+    assert with_zero_values(Old, tree(spec=given))["spec"] == {
         "image": "",
         "part": {"name": "", "count": 0},
         "parts": [{"name": "x", "count": 0}],
@@ -86,17 +86,17 @@ def test_everything_required_that_is_missing_becomes_zero() -> None:
 
 
 def test_what_is_left_of_an_object_is_converted() -> None:
-    rest = CONVERTERS.converted_tree(tree(spec={"note": "kept"}), "partial.example.io/v2")
+    rest = CONVERTERS.convert_tree(tree(spec={"note": "kept"}), "partial.example.io/v2")
 
     assert rest["spec"] == {"picture": ""}
 
 
 def test_an_object_without_spec_and_status_gets_none() -> None:
-    rest = CONVERTERS.converted_tree(tree(), "partial.example.io/v2")
+    rest = CONVERTERS.convert_tree(tree(), "partial.example.io/v2")
 
     assert rest == {**tree(), "apiVersion": "partial.example.io/v2"}
 
 
 def test_a_value_of_the_wrong_type_is_still_refused_in_the_words_about_the_object_itself() -> None:
-    with pytest.raises(ConversionFailed, match=r"Thing a of partial\.example\.io/v1.*image"):
-        CONVERTERS.converted_tree(tree(spec={"image": 7}), "partial.example.io/v2")
+    with pytest.raises(ConversionError, match=r"Thing a of partial\.example\.io/v1.*image"):
+        CONVERTERS.convert_tree(tree(spec={"image": 7}), "partial.example.io/v2")

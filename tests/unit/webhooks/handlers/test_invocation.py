@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pytest
 
 from kubewright.webhooks.handlers.invocation import HandlerTimeout, Invoker
-from kubewright.webhooks.handlers.threads import Threads
+from kubewright.webhooks.handlers.threads import DaemonThreads
 
 
 @pytest.fixture
-def threads() -> Iterator[Threads]:
-    threads = Threads(2)
+def threads() -> Iterator[DaemonThreads]:
+    threads = DaemonThreads(2)
     yield threads
     threads.close()
 
@@ -35,7 +35,7 @@ def where() -> str:
     return threading.current_thread().name
 
 
-async def test_a_plain_handler_is_trusted_on_the_loop_once_it_was_quick_many_times(threads: Threads) -> None:
+async def test_a_plain_handler_is_trusted_on_the_loop_once_it_was_quick_many_times(threads: DaemonThreads) -> None:
     calls = Invoker("a", is_async=False, threads=threads, timer=Timer())
 
     places = [await calls.call(where, seconds=5) for _ in range(25)]
@@ -44,7 +44,7 @@ async def test_a_plain_handler_is_trusted_on_the_loop_once_it_was_quick_many_tim
     assert set(places[20:]) == {threading.current_thread().name}
 
 
-async def test_a_slow_handler_is_never_trusted(threads: Threads) -> None:
+async def test_a_slow_handler_is_never_trusted(threads: DaemonThreads) -> None:
     timer = Timer()
     timer.took = 0.002
     calls = Invoker("a", is_async=False, threads=threads, timer=timer)
@@ -52,12 +52,12 @@ async def test_a_slow_handler_is_never_trusted(threads: Threads) -> None:
     assert {await calls.call(where, seconds=5) for _ in range(50)} == {"kubewright webhook"}
 
 
-async def test_one_slow_call_ends_the_trust_for_good(threads: Threads) -> None:
+async def test_one_slow_call_ends_the_trust_for_good(threads: DaemonThreads) -> None:
     timer = Timer()
     calls = Invoker("a", is_async=False, threads=threads, timer=timer)
     for _ in range(21):
         await calls.call(where, seconds=5)
-    assert calls.on_the_loop
+    assert calls.runs_on_loop
 
     timer.took = 0.1
     await calls.call(where, seconds=5)
@@ -66,7 +66,7 @@ async def test_one_slow_call_ends_the_trust_for_good(threads: Threads) -> None:
     assert {await calls.call(where, seconds=5) for _ in range(30)} == {"kubewright webhook"}
 
 
-async def test_a_timeout_of_the_handler_itself_is_not_ours(threads: Threads) -> None:
+async def test_a_timeout_of_the_handler_itself_is_not_ours(threads: DaemonThreads) -> None:
     async def fails() -> None:
         raise TimeoutError("the database is slow")
 
@@ -81,7 +81,7 @@ async def test_a_timeout_of_the_handler_itself_is_not_ours(threads: Threads) -> 
         await calls.call(hangs, seconds=0.01)
 
 
-async def test_a_thread_that_is_late_leaves_room_for_others(threads: Threads) -> None:
+async def test_a_thread_that_is_late_leaves_room_for_others(threads: DaemonThreads) -> None:
     release = threading.Event()
     calls = Invoker("a", is_async=False, threads=threads)
 
@@ -92,7 +92,7 @@ async def test_a_thread_that_is_late_leaves_room_for_others(threads: Threads) ->
     release.set()
 
 
-async def test_what_a_thread_raises_is_raised(threads: Threads) -> None:
+async def test_what_a_thread_raises_is_raised(threads: DaemonThreads) -> None:
     def fails() -> None:
         raise ValueError("no")
 
@@ -100,7 +100,7 @@ async def test_what_a_thread_raises_is_raised(threads: Threads) -> None:
         await threads.run(fails)
 
 
-async def test_no_more_threads_than_allowed_run_at_once(threads: Threads) -> None:
+async def test_no_more_threads_than_allowed_run_at_once(threads: DaemonThreads) -> None:
     release, running = threading.Event(), threading.Semaphore(0)
 
     def hold() -> str:

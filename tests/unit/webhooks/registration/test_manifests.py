@@ -179,5 +179,5 @@ def test_misuse_is_explained() -> None:
         webhook_configurations([validate_cache, validate_cache], service=SERVICE)
     with pytest.raises(ConfigError, match="not between 1 and 65535"):
         ServiceReference(port=0)
-    with pytest.raises(ConfigError, match="cannot be"):
+    with pytest.raises(ConfigError, match="has a bad name"):
         ServiceReference(name="Hooks")

@@ -15,8 +15,8 @@ from kubewright import Resource, Spec, Status, definition_of, validate
 from kubewright._base.certificates import Authority, KeyPair
 from kubewright.api.codec import encode_tree
 from kubewright.errors import ConfigError
+from kubewright.webhooks.serving.router import WebhookRouter
 from kubewright.webhooks.serving.server import BODY_LIMIT, WebhookServer
-from kubewright.webhooks.serving.service import Webhooks
 
 
 class Web(Resource[Spec, Status], group="shop.example.io", version="v1"):
@@ -35,7 +35,7 @@ def pair(name: str) -> KeyPair:
     return AUTHORITY.server(name, hosts=("127.0.0.1",))
 
 
-class Given:
+class StaticSource:
     """A source that is handed its certificates."""
 
     def __init__(self, given: KeyPair | None = None) -> None:
@@ -98,8 +98,10 @@ async def calling(server: WebhookServer) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
-async def running(source: Given, on_certificate: Callable[[bool], None] | None = None) -> AsyncIterator[WebhookServer]:
-    server = WebhookServer(Webhooks([check]), source, host="127.0.0.1", port=0, on_certificate=on_certificate)
+async def running(
+    source: StaticSource, on_certificate: Callable[[bool], None] | None = None
+) -> AsyncIterator[WebhookServer]:
+    server = WebhookServer(WebhookRouter([check]), source, host="127.0.0.1", port=0, on_certificate=on_certificate)
     task = asyncio.create_task(server.run())
     try:
         yield server
@@ -109,7 +111,7 @@ async def running(source: Given, on_certificate: Callable[[bool], None] | None =
 
 
 async def test_it_is_ready_when_the_certificate_is_there() -> None:
-    source = Given()
+    source = StaticSource()
     async with running(source) as server:
         await asyncio.sleep(0)
         assert server.problem == "there is no certificate yet; waiting for the test"
@@ -124,7 +126,7 @@ async def test_it_is_ready_when_the_certificate_is_there() -> None:
 
 
 async def test_a_new_certificate_is_for_new_connections_and_ends_no_old_one() -> None:
-    source = Given(pair("first"))
+    source = StaticSource(pair("first"))
     async with running(source) as server:
         await server.wait_ready()
         await source.taken.acquire()
@@ -141,7 +143,7 @@ async def test_a_new_certificate_is_for_new_connections_and_ends_no_old_one() ->
 
 async def test_a_certificate_that_does_not_fit_its_key_is_not_used() -> None:
     first, second = pair("first"), pair("second")
-    source = Given(first)
+    source = StaticSource(first)
     told: list[bool] = []
     async with running(source, told.append) as server:
         await server.wait_ready()
@@ -160,7 +162,7 @@ async def test_a_certificate_that_does_not_fit_its_key_is_not_used() -> None:
 
 
 async def test_nonsense_instead_of_a_certificate_keeps_it_from_being_ready() -> None:
-    source = Given(KeyPair(b"nonsense", b"more"))
+    source = StaticSource(KeyPair(b"nonsense", b"more"))
     async with running(source) as server:
         async with asyncio.timeout(10):
             await source.taken.acquire()
@@ -169,7 +171,7 @@ async def test_nonsense_instead_of_a_certificate_keeps_it_from_being_ready() -> 
 
 
 async def test_ten_megabytes_are_refused_and_the_next_request_works() -> None:
-    source = Given(pair("first"))
+    source = StaticSource(pair("first"))
     async with running(source) as server:
         await server.wait_ready()
         async with calling(server) as caller:
@@ -178,22 +180,22 @@ async def test_ten_megabytes_are_refused_and_the_next_request_works() -> None:
     assert BODY_LIMIT < 10_000_000
 
 
-async def test_a_port_in_use_is_said_at_once() -> None:
-    source = Given(pair("first"))
+async def test_a_port_in_use_is_reported_at_once() -> None:
+    source = StaticSource(pair("first"))
     async with running(source) as server:
         await server.wait_ready()
-        other = WebhookServer(Webhooks([check]), source, host="127.0.0.1", port=server.port)
+        other = WebhookServer(WebhookRouter([check]), source, host="127.0.0.1", port=server.port)
 
         with pytest.raises(ConfigError, match=r"cannot listen on 127.0.0.1:.* it is in use"):
             other.open()
 
 
 async def test_a_source_that_fails_ends_the_server_with_its_error() -> None:
-    class Failing(Given):
+    class Failing(StaticSource):
         async def run(self) -> None:
             raise ConfigError("the secret cannot be read")
 
-    server = WebhookServer(Webhooks([check]), Failing(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), Failing(), host="127.0.0.1", port=0)
 
     with pytest.raises(ConfigError, match="the secret cannot be read"):
         await server.run()

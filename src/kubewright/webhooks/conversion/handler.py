@@ -1,7 +1,7 @@
-"""ConversionReview: a list of objects in, the same list in another version out.
+"""ConversionHandler: answers a ConversionReview, a list of objects to convert to another version.
 
-All or nothing, as the API server wants it: one object that cannot be converted fails the review, and the message names
-it. A long list gives the event loop its turn now and then. No HTTP; `service` calls it.
+The review fails as a whole if one object cannot be converted, and the message names that object: the API server accepts
+no partial result. A long list yields to the event loop now and then. No HTTP; `serving.router` calls it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from kubewright.api.resource import definition_of
 from kubewright.errors import ApiError, DecodeError
 from kubewright.webhooks.conversion.declarations import (
     ConversionDeclaration,
-    ConversionFailed,
+    ConversionError,
     Converters,
     group_kind_of,
 )
 
-__all__ = ("Conversions",)
+__all__ = ("ConversionHandler",)
 
 _log = Logger("kubewright.webhooks")
 
-_TURN: Final = 0.01
-"""Seconds of conversion after which others get their turn."""
+_TURN_SECONDS: Final = 0.01
+"""Seconds of conversion after which other tasks of the event loop run."""
 
 
 @final
@@ -50,7 +50,7 @@ _DECODER: Final = msgspec.json.Decoder(_Review)
 
 
 @final
-class Conversions:
+class ConversionHandler:
     """The converters of every kind, and the reviews they answer."""
 
     def __init__(self, *, on_failure: Callable[[], None] | None = None) -> None:
@@ -58,7 +58,7 @@ class Conversions:
         self._on_failure = on_failure
 
     def add(self, declaration: ConversionDeclaration[Any, Any]) -> None:
-        """One converter more."""
+        """Add a converter."""
         gvk = definition_of(declaration.old).gvk
         self._kinds.setdefault((gvk.group, gvk.kind), Converters(())).add(declaration)
 
@@ -66,11 +66,11 @@ class Conversions:
         return bool(self._kinds)
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Group and kind of what can be converted."""
+        """Group and kind of every kind that has converters."""
         return self._kinds.keys()
 
-    async def answer(self, body: bytes) -> bytes:
-        """The review to send back; `DecodeError` if the body is none."""
+    async def handle(self, body: bytes) -> bytes:
+        """The ConversionReview to send back; `DecodeError` if the body is no ConversionReview."""
         try:
             review = _DECODER.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -84,40 +84,40 @@ class Conversions:
             raise DecodeError("the body is no ConversionReview of apiextensions.k8s.io with a request")
         response: dict[str, Any] = {"uid": request.uid}
         try:
-            response["convertedObjects"] = await self._converted(request)
+            response["convertedObjects"] = await self._convert_all(request)
             response["result"] = {"status": "Success"}
-        except ConversionFailed as error:
+        except ConversionError as error:
             response["result"] = {"status": "Failure", "message": str(error)}
         return encode_tree({"apiVersion": review.api_version, "kind": "ConversionReview", "response": response})
 
-    async def _converted(self, request: _Request) -> list[dict[str, Any]]:
+    async def _convert_all(self, request: _Request) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
         started = time.perf_counter()
         for tree in request.objects:
-            result.append(self._one(tree, request.desired_api_version))
-            if time.perf_counter() - started > _TURN:
+            result.append(self._convert_one(tree, request.desired_api_version))
+            if time.perf_counter() - started > _TURN_SECONDS:
                 await asyncio.sleep(0)
                 started = time.perf_counter()
         return result
 
-    def _one(self, tree: dict[str, Any], wanted: str) -> dict[str, Any]:
+    def _convert_one(self, tree: dict[str, Any], wanted: str) -> dict[str, Any]:
         try:
             converters = self._kinds.get(group_kind_of(tree))
         except DecodeError as error:
-            raise ConversionFailed(str(error)) from None
+            raise ConversionError(str(error)) from None
         if converters is None:
-            raise ConversionFailed(f"nothing was declared to convert {tree.get('apiVersion')} {tree.get('kind')}")
+            raise ConversionError(f"there is no converter for {tree.get('apiVersion')} {tree.get('kind')}")
         try:
-            return converters.converted_tree(tree, wanted)
-        except ConversionFailed:
+            return converters.convert_tree(tree, wanted)
+        except ConversionError:
             raise
         except Exception as error:
             metadata = tree.get("metadata") or {}
             where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".lstrip("/")
-            if isinstance(error, ApiError) and not error.request:  # said by the converter itself, with `deny`
-                raise ConversionFailed(f"{tree.get('kind')} {where}: {error.message}") from None
+            if isinstance(error, ApiError) and not error.request:  # raised by the converter itself, with `deny`
+                raise ConversionError(f"{tree.get('kind')} {where}: {error.message}") from None
             _log.exception("a converter failed", kind=tree.get("kind"), object=where, wanted=wanted, error=error)
             if self._on_failure is not None:
                 self._on_failure()
             what = f"{tree.get('kind')} {where} could not be converted from {tree.get('apiVersion')} to {wanted}"
-            raise ConversionFailed(f"{what}; the log of its operator says why") from None
+            raise ConversionError(f"{what}; the log of its operator says why") from None
