@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kubewright import ObjectKey, Resource, Spec, Status
 from kubewright.cache.changes import Change
 from kubewright.cache.store import Entry, Store
-from kubewright.cache.view import View
+from kubewright.cache.overlay import WriteOverlay
 from kubewright.testing.clock import VirtualClock
 
 
@@ -56,7 +56,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.uids = 0
         self.clock = VirtualClock()
         self.store = Store(Toy)
-        self.view = View(self.store, clock=self.clock)
+        self.view = WriteOverlay(self.store, clock=self.clock)
         self.store.add_index("color", by_color)
         self.store.label_index("color")
         # The server: what is there, and everything that happened, as (version, key, state or None, last state).
@@ -250,7 +250,7 @@ TestView = ViewMachine.TestCase
 
 async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() -> None:
     clock, key = VirtualClock(), KEYS[0]
-    view = View(Store(Toy), clock=clock)
+    view = WriteOverlay(Store(Toy), clock=clock)
     list(view.replace("", {}, 10))
     view.wrote(key, entry_of(key, "uid-1", 12, ""))
     view.deleted(key, "uid-1", 12)

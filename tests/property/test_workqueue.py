@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubewright.testing.clock import VirtualClock
-from kubewright.workqueue import Exponential, Item, WorkQueue
+from kubewright.workqueue import ExponentialFailureRateLimiter, Item, WorkQueue
 from kubewright.workqueue.item import Pending
 from kubewright.workqueue.priority import PriorityOrder
 
@@ -47,7 +47,9 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock()
-        self.queue = WorkQueue[str](clock=self.clock, limiter=Exponential(base=0.25, cap=8.0), ageing=AGEING)
+        self.queue = WorkQueue[str](
+            clock=self.clock, limiter=ExponentialFailureRateLimiter(base=0.25, cap=8.0), ageing=AGEING
+        )
         self.pending: dict[str, Waiting] = {}
         self.ready: list[str] = []
         self.running: list[str] = []

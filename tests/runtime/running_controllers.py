@@ -10,7 +10,7 @@ from typing import Any
 from kubewright import Client, ObjectKey
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
-from kubewright.controllers.controller import Controller, Run
+from kubewright.controllers.controller import Controller, ReconcileRecord
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.k8s.events.v1 import Event
@@ -38,7 +38,7 @@ class Engine:
         self.gone = asyncio.Event()
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[ReconcileRecord]:
         return list(self.controller.recent)
 
     def on_start(self) -> None: ...
@@ -66,7 +66,7 @@ class Engine:
         async with self._ended:
             self._ended.notify_all()
 
-    async def reach(self, holds: Callable[[list[Run]], bool]) -> list[Run]:
+    async def reach(self, holds: Callable[[list[ReconcileRecord]], bool]) -> list[ReconcileRecord]:
         """The runs so far, once they satisfy a condition."""
         async with asyncio.timeout(60), self._ended:
             await self._ended.wait_for(lambda: holds(self.runs))

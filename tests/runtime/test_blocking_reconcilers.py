@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.running_controllers import running
 
 from kubewright import Client
-from kubewright.controllers import worker
+from kubewright.controllers import reconcile_handler as worker
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import controller
 from kubewright.k8s.core.v1 import ConfigMap

@@ -18,14 +18,14 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.store import Entry, metadata_in
 
-__all__ = ("Change", "ChangeType", "State", "change_of")
+__all__ = ("Change", "ChangeType", "LazyObject", "change_of")
 
 K = TypeVar("K", bound=KubeObject)
 ChangeType = Literal["added", "updated", "deleted"]
 
 
 @final
-class State(Generic[K]):
+class LazyObject(Generic[K]):
     """An object as it was at one version, decoded as far as somebody looked."""
 
     __slots__ = ("_decode", "_entry", "_key", "_metadata", "_object")
@@ -64,9 +64,9 @@ class Change(msgspec.Struct, Generic[K], frozen=True, kw_only=True, gc=False):
     type: ChangeType
     key: ObjectKey
     kind: builtins.type[K]
-    before: State[K] | None = None
+    before: LazyObject[K] | None = None
     """Where `old` and `old_metadata` come from."""
-    after: State[K] | None = None
+    after: LazyObject[K] | None = None
     """Where `new` and `new_metadata` come from."""
     initial: bool = False
     """Part of the first list: the object was there before the watch."""
@@ -115,8 +115,8 @@ def change_of(
         type="deleted" if new is None else "added" if old is None else "updated",
         key=known.key,
         kind=type(known),
-        before=None if old is None else State(old.key, None, None, old),
-        after=None if new is None else State(new.key, None, None, new),
+        before=None if old is None else LazyObject(old.key, None, None, old),
+        after=None if new is None else LazyObject(new.key, None, None, new),
         initial=initial,
         resync=resync,
         own=own,

@@ -18,7 +18,7 @@ from kubewright._base.clock import Clock
 from kubewright.api.codec import encode, origin_of
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
-from kubewright.cache.changes import Change, State
+from kubewright.cache.changes import Change, LazyObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.problems import Problem
 from kubewright.cache.reflector import Reflector
@@ -26,8 +26,8 @@ from kubewright.cache.scope import Scope, in_scope
 from kubewright.cache.store import Entry, Store
 from kubewright.cache.subscriptions import SLICE, Handler, Subscription
 from kubewright.cache.versions import Version, parse_version
-from kubewright.cache.view import View
-from kubewright.cache.wire import WatchItem, Wire
+from kubewright.cache.overlay import WriteOverlay
+from kubewright.cache.decoder import ObjectEvent, EventDecoder
 from kubewright.client.client import Client
 from kubewright.errors import DecodeError
 
@@ -70,8 +70,8 @@ class Informer(Generic[K]):
         namespaces = scope.namespaces if definition.namespaced else ()
         self._client = client
         self._looked_up = not definition.looked_up
-        self._wire = Wire(definition, scope)
-        self._view = View(self.store, clock=clock, by_namespace=bool(namespaces))
+        self._wire = EventDecoder(definition, scope)
+        self._view = WriteOverlay(self.store, clock=clock, by_namespace=bool(namespaces))
         self._subscriptions: list[Subscription[K]] = []
         self._synced = asyncio.Event()
         self._listed: set[str] = set()
@@ -196,7 +196,7 @@ class Informer(Generic[K]):
             self._synced.set()
         self._observer.on_size(self.kind, len(self.store), self.store.size)
 
-    def shown(self, event: WatchItem) -> None:  # hot
+    def shown(self, event: ObjectEvent) -> None:  # hot
         """One object came, changed or went."""
         key = event.key
         changes = self._view.hide(key, event.entry) if event.type == "DELETED" else self._view.show(key, event.entry)
@@ -272,7 +272,7 @@ class Informer(Generic[K]):
             for count, key in enumerate(tuple(self.store.keys()), start=1):
                 entry = self.store.entry(key)
                 if entry is not None:  # it may have gone meanwhile
-                    state = State(key, entry, self.store.decode)
+                    state = LazyObject(key, entry, self.store.decode)
                     self._tell(Change(type="updated", key=key, kind=self.kind, before=state, after=state, resync=True))
                 if count % SLICE == 0:
                     await asyncio.sleep(0)

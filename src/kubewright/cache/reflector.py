@@ -28,13 +28,13 @@ from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.deadline import Deadline
-from kubewright.cache.listing import Listing, list_entries
+from kubewright.cache.pager import ListResult, list_entries
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.problems import Problem, is_lasting, sentence_for
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
 from kubewright.cache.versions import Version, is_newer, parse_version
-from kubewright.cache.wire import Bookmark, Failure, WatchItem, Wire
+from kubewright.cache.decoder import Bookmark, ErrorEvent, ObjectEvent, EventDecoder
 from kubewright.client.client import Client
 from kubewright.client.watch import RawEvents
 from kubewright.errors import (
@@ -51,7 +51,7 @@ from kubewright.errors import (
     TransportError,
 )
 
-__all__ = ("Reflector", "Sink")
+__all__ = ("Reflector", "ReflectorHandler")
 
 IDLE_SECONDS = 150.0
 """A watch that is silent for so long is cut and resumed. Servers send a bookmark about once a minute."""
@@ -71,14 +71,14 @@ _FAILURES_BEFORE_LIST = 5
 _log = logging.getLogger("kubewright.cache")
 
 
-class Sink(Protocol):
+class ReflectorHandler(Protocol):
     """Where a reflector puts what it learns. Implemented by the informer."""
 
     async def listed(self, namespace: str, items: dict[ObjectKey, Entry], version: Version) -> None:
         """Everything there is."""
         ...
 
-    def shown(self, event: WatchItem) -> None:
+    def shown(self, event: ObjectEvent) -> None:
         """One object came, changed or went."""
         ...
 
@@ -103,7 +103,7 @@ class Reflector:
         self,
         client: Client,
         kind: type[KubeObject],
-        sink: Sink,
+        sink: ReflectorHandler,
         *,
         namespace: str,
         scope: Scope,
@@ -120,7 +120,7 @@ class Reflector:
         self._definition = definition_of(kind)
         self._sink = sink
         self._scope = scope
-        self._wire = Wire(self._definition, scope)
+        self._wire = EventDecoder(self._definition, scope)
         self._clock = clock
         self._rng = rng
         self._observer = observer
@@ -239,7 +239,7 @@ class Reflector:
         except RequestTimeout as exc:
             raise _NoListEnd(str(exc)) from exc
         if version is not None:
-            await self._take(Listing(items, version))
+            await self._take(ListResult(items, version))
             self._works()
             self._apply(rest, events)
 
@@ -257,12 +257,12 @@ class Reflector:
         """Take in events of a streaming list; once its end is there, its version and the lines that follow."""
         for position, line in enumerate(lines):
             event = self._decode(line)
-            if isinstance(event, WatchItem):
+            if isinstance(event, ObjectEvent):
                 if event.type == "DELETED":
                     items.pop(event.key, None)
                 else:
                     items[event.key] = event.entry
-            elif isinstance(event, Failure):
+            elif isinstance(event, ErrorEvent):
                 raise events.error_from(event.body)
             elif event is not None and event.ends_list:
                 return event.version, lines[position + 1 :]
@@ -273,7 +273,7 @@ class Reflector:
         try:
             for line in lines:
                 event = self._decode(line)
-                if isinstance(event, WatchItem):
+                if isinstance(event, ObjectEvent):
                     self._sink.shown(event)
                     version = event.version
                     count += 1
@@ -290,7 +290,7 @@ class Reflector:
                 self._events += count
                 self._observer.on_events(self._kind, count)
 
-    def _decode(self, line: bytes) -> WatchItem | Bookmark | Failure | None:  # hot
+    def _decode(self, line: bytes) -> ObjectEvent | Bookmark | ErrorEvent | None:  # hot
         try:
             return self._wire.event(line)
         except DecodeError as exc:
@@ -300,7 +300,7 @@ class Reflector:
             # Which object this was about is not known, so the stream cannot go on as if nothing had been lost.
             raise _Unreadable(f"an event of {self._definition.kind} is not readable: {exc}") from exc
 
-    async def _take(self, listing: Listing) -> None:
+    async def _take(self, listing: ListResult) -> None:
         version = parse_version(listing.version)
         if self.version and is_newer(parse_version(self.version), version) and isinstance(version, int):
             if self._list_from:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar, final
 
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
-from kubewright.cache.changes import Change, State
+from kubewright.cache.changes import Change, LazyObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.cache.store import Entry, Store
 from kubewright.errors import DecodeError
@@ -98,7 +98,7 @@ class Subscription(Generic[K]):
         return bool(self._owed)
 
     def _present(self, key: ObjectKey, entry: Entry) -> Change[K]:
-        state = State(key, entry, self._store.decode)
+        state = LazyObject(key, entry, self._store.decode)
         return Change(type="added", key=key, kind=self._store.kind, after=state, initial=True)
 
     def _call(self, change: Change[K]) -> None:

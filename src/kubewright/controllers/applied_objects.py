@@ -21,7 +21,15 @@ from kubewright.api.owners import controller_of
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.errors import ApiError, Conflict
 
-__all__ = ("AppliedObjects", "Claim", "claim_on", "has_missed", "meant_for", "not_owned", "stands_in")
+__all__ = (
+    "AppliedObjects",
+    "Claim",
+    "claim_on",
+    "is_precondition_failure",
+    "with_preconditions",
+    "not_owned_message",
+    "is_subset",
+)
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -61,7 +69,7 @@ def claim_on(child: KubeObject, owner: KubeObject, *, labels: dict[str, str] | N
     return Claim.EARLIER if same else Claim.STRANGER
 
 
-def not_owned(child: KubeObject, owner: str, *, labels: dict[str, str] | None = None) -> str:
+def not_owned_message(child: KubeObject, owner: str, *, labels: dict[str, str] | None = None) -> str:
     """What to tell of a stranger in a child's place: who has it now, and what can be done about it."""
     reference = controller_of(child)
     who = "nor by anybody else" if reference is None else f"but by {reference.kind} {reference.name}"
@@ -74,7 +82,7 @@ def not_owned(child: KubeObject, owner: str, *, labels: dict[str, str] | None = 
     return f"{child.kind} {child.key} exists and is not managed by {owner} {who}, so it is left as it is; {told}"
 
 
-def meant_for(present: KubeObject | None, child: K) -> K:
+def with_preconditions(present: KubeObject | None, child: K) -> K:
     """The child as it is sent: it changes the object that was looked at, or makes one where there is none.
 
     The cache may be behind, and an apply goes through whatever there is: a stranger of that name would be overwritten
@@ -92,7 +100,7 @@ def meant_for(present: KubeObject | None, child: K) -> K:
     return sent
 
 
-def has_missed(error: ApiError) -> bool:
+def is_precondition_failure(error: ApiError) -> bool:
     """Whether an apply was refused because there is another object than the one that was meant, or none."""
     if isinstance(error, Conflict):
         return not error.causes  # those name the managers of fields
@@ -121,8 +129,8 @@ class AppliedObjects:
         if generation and now.generation == generation:
             # What the server made of it still stands, also what it spells otherwise (`1` for `1000m`) or leaves out (a
             # zero). Only metadata changes without a new generation.
-            return stands_in(wanted_tree["metadata"], present_tree["metadata"])
-        return stands_in(wanted_tree, present_tree)
+            return is_subset(wanted_tree["metadata"], present_tree["metadata"])
+        return is_subset(wanted_tree, present_tree)
 
     def remember(self, wanted: KubeObject, result: KubeObject) -> None:
         """After a successful apply."""
@@ -138,7 +146,7 @@ class AppliedObjects:
         self._memory.pop((kind, key), None)
 
 
-def stands_in(wanted: Any, present: Any) -> bool:
+def is_subset(wanted: Any, present: Any) -> bool:
     """Whether everything in `wanted` is in `present`; what the server added does not matter.
 
     Lists must have the same length, item by item, but for objects with a name, which may stand among others (a
@@ -146,17 +154,17 @@ def stands_in(wanted: Any, present: Any) -> bool:
     """
     if isinstance(wanted, dict):
         return isinstance(present, dict) and all(
-            name in present and stands_in(value, present[name]) for name, value in wanted.items()
+            name in present and is_subset(value, present[name]) for name, value in wanted.items()
         )
     if isinstance(wanted, list):
         if not isinstance(present, list):
             return False
         if len(wanted) == len(present):
-            return all(stands_in(item, other) for item, other in zip(wanted, present, strict=True))
+            return all(is_subset(item, other) for item, other in zip(wanted, present, strict=True))
         return bool(wanted) and all(
             isinstance(item, dict)
             and "name" in item
-            and any(isinstance(other, dict) and stands_in(item, other) for other in present)
+            and any(isinstance(other, dict) and is_subset(item, other) for other in present)
             for item in wanted
         )
     return bool(wanted == present) and type(wanted) is type(present)

@@ -28,12 +28,19 @@ from kubewright.api.owners import set_controller
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
-from kubewright.controllers.applied_objects import AppliedObjects, Claim, claim_on, has_missed, meant_for, not_owned
+from kubewright.controllers.applied_objects import (
+    AppliedObjects,
+    Claim,
+    claim_on,
+    is_precondition_failure,
+    with_preconditions,
+    not_owned_message,
+)
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant, is_what_was_sent, timeless
-from kubewright.controllers.write_loops import Finding, LoopDetector
+from kubewright.controllers.self_writes import SelfWrites, proves_own_patch, proves_own_apply, without_revision
+from kubewright.controllers.write_loops import WriteLoop, LoopDetector
 from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
 __all__ = ("Context",)
@@ -74,7 +81,7 @@ class Context:
         """For counters and the like of your own, shown with those of the manager; asked twice for a name, it gives the
         same one."""
         self.run_id = run_id
-        self.findings: list[Finding] = []
+        self.findings: list[WriteLoop] = []
         """Loops noticed in this run; the worker slows the object down for them."""
         self.writes = writes
         """What was written, for people: `apply ConfigMap shop/web`."""
@@ -129,14 +136,14 @@ class Context:
             try:
                 result = await self._send(child, present, owned=owned, force=force)
             except (Conflict, Invalid) as error:
-                if not (owned and has_missed(error)):
+                if not (owned and is_precondition_failure(error)):
                     raise
                 # The cache is behind: there is another object than it shows, or none. Once more, with what there is.
                 present = await self.client.live.find(type(child), child.key)
                 if present is not None:
                     await self._check_claim(present, adopt)
                 result = await self._send(child, present, owned=owned, force=force)
-            if is_what_was_sent(present, child, result, manager=self._manager):
+            if proves_own_apply(present, child, result, manager=self._manager):
                 writing.version = result.metadata.resource_version
         self._applied.remember(child, result)
         self.wrote("apply", result, before=present)
@@ -157,7 +164,7 @@ class Context:
         present = await self.client.find(type(obj), obj.key)
         with self._written.writing(self._object.key, type(obj), obj.key) as writing:
             result = await self.client.patch(obj, subresource=subresource, optimistic_lock=optimistic_lock)
-            if result is not obj and is_what_was_meant(obj, result):
+            if result is not obj and proves_own_patch(obj, result):
                 writing.version = result.metadata.resource_version
         if result is not obj:
             self.wrote("patch", result, before=present)
@@ -290,7 +297,7 @@ class Context:
             set_controller(self._object, child)
 
     async def _send(self, child: K, present: KubeObject | None, *, owned: bool, force: bool) -> K:
-        document = meant_for(present, child) if owned else child
+        document = with_preconditions(present, child) if owned else child
         return await self.client.apply(document, field_manager=self._manager, force=force)
 
     async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
@@ -303,7 +310,7 @@ class Context:
             return
         if claim is Claim.STRANGER:
             self._strangers.met(present, self.key)
-            raise NotOwned(not_owned(present, owner, labels=adopt))
+            raise NotOwned(not_owned_message(present, owner, labels=adopt))
         child = f"{present.kind} {present.key}"
         if claim is Claim.LEAVING:
             reason = f"{child} is being deleted; {owner} waits until it is gone"
@@ -321,15 +328,15 @@ class Context:
         finding = self._loops.wrote(
             (type(result), result.key),
             f"{result.kind} {result.key}",
-            before=None if before is None else timeless(before),
-            after=timeless(result),
+            before=None if before is None else without_revision(before),
+            after=without_revision(result),
             now=self._clock.monotonic(),
             tree=to_tree,
             owner=self._object.metadata.uid,
         )
         self._notice(finding)
 
-    def _notice(self, finding: Finding | None) -> None:
+    def _notice(self, finding: WriteLoop | None) -> None:
         if finding is not None:
             self.findings.append(finding)
 

@@ -35,18 +35,23 @@ from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.mapping import ByIndex, to_owner, to_self
-from kubewright.controllers.reconcile import Cause, what_woke
+from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.sources import KindSource, Source
-from kubewright.controllers.worker import Outcome, Worker
+from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
 from kubewright.controllers.write_loops import LoopDetector
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
-from kubewright.workqueue.limits import Bucket, Exponential, MaxOf, RateLimiter
-from kubewright.workqueue.observer import Observer
+from kubewright.workqueue.rate_limiters import (
+    BucketRateLimiter,
+    ExponentialFailureRateLimiter,
+    MaxOfRateLimiter,
+    RateLimiter,
+)
+from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.queue import WorkQueue
 
-__all__ = ("Controller", "ControllerObserver", "Run")
+__all__ = ("Controller", "ControllerObserver", "ReconcileRecord")
 
 _MOST_AT_ONCE: Final = 100
 _MOST_CAUSES: Final = 20
@@ -89,7 +94,7 @@ class ControllerObserver(Protocol):
 
 
 @final
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A run that has ended, for the debug page."""
 
     key: ObjectKey
@@ -119,7 +124,7 @@ class Controller:
         clock: Clock | None = None,
         log: Logger | None = None,
         observer: ControllerObserver | None = None,
-        queue_observer: Observer | None = None,
+        queue_observer: QueueObserver | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """`metrics` is where reconcilers find room for their own; without it nobody sees those."""
@@ -128,7 +133,7 @@ class Controller:
         self.needs_leader = declaration.needs_leader
         self.kinds = declaration.kinds
         self.scopes = _settled(declaration, cache)
-        self.recent: deque[Run] = deque(maxlen=100)
+        self.recent: deque[ReconcileRecord] = deque(maxlen=100)
         """The last runs, newest last."""
         self._clock = clock or SystemClock()
         gvk = definition_of(declaration.kind).gvk
@@ -156,7 +161,7 @@ class Controller:
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
         self._reader = reader
         self.client = CachedClient(client, cache, reader=reader)
-        self._worker = Worker(
+        self._worker = ReconcileHandler(
             declaration,
             client=self.client,
             log=self._log,
@@ -273,9 +278,9 @@ class Controller:
             if outcome.gauges and self._is_there(item.key):
                 self._observer.on_gauges(item.key, outcome.gauges)
         self.recent.append(
-            Run(
+            ReconcileRecord(
                 key=item.key,
-                causes=_told(what_woke(item.causes)),
+                causes=_told(triggering_causes(item.causes)),
                 result=outcome.result,
                 seconds=seconds,
                 error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
@@ -351,8 +356,8 @@ def _settled(declaration: Declaration[Any], cache: Cache) -> dict[type[KubeObjec
 
 
 def _limiter(declaration: Declaration[Any], clock: Clock) -> RateLimiter[ObjectKey]:
-    growing: Exponential[ObjectKey] = Exponential(cap=declaration.max_backoff)
+    growing: ExponentialFailureRateLimiter[ObjectKey] = ExponentialFailureRateLimiter(cap=declaration.max_backoff)
     if declaration.rate_limit is None:
         return growing
     qps, burst = declaration.rate_limit
-    return MaxOf(growing, Bucket(qps=qps, burst=burst, clock=clock))
+    return MaxOfRateLimiter(growing, BucketRateLimiter(qps=qps, burst=burst, clock=clock))

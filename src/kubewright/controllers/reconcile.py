@@ -17,7 +17,7 @@ import msgspec
 from kubewright.api.names import ObjectKey
 from kubewright.errors import ConfigError
 
-__all__ = ("Cause", "Result", "what_woke")
+__all__ = ("Cause", "Result", "triggering_causes")
 
 
 @final
@@ -56,7 +56,7 @@ class Cause(msgspec.Struct, frozen=True):
         return f"{self.source} {self.key} {self.what}" if self.key is not None else f"{self.source} {self.what}"
 
 
-def what_woke(causes: Iterable[object]) -> tuple[Cause, ...]:
+def triggering_causes(causes: Iterable[object]) -> tuple[Cause, ...]:
     """Why an object runs now: not because it had planned to run later, where something else came first."""
     found = tuple(cause for cause in causes if isinstance(cause, Cause))
     return tuple(cause for cause in found if cause.what != "requeue") or found

@@ -23,9 +23,9 @@ from kubewright.api.diff import merge_patch
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.changes import Change
-from kubewright.controllers.applied_objects import stands_in
+from kubewright.controllers.applied_objects import is_subset
 
-__all__ = ("SelfWrites", "WriteUnderWay", "is_what_was_meant", "is_what_was_sent", "timeless")
+__all__ = ("SelfWrites", "InFlightWrite", "proves_own_patch", "proves_own_apply", "without_revision")
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -37,7 +37,7 @@ _Target = tuple[str, str, ObjectKey]
 
 
 @final
-class WriteUnderWay:
+class InFlightWrite:
     """One write under way."""
 
     __slots__ = ("held", "run", "version")
@@ -54,17 +54,17 @@ class SelfWrites:
     """The recent writes of one controller."""
 
     def __init__(self) -> None:
-        self._under_way: dict[_Target, WriteUnderWay] = {}
+        self._under_way: dict[_Target, InFlightWrite] = {}
         self._versions: OrderedDict[_Target, tuple[tuple[str, ObjectKey], ...]] = OrderedDict()
 
     @contextmanager
-    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[WriteUnderWay]:
+    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[InFlightWrite]:
         """Around a write. Set `version` inside if the answer proves it to be the run's own."""
         target = _target(kind, key)
         if target in self._under_way:  # a run that writes one object twice at once gets no proof for the second
-            yield WriteUnderWay(run)
+            yield InFlightWrite(run)
             return
-        writing = self._under_way[target] = WriteUnderWay(run)
+        writing = self._under_way[target] = InFlightWrite(run)
         try:
             yield writing
         finally:
@@ -105,24 +105,24 @@ class SelfWrites:
             self._versions.popitem(last=False)
 
 
-def is_what_was_meant(meant: KubeObject, answer: KubeObject) -> bool:  # hot
+def proves_own_patch(meant: KubeObject, answer: KubeObject) -> bool:  # hot
     """After a patch: whether the server has the object that was read, with the run's changes and nothing else.
 
     As far as its class can tell: what the class does not know, the run cannot have looked at.
     """
-    return timeless(meant) == timeless(answer)
+    return without_revision(meant) == without_revision(answer)
 
 
-def is_what_was_sent(before: KubeObject | None, sent: KubeObject, answer: KubeObject, *, manager: str) -> bool:
+def proves_own_apply(before: KubeObject | None, sent: KubeObject, answer: KubeObject, *, manager: str) -> bool:
     """After an apply: whether all that is new on the server is what was sent."""
     if before is None:
         # Created just now, if nobody else has ever set a field of it.
         return {entry.manager for entry in answer.metadata.managed_fields} == {manager}
-    difference = merge_patch(to_tree(timeless(before)), to_tree(timeless(answer)))
-    return stands_in(difference, to_tree(sent))
+    difference = merge_patch(to_tree(without_revision(before)), to_tree(without_revision(answer)))
+    return is_subset(difference, to_tree(sent))
 
 
-def timeless(obj: K) -> K:
+def without_revision(obj: K) -> K:
     """A shallow copy without what every write changes."""
     bare = copy.copy(obj)
     bare.metadata = msgspec.structs.replace(obj.metadata, resource_version="", generation=0, managed_fields=[])

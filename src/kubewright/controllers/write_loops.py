@@ -15,7 +15,7 @@ from typing import Any, final
 
 import msgspec
 
-__all__ = ("Finding", "LoopDetector", "Slowdown", "changed_paths")
+__all__ = ("WriteLoop", "LoopDetector", "Slowdown", "changed_paths")
 
 _WINDOW = 60.0
 _WRITES = 8
@@ -27,7 +27,7 @@ _LONGEST_WAIT = 300.0
 
 
 @final
-class Finding(msgspec.Struct, frozen=True):
+class WriteLoop(msgspec.Struct, frozen=True):
     """An object is being written in a loop."""
 
     target: str
@@ -91,7 +91,7 @@ class LoopDetector:
         now: float,
         tree: Callable[[Any], Any],
         owner: Hashable = None,
-    ) -> Finding | None:
+    ) -> WriteLoop | None:
         """Told after each write: the state before, None if there was no such object, and after, both without versions.
 
         `tree` makes plain data of a state; it is only asked for when there is something to report. `owner` is for whom
@@ -110,7 +110,7 @@ class LoopDetector:
         if len(history.writes) < _WRITES:
             return None
         history.found += 1
-        return Finding(
+        return WriteLoop(
             target=title,
             shape="empty" if empty else "oscillating",
             paths=() if empty or before is None else tuple(changed_paths(tree(before), tree(after)))[:5],
@@ -118,7 +118,7 @@ class LoopDetector:
             wait=min(_LONGEST_WAIT, float(2**history.found)),
         )
 
-    def made(self, target: Hashable, title: str, *, now: float, owner: Hashable = None) -> Finding | None:
+    def made(self, target: Hashable, title: str, *, now: float, owner: Hashable = None) -> WriteLoop | None:
         """Told after an object was made that is not written any more."""
         self._history(target)
         return self._remade(target, title, now=now, owner=owner)
@@ -135,7 +135,7 @@ class LoopDetector:
         self._histories.pop(target, None)
         self._lost.pop(target, None)
 
-    def _remade(self, target: Hashable, title: str, *, now: float, owner: Hashable) -> Finding | None:
+    def _remade(self, target: Hashable, title: str, *, now: float, owner: Hashable) -> WriteLoop | None:
         lost = self._lost.get(target)
         if lost is None:
             return None
@@ -146,7 +146,7 @@ class LoopDetector:
             return None
         lost.found += 1
         wait = min(_LONGEST_WAIT, float(2**lost.found))
-        return Finding(target=title, shape="deleted", paths=(), count=len(lost.made), wait=wait)
+        return WriteLoop(target=title, shape="deleted", paths=(), count=len(lost.made), wait=wait)
 
     def _history(self, target: Hashable) -> _History:
         history = self._histories.get(target)

@@ -20,17 +20,23 @@ so is a cause.
 from __future__ import annotations
 
 from kubewright.workqueue.item import Item
-from kubewright.workqueue.limits import Bucket, Exponential, FastSlow, MaxOf, RateLimiter
-from kubewright.workqueue.observer import Observer
+from kubewright.workqueue.rate_limiters import (
+    BucketRateLimiter,
+    ExponentialFailureRateLimiter,
+    FastSlowRateLimiter,
+    MaxOfRateLimiter,
+    RateLimiter,
+)
+from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.queue import WorkQueue
 
 __all__ = (
-    "Bucket",
-    "Exponential",
-    "FastSlow",
+    "BucketRateLimiter",
+    "ExponentialFailureRateLimiter",
+    "FastSlowRateLimiter",
     "Item",
-    "MaxOf",
-    "Observer",
+    "MaxOfRateLimiter",
+    "QueueObserver",
     "RateLimiter",
     "WorkQueue",
 )

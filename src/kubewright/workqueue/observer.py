@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ("Observer",)
+__all__ = ("QueueObserver",)
 
 
-class Observer(Protocol):
+class QueueObserver(Protocol):
     """Told of every step, at once and on the event loop: be quick, and do not raise."""
 
     def on_add(self) -> None:

@@ -20,8 +20,8 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright.errors import KubewrightError
 from kubewright.workqueue.delays import Delays
 from kubewright.workqueue.item import Item, Pending
-from kubewright.workqueue.limits import Exponential, RateLimiter
-from kubewright.workqueue.observer import Observer
+from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter, RateLimiter
+from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.priority import PriorityOrder
 
 __all__ = ("WorkQueue",)
@@ -45,13 +45,13 @@ class WorkQueue(Generic[K]):
         *,
         limiter: RateLimiter[K] | None = None,
         clock: Clock | None = None,
-        observer: Observer | None = None,
+        observer: QueueObserver | None = None,
         ageing: float = 10.0,
     ) -> None:
         """`ageing` is how many points of priority a second of waiting is worth; see `priority`."""
         clock = clock or SystemClock()
         self._monotonic = clock.monotonic
-        self._limiter: RateLimiter[K] = Exponential() if limiter is None else limiter
+        self._limiter: RateLimiter[K] = ExponentialFailureRateLimiter() if limiter is None else limiter
         self._observer = observer
         self._ready = PriorityOrder[K](ageing=ageing)
         self._delays = Delays[K](self._release, fail=self._fail, clock=clock)

@@ -487,7 +487,7 @@ def event(rig: Any, type_: str, tree: Any) -> Any:
     import json
 
     from kubewright.api.resource import definition_of
-    from kubewright.cache.wire import Wire
+    from kubewright.cache.decoder import EventDecoder
 
-    wire = Wire(definition_of(rig.kind), Scope())
+    wire = EventDecoder(definition_of(rig.kind), Scope())
     return wire.event(json.dumps({"type": type_, "object": tree}).encode())

@@ -13,7 +13,7 @@ import pytest
 from kubewright import Context, controller
 from kubewright._base.logs import Logger
 from kubewright.cli.reconcile_log import ReconcileLog
-from kubewright.controllers import worker
+from kubewright.controllers import reconcile_handler as worker
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import ConfigError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap

@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from kubewright import ObjectMeta, OwnerReference, copy_of
-from kubewright.controllers.applied_objects import AppliedObjects, Claim, claim_on, meant_for, not_owned, stands_in
+from kubewright.controllers.applied_objects import (
+    AppliedObjects,
+    Claim,
+    claim_on,
+    with_preconditions,
+    not_owned_message,
+    is_subset,
+)
 from kubewright.k8s.core.v1 import ConfigMap
 
 
@@ -73,7 +80,7 @@ def test_nobody_is_adopted_without_labels() -> None:
 def test_who_has_a_childs_place_is_told_in_a_sentence(
     present: ConfigMap, labels: dict[str, str] | None, told: str
 ) -> None:
-    assert not_owned(present, "ConfigMap shop/owner", labels=labels) == told
+    assert not_owned_message(present, "ConfigMap shop/owner", labels=labels) == told
 
 
 @pytest.mark.parametrize("said", [{"uid": "7"}, {"resource_version": "12"}], ids=["uid", "version"])
@@ -83,7 +90,7 @@ def test_document_that_says_which_object_it_means_is_sent_as_it_is(
 ) -> None:
     document = child(**said)
 
-    assert meant_for(present, document) is document
+    assert with_preconditions(present, document) is document
 
 
 def applied_once() -> tuple[AppliedObjects, ConfigMap, ConfigMap]:
@@ -178,4 +185,4 @@ def test_another_document_a_new_incarnation_and_a_missing_child_are_applied() ->
     ],
 )
 def test_what_stands_in_what(wanted: object, present: object, stands: bool) -> None:
-    assert stands_in(wanted, present) is stands
+    assert is_subset(wanted, present) is stands

@@ -1,17 +1,17 @@
 """The contract of a reconciler: why it runs, as it is told."""
 
 from kubewright.api.names import ObjectKey
-from kubewright.controllers.reconcile import Cause, what_woke
+from kubewright.controllers.reconcile import Cause, triggering_causes
 
 KEY = ObjectKey("shop", "web")
 PLANNED, RETRY, CHANGED = Cause("web", "requeue", KEY), Cause("web", "retry", KEY), Cause("Job", "updated", KEY)
 
 
 def test_a_run_that_was_planned_for_later_is_no_cause_if_something_else_came_first() -> None:
-    assert what_woke([PLANNED, CHANGED]) == (CHANGED,)
-    assert what_woke([PLANNED, RETRY]) == (RETRY,)
+    assert triggering_causes([PLANNED, CHANGED]) == (CHANGED,)
+    assert triggering_causes([PLANNED, RETRY]) == (RETRY,)
 
 
 def test_a_run_that_was_planned_and_is_due_is_a_cause() -> None:
-    assert what_woke([PLANNED]) == (PLANNED,)
-    assert what_woke([]) == ()
+    assert triggering_causes([PLANNED]) == (PLANNED,)
+    assert triggering_causes([]) == ()

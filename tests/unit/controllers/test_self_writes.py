@@ -9,7 +9,7 @@ from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of
 from kubewright.controllers import self_writes as written_module
-from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant, is_what_was_sent
+from kubewright.controllers.self_writes import SelfWrites, proves_own_patch, proves_own_apply
 from kubewright.k8s.core.v1 import ConfigMap
 
 OWNER, OTHER = ObjectKey("shop", "owner"), ObjectKey("shop", "other")
@@ -127,15 +127,15 @@ def test_answer_to_a_patch_with_nothing_else_in_it_is_what_was_meant() -> None:
     meant = read(ConfigMap, encode(child("1", k="1")))
     meant.data = {"k": "2"}
 
-    assert is_what_was_meant(meant, read(ConfigMap, encode(child("2", k="2"))))
-    assert not is_what_was_meant(meant, read(ConfigMap, encode(child("2", k="2", theirs="x"))))
+    assert proves_own_patch(meant, read(ConfigMap, encode(child("2", k="2"))))
+    assert not proves_own_patch(meant, read(ConfigMap, encode(child("2", k="2", theirs="x"))))
 
 
 def test_apply_is_proven_by_what_is_new() -> None:
     sent, before = child("", k="2"), child("1", k="1", theirs="x")
 
-    assert is_what_was_sent(before, sent, child("2", k="2", theirs="x"), manager="me")
-    assert not is_what_was_sent(before, sent, child("2", k="2", theirs="y"), manager="me")
+    assert proves_own_apply(before, sent, child("2", k="2", theirs="x"), manager="me")
+    assert not proves_own_apply(before, sent, child("2", k="2", theirs="y"), manager="me")
 
 
 def test_creation_is_proven_by_the_only_manager() -> None:
@@ -143,9 +143,9 @@ def test_creation_is_proven_by_the_only_manager() -> None:
     answer = copy_of(child("2", k="2"))
     answer.metadata.managed_fields = [ManagedFieldsEntry(manager="me", operation="Apply")]
 
-    assert is_what_was_sent(None, sent, answer, manager="me")
+    assert proves_own_apply(None, sent, answer, manager="me")
     answer.metadata.managed_fields.append(ManagedFieldsEntry(manager="them", operation="Update"))
-    assert not is_what_was_sent(None, sent, answer, manager="me")
+    assert not proves_own_apply(None, sent, answer, manager="me")
 
 
 def test_what_was_written_of_an_object_that_is_gone_is_forgotten() -> None:

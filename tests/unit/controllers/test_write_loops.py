@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kubewright.controllers import write_loops as loops
-from kubewright.controllers.write_loops import Finding, LoopDetector, Slowdown, changed_paths
+from kubewright.controllers.write_loops import WriteLoop, LoopDetector, Slowdown, changed_paths
 
 
-def write(detector: LoopDetector, before: object, after: object, now: float) -> Finding | None:
+def write(detector: LoopDetector, before: object, after: object, now: float) -> WriteLoop | None:
     return detector.wrote("t", "ConfigMap shop/t", before=before, after=after, now=now, tree=lambda state: state)
 
 
@@ -74,7 +74,7 @@ def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypat
     monkeypatch.setattr(loops, "_REMEMBERED", 2)
     detector = detecting()
 
-    def wrote(target: str) -> Finding | None:
+    def wrote(target: str) -> WriteLoop | None:
         return detector.wrote(target, target, before="same", after="same", now=0.0, tree=str)
 
     for _ in range(7):
@@ -89,7 +89,7 @@ def test_only_so_many_deleted_objects_are_remembered(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(loops, "_REMEMBERED_LOST", 2)
     detector = detecting()
 
-    def remade(target: str) -> Finding | None:
+    def remade(target: str) -> WriteLoop | None:
         found = detector.made(target, target, now=0.0)
         detector.gone(target)
         return found
@@ -120,7 +120,7 @@ def test_forgotten_object_starts_over() -> None:
     assert write(detector, state, state, 8.0) is None
 
 
-def make(detector: LoopDetector, now: float, *, owner: str = "o") -> Finding | None:
+def make(detector: LoopDetector, now: float, *, owner: str = "o") -> WriteLoop | None:
     """Another one each time, as the server's uid and time of creation tell."""
     return detector.wrote(
         "t", "ConfigMap shop/t", before=None, after={"uid": now}, now=now, tree=lambda state: state, owner=owner

@@ -58,7 +58,7 @@ def plain() -> set[str]:
     ],
 )
 def test_what_an_operator_has_no_use_for_is_not_imported(plain: set[str], module: str) -> None:
-    assert "kubewright.controllers.worker" in plain
+    assert "kubewright.controllers.reconcile_handler" in plain
     assert module not in plain
 
 

@@ -37,7 +37,7 @@ from kubewright.cluster.controller_manager.garbage.graph import FOREGROUND, ORPH
 from kubewright.cluster.controller_manager.garbage.resources import class_of, collectable
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ApiError, Conflict, KubewrightError, NotFound, TransportError
-from kubewright.workqueue.limits import Exponential
+from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter
 from kubewright.workqueue.queue import WorkQueue
 
 __all__ = ("GarbageCollector",)
@@ -68,7 +68,7 @@ class GarbageCollector:
         self._clock = clock or SystemClock()
         self._workers = workers
         self._cache = Cache(client, default_scope=Scope(resync=0), clock=self._clock)
-        self._queue: WorkQueue[Work] = WorkQueue(limiter=Exponential(), clock=self._clock)
+        self._queue: WorkQueue[Work] = WorkQueue(limiter=ExponentialFailureRateLimiter(), clock=self._clock)
         self._recorder = EventRecorder(client, controller=self.name, clock=self._clock)
         self._watched: dict[Kind, tuple[Informer[PartialObjectMetadata], Subscription[PartialObjectMetadata]]] = {}
         self._absent: OrderedDict[tuple[str, ...], None] = OrderedDict()

@@ -8,11 +8,11 @@ import pytest
 
 from kubewright.errors import ConfigError
 from kubewright.testing.clock import VirtualClock
-from kubewright.workqueue import Bucket, Exponential, FastSlow, MaxOf
+from kubewright.workqueue import BucketRateLimiter, ExponentialFailureRateLimiter, FastSlowRateLimiter, MaxOfRateLimiter
 
 
 def test_the_wait_doubles_from_five_milliseconds() -> None:
-    limiter = Exponential[str]()
+    limiter = ExponentialFailureRateLimiter[str]()
 
     waits = [limiter.when("a") for _ in range(5)]
 
@@ -20,7 +20,7 @@ def test_the_wait_doubles_from_five_milliseconds() -> None:
 
 
 def test_the_wait_reaches_a_thousand_seconds_at_the_nineteenth_retry_and_stays() -> None:
-    limiter = Exponential[str]()
+    limiter = ExponentialFailureRateLimiter[str]()
 
     waits = [limiter.when("a") for _ in range(25)]
 
@@ -29,7 +29,7 @@ def test_the_wait_reaches_a_thousand_seconds_at_the_nineteenth_retry_and_stays()
 
 
 def test_a_key_that_fails_for_years_neither_overflows_nor_loses_its_cap() -> None:
-    limiter = Exponential[str]()
+    limiter = ExponentialFailureRateLimiter[str]()
 
     waits = {limiter.when("a") for _ in range(3000)}
 
@@ -39,7 +39,7 @@ def test_a_key_that_fails_for_years_neither_overflows_nor_loses_its_cap() -> Non
 
 
 def test_each_key_backs_off_alone() -> None:
-    limiter = Exponential[str]()
+    limiter = ExponentialFailureRateLimiter[str]()
     for _ in range(4):
         limiter.when("bad")
 
@@ -48,7 +48,7 @@ def test_each_key_backs_off_alone() -> None:
 
 
 def test_forgetting_starts_over() -> None:
-    limiter = Exponential[str]()
+    limiter = ExponentialFailureRateLimiter[str]()
     for _ in range(4):
         limiter.when("a")
 
@@ -61,7 +61,7 @@ def test_forgetting_starts_over() -> None:
 
 async def test_a_bucket_gives_its_burst_at_once_and_then_a_steady_trickle() -> None:
     clock = VirtualClock()
-    bucket = Bucket(qps=10.0, burst=3, clock=clock)
+    bucket = BucketRateLimiter(qps=10.0, burst=3, clock=clock)
 
     assert [bucket.when(i) for i in range(5)] == pytest.approx([0.0, 0.0, 0.0, 0.1, 0.2])
 
@@ -71,14 +71,14 @@ async def test_a_bucket_gives_its_burst_at_once_and_then_a_steady_trickle() -> N
 
 async def test_a_calm_time_fills_the_bucket_but_not_beyond_its_burst() -> None:
     clock = VirtualClock()
-    bucket = Bucket(qps=10.0, burst=2, clock=clock)
+    bucket = BucketRateLimiter(qps=10.0, burst=2, clock=clock)
     await clock.advance(3600.0)
 
     assert [bucket.when(i) for i in range(3)] == pytest.approx([0.0, 0.0, 0.1])
 
 
 def test_a_bucket_counts_no_failures() -> None:
-    bucket = Bucket()
+    bucket = BucketRateLimiter()
     bucket.when("a")
     bucket.forget("a")
 
@@ -86,9 +86,9 @@ def test_a_bucket_counts_no_failures() -> None:
 
 
 def test_the_longest_wait_wins_and_every_limiter_counts() -> None:
-    exponential = Exponential[str](base=0.2)
-    fast_slow = FastSlow[str](fast=0.3, slow=0.5, fast_retries=2)
-    limiter = MaxOf(exponential, fast_slow)
+    exponential = ExponentialFailureRateLimiter[str](base=0.2)
+    fast_slow = FastSlowRateLimiter[str](fast=0.3, slow=0.5, fast_retries=2)
+    limiter = MaxOfRateLimiter(exponential, fast_slow)
 
     assert [limiter.when("a") for _ in range(4)] == pytest.approx([0.3, 0.4, 0.8, 1.6])
     assert (limiter.retries("a"), exponential.retries("a"), fast_slow.retries("a")) == (4, 4, 4)
@@ -98,13 +98,15 @@ def test_the_longest_wait_wins_and_every_limiter_counts() -> None:
 
 
 async def test_client_gos_default_is_one_line() -> None:
-    limiter: MaxOf[str] = MaxOf(Exponential[str](), Bucket(qps=10.0, burst=1, clock=VirtualClock()))
+    limiter: MaxOfRateLimiter[str] = MaxOfRateLimiter(
+        ExponentialFailureRateLimiter[str](), BucketRateLimiter(qps=10.0, burst=1, clock=VirtualClock())
+    )
 
     assert [limiter.when(key) for key in "aab"] == pytest.approx([0.005, 0.1, 0.2])
 
 
 def test_fast_retries_are_followed_by_slow_ones() -> None:
-    limiter = FastSlow[str](fast=0.1, slow=60.0, fast_retries=3)
+    limiter = FastSlowRateLimiter[str](fast=0.1, slow=60.0, fast_retries=3)
 
     assert [limiter.when("a") for _ in range(5)] == [0.1, 0.1, 0.1, 60.0, 60.0]
     assert limiter.when("b") == 0.1
@@ -116,21 +118,21 @@ def test_fast_retries_are_followed_by_slow_ones() -> None:
 @pytest.mark.parametrize(("base", "cap"), [(0.0, 1.0), (-1.0, 1.0), (2.0, 1.0)])
 def test_a_back_off_that_cannot_grow_is_refused(base: float, cap: float) -> None:
     with pytest.raises(ConfigError, match="does not grow"):
-        Exponential[str](base=base, cap=cap)
+        ExponentialFailureRateLimiter[str](base=base, cap=cap)
 
 
 @pytest.mark.parametrize(("qps", "burst"), [(0.0, 1), (-1.0, 1), (math.nan, 1), (1.0, 0)])
 def test_a_bucket_that_lets_nothing_through_is_refused(qps: float, burst: int) -> None:
     with pytest.raises(ConfigError, match="lets nothing through"):
-        Bucket(qps=qps, burst=burst)
+        BucketRateLimiter(qps=qps, burst=burst)
 
 
 @pytest.mark.parametrize(("fast", "slow", "retries"), [(2.0, 1.0, 1), (-1.0, 1.0, 1), (0.0, 1.0, -1)])
 def test_fast_waits_longer_than_slow_ones_are_refused(fast: float, slow: float, retries: int) -> None:
     with pytest.raises(ConfigError, match="is no limit"):
-        FastSlow[str](fast=fast, slow=slow, fast_retries=retries)
+        FastSlowRateLimiter[str](fast=fast, slow=slow, fast_retries=retries)
 
 
 def test_the_longest_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least one limiter"):
-        MaxOf[str]()
+        MaxOfRateLimiter[str]()

@@ -23,11 +23,11 @@ from typing import Generic, TypeVar, final
 from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
-from kubewright.cache.changes import Change, ChangeType, State
+from kubewright.cache.changes import Change, ChangeType, LazyObject
 from kubewright.cache.store import Entry, Store
 from kubewright.cache.versions import Version, is_newer
 
-__all__ = ("View",)
+__all__ = ("WriteOverlay",)
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -66,7 +66,7 @@ class _PendingWrite:
 
 
 @final
-class View(Generic[K]):
+class WriteOverlay(Generic[K]):
     """The one writer of a store."""
 
     def __init__(self, store: Store[K], *, clock: Clock, by_namespace: bool = False) -> None:
@@ -343,8 +343,8 @@ class View(Generic[K]):
             type=type_,
             key=key,
             kind=self.store.kind,
-            before=None if old is None else State(key, old, decode),
-            after=None if new is None else State(key, new, decode),
+            before=None if old is None else LazyObject(key, old, decode),
+            after=None if new is None else LazyObject(key, new, decode),
             initial=initial,
             own=own,
             uncertain=uncertain,

@@ -20,8 +20,8 @@ from kubewright.controllers.declaration import Declaration, controller
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.controllers.self_writes import SelfWrites
-from kubewright.controllers.worker import Outcome, Worker
-from kubewright.controllers.write_loops import Finding, LoopDetector
+from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
+from kubewright.controllers.write_loops import WriteLoop, LoopDetector
 from kubewright.errors import Cause as StatusCause
 from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
@@ -91,7 +91,7 @@ class Bench:
         self.clock = VirtualClock()
         self.written = SelfWrites()
         client: Any = self.client
-        self.worker = Worker(
+        self.worker = ReconcileHandler(
             declaration,
             client=client,
             log=Logger("test"),
@@ -299,8 +299,8 @@ async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
     assert bench.written.holds(echo, KEY, lambda: None) is (added == 0)
 
 
-def finding(wait: float, target: str = "ConfigMap shop/c") -> Finding:
-    return Finding(target=target, shape="empty", paths=(), count=8, wait=wait)
+def finding(wait: float, target: str = "ConfigMap shop/c") -> WriteLoop:
+    return WriteLoop(target=target, shape="empty", paths=(), count=8, wait=wait)
 
 
 async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_made_anew(

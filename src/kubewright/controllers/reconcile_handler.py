@@ -32,13 +32,13 @@ from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
 from kubewright.controllers.foreign_objects import ForeignObjects
-from kubewright.controllers.reconcile import Cause, Result, what_woke
-from kubewright.controllers.self_writes import SelfWrites, is_what_was_meant
+from kubewright.controllers.reconcile import Cause, Result, triggering_causes
+from kubewright.controllers.self_writes import SelfWrites, proves_own_patch
 from kubewright.controllers.write_loops import LoopDetector, Slowdown
 from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
 from kubewright.workqueue.item import Item
 
-__all__ = ("Outcome", "Worker")
+__all__ = ("Outcome", "ReconcileHandler")
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Worker:
+class ReconcileHandler:
     """Runs one controller's reconciler on one key at a time."""
 
     def __init__(
@@ -159,7 +159,7 @@ class Worker:
             client=client,
             field_manager=self._declaration.field_manager,
             log=log,
-            causes=what_woke(item.causes),
+            causes=triggering_causes(item.causes),
             run_id=run_id,
             writes=wrote,
             recorder=self._recorder,
@@ -240,7 +240,7 @@ class Worker:
                 return
             if answer is obj:
                 return
-            if is_what_was_meant(obj, answer):
+            if proves_own_patch(obj, answer):
                 writing.version = answer.metadata.resource_version
         ctx.writes.append(f"status {obj.kind} {obj.key}")
 

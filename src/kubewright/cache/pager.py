@@ -16,19 +16,19 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
-from kubewright.cache.wire import Wire
+from kubewright.cache.decoder import EventDecoder
 from kubewright.client.client import Client
 from kubewright.client.lists import split_list
 from kubewright.client.routes import Route, accept_header, list_query
 from kubewright.errors import DecodeError, Expired
 
-__all__ = ("Listing", "list_entries")
+__all__ = ("ListResult", "list_entries")
 
 PAGE_SIZE = 500
 
 
 @final
-class Listing(msgspec.Struct, frozen=True):
+class ListResult(msgspec.Struct, frozen=True):
     """What a list showed."""
 
     items: dict[ObjectKey, Entry]
@@ -38,13 +38,13 @@ class Listing(msgspec.Struct, frozen=True):
 async def list_entries(
     client: Client,
     kind: type[KubeObject],
-    wire: Wire,
+    wire: EventDecoder,
     *,
     namespace: str,
     scope: Scope,
     not_older_than: str = "",
     on_malformed: Callable[[DecodeError], None],
-) -> Listing:
+) -> ListResult:
     """Everything there is now or, if a version is given, at that version or later."""
     path = (await _route(client, kind)).collection(namespace)
     accept = accept_header(definition_of(kind), listing=True)
@@ -71,13 +71,13 @@ async def list_entries(
         _read_into(items, raw_items, wire, on_malformed)
         token = metadata.continue_
         if not token:
-            return Listing(items, metadata.resource_version)
+            return ListResult(items, metadata.resource_version)
 
 
 def _read_into(
     items: dict[ObjectKey, Entry],
     raw_items: list[msgspec.Raw],
-    wire: Wire,
+    wire: EventDecoder,
     on_malformed: Callable[[DecodeError], None],
 ) -> None:
     for raw in raw_items:

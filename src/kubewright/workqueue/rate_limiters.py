@@ -14,7 +14,13 @@ from typing import Generic, Protocol, TypeVar, final
 from kubewright._base.backoff import exponential
 from kubewright.errors import ConfigError
 
-__all__ = ("Bucket", "Exponential", "FastSlow", "MaxOf", "RateLimiter")
+__all__ = (
+    "BucketRateLimiter",
+    "ExponentialFailureRateLimiter",
+    "FastSlowRateLimiter",
+    "MaxOfRateLimiter",
+    "RateLimiter",
+)
 
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
@@ -37,7 +43,7 @@ class RateLimiter(Protocol[K_contra]):
 
 
 @final
-class Exponential(Generic[K]):
+class ExponentialFailureRateLimiter(Generic[K]):
     """Each key waits twice as long as the time before: 5, 10, 20 ms, up to 1000 s.
 
     Grows fast and is capped: a broken object must not slow healthy ones, yet is tried again within the hour.
@@ -65,7 +71,7 @@ class Exponential(Generic[K]):
 
 
 @final
-class FastSlow(Generic[K]):
+class FastSlowRateLimiter(Generic[K]):
     """Each key is tried `fast_retries` times after `fast` seconds, then every `slow` seconds."""
 
     def __init__(self, *, fast: float, slow: float, fast_retries: int) -> None:
@@ -98,10 +104,10 @@ class _Monotonic(Protocol):
 
 
 @final
-class Bucket:
+class BucketRateLimiter:
     """All keys together: `qps` retries per second, and up to `burst` at once after a calm time.
 
-    It counts no failures, so put it beside another limiter: `MaxOf(Exponential(), Bucket())` is client-go's default.
+    It counts no failures, so put it beside another limiter: `MaxOfRateLimiter(ExponentialFailureRateLimiter(), BucketRateLimiter())` is client-go's default.
     """
 
     def __init__(self, *, qps: float = 10.0, burst: int = 100, clock: _Monotonic | None = None) -> None:
@@ -131,7 +137,7 @@ class Bucket:
 
 
 @final
-class MaxOf(Generic[K]):
+class MaxOfRateLimiter(Generic[K]):
     """The longest wait any of several limiters asks for; every one of them counts the failure."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:

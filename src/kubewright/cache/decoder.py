@@ -19,7 +19,7 @@ from kubewright.cache.store import Entry
 from kubewright.cache.versions import parse_version
 from kubewright.errors import DecodeError
 
-__all__ = ("Bookmark", "Failure", "Item", "WatchItem", "Wire")
+__all__ = ("Bookmark", "ErrorEvent", "DecodedObject", "ObjectEvent", "EventDecoder")
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _PARTIAL = "PartialObjectMetadata"
@@ -72,7 +72,7 @@ _METADATA_FIRST = re.compile(rb'\{(?:"(?:apiVersion|kind)":"[^"\\]*",)*"metadata
 
 
 @final
-class Item(msgspec.Struct, frozen=True, gc=False):
+class DecodedObject(msgspec.Struct, frozen=True, gc=False):
     """An object on its way to the store."""
 
     key: ObjectKey
@@ -80,7 +80,7 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class WatchItem(msgspec.Struct, frozen=True, gc=False):
+class ObjectEvent(msgspec.Struct, frozen=True, gc=False):
     """An event about one object: ADDED, MODIFIED or DELETED."""
 
     type: str
@@ -98,14 +98,14 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Failure(msgspec.Struct, frozen=True, gc=False):
+class ErrorEvent(msgspec.Struct, frozen=True, gc=False):
     """The server ends the watch with a Status."""
 
     body: bytes
 
 
 @final
-class Wire:
+class EventDecoder:
     """Reads what the server sends of one kind, by the rules of one scope."""
 
     def __init__(self, definition: Definition, scope: Scope) -> None:
@@ -114,7 +114,7 @@ class Wire:
         self._keep_managed = scope.keep_managed_fields
         self._paths = None if scope.projection is None else tuple(path.split(".") for path in scope.projection)
 
-    def event(self, line: bytes) -> WatchItem | Bookmark | Failure | None:  # hot
+    def event(self, line: bytes) -> ObjectEvent | Bookmark | ErrorEvent | None:  # hot
         """One line of a watch; None for a type nobody knows.
 
         Raises msgspec.DecodeError if the line is no event at all, and DecodeError if it is one of an object that
@@ -133,9 +133,9 @@ class Wire:
             data = bytes(_ANY_FRAMES.decode(line).object)
         head = frame.object
         item = self._item(head, data)
-        return WatchItem(frame.type, item.key, item.entry, head.metadata.resource_version)
+        return ObjectEvent(frame.type, item.key, item.entry, head.metadata.resource_version)
 
-    def item(self, raw: msgspec.Raw | bytes) -> Item:  # hot
+    def item(self, raw: msgspec.Raw | bytes) -> DecodedObject:  # hot
         """One item of a list. DecodeError if it cannot be kept."""
         data = bytes(raw)
         try:
@@ -143,11 +143,11 @@ class Wire:
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise self._unfit(data, str(exc)) from exc
 
-    def written(self, data: bytes) -> Item:
+    def written(self, data: bytes) -> DecodedObject:
         """The answer to a write."""
         return self.item(data)
 
-    def _item(self, head: _Head, data: bytes) -> Item:
+    def _item(self, head: _Head, data: bytes) -> DecodedObject:
         metadata = head.metadata
         if not metadata.name or (head.kind != self._kind and head.kind != _PARTIAL and head.kind):
             raise self._unfit(data, "it has no name" if not metadata.name else f"it is a {head.kind}")
@@ -160,9 +160,9 @@ class Wire:
         elif self._metadata_only and head.kind != _PARTIAL:
             data = _projected(data, ())
         version = parse_version(metadata.resource_version)
-        return Item(ObjectKey(metadata.namespace, metadata.name), Entry(version, metadata.uid, data))
+        return DecodedObject(ObjectKey(metadata.namespace, metadata.name), Entry(version, metadata.uid, data))
 
-    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> WatchItem | Bookmark | Failure | None:
+    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> ObjectEvent | Bookmark | ErrorEvent | None:
         """An event that has another shape than every server gives it: more members, or an object without metadata."""
         frame = _ANY_FRAMES.decode(line)
         if frame.type not in _PREFIXES:
@@ -173,15 +173,15 @@ class Wire:
         except msgspec.DecodeError:
             raise self._unfit(data, str(error)) from error
         item = self._item(head, data)
-        return WatchItem(frame.type, item.key, item.entry, head.metadata.resource_version)
+        return ObjectEvent(frame.type, item.key, item.entry, head.metadata.resource_version)
 
     def _unfit(self, data: bytes, why: str) -> DecodeError:
         return DecodeError(f"{self._kind} {_name_in(data)}: the object cannot be read: {why}")
 
 
-def _not_an_object(frame: _AnyFrame) -> Bookmark | Failure | None:
+def _not_an_object(frame: _AnyFrame) -> Bookmark | ErrorEvent | None:
     if frame.type == "ERROR":
-        return Failure(bytes(frame.object))
+        return ErrorEvent(bytes(frame.object))
     if frame.type != "BOOKMARK":
         return None
     metadata = _BOOKMARKS.decode(frame.object).metadata

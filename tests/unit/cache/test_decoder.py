@@ -11,7 +11,7 @@ import pytest
 from kubewright import Resource, Spec, Status
 from kubewright.api.resource import definition_of
 from kubewright.cache.scope import Scope, in_scope
-from kubewright.cache.wire import Bookmark, Failure, WatchItem, Wire
+from kubewright.cache.decoder import Bookmark, ErrorEvent, ObjectEvent, EventDecoder
 from kubewright.errors import ConfigError, DecodeError
 
 MANAGED = [{"manager": "x", "fieldsV1": {"f:metadata": {"f:labels": {"f:a,b]}": {}}}}}]
@@ -29,8 +29,8 @@ class Bolt(Resource[BoltSpec, BoltStatus], group="test.example.io", version="v1"
     """Small."""
 
 
-def wire(**scope: Any) -> Wire:
-    return Wire(definition_of(Bolt), Scope(**scope))
+def wire(**scope: Any) -> EventDecoder:
+    return EventDecoder(definition_of(Bolt), Scope(**scope))
 
 
 def kept(tree: Any, *, compact: bool = True, **scope: Any) -> Any:
@@ -114,7 +114,7 @@ def test_event_is_understood_however_it_is_written(type_: str, form: str) -> Non
 
     event = wire().event(line)
 
-    assert isinstance(event, WatchItem)
+    assert isinstance(event, ObjectEvent)
     assert (event.type, str(event.key), event.version) == (type_, "n/b", "7")
     assert (event.entry.version, event.entry.uid) == (7, "u")
     assert json.loads(event.entry.data) == bolt()
@@ -126,7 +126,7 @@ def test_bookmarks_errors_and_strangers_are_told_apart() -> None:
 
     assert wire().event(line("BOOKMARK", {"kind": "Bolt", "metadata": metadata})) == Bookmark("9", True)
     assert wire().event(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}})) == Bookmark("9", False)
-    assert wire().event(line("ERROR", status)) == Failure(json.dumps(status).encode())
+    assert wire().event(line("ERROR", status)) == ErrorEvent(json.dumps(status).encode())
     assert wire().event(line("PING", {"metadata": {}})) is None
     assert wire().event(line("PING", {})) is None
 
