@@ -12,8 +12,8 @@ from kubewright.api.fields import Field
 from kubewright.api.model import UNSET, Model, ModelMeta, Unset
 from kubewright.api.quantity import Quantity
 from kubewright.api.times import Duration
-from kubewright.schema.build import structural
-from kubewright.schema.build.builder import schema_for
+from kubewright.schema.builder import structural
+from kubewright.schema.builder.builder import schema_for
 
 JSON = dict[str, Any]
 

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubewright import ObjectKey, Resource, Spec, Status
 from kubewright.cache.changes import Change
-from kubewright.cache.store import Entry, Store
 from kubewright.cache.overlay import WriteOverlay
+from kubewright.cache.store import Entry, Store
 from kubewright.testing.clock import VirtualClock
 
 

@@ -3,7 +3,7 @@ r"""Go's regular expressions, translated to Python's `re`.
 Patterns in schemas and in CEL are RE2: `\d` is ASCII, `$` is the very end, `[[:alpha:]]` and `\p{L}` are classes,
 `{,3}` is text, and there is no look-around. `go_regexp` parses that syntax (Go: regexp/syntax/parse.go), refuses what
 Go refuses, in Go's words, and writes the same language for `re`. A match begins and ends where Go's does; groups do
-not capture, because no caller asks for them. Called by `schema.build`, `schema.check`, `cel` and the API server.
+not capture, because no caller asks for them. Called by `schema.builder`, `schema.check`, `cel` and the API server.
 
 Two known limits: a script such as `\p{Greek}` is told by the names of its characters, and a pattern such as
 `(a+)+$`, which Go answers in linear time, may take Python long.

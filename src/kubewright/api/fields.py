@@ -8,7 +8,7 @@
 
 A `Field` may stand on an attribute, on a type that is an alias (`Port = Annotated[int, Field(ge=1, le=65535)]`), on the
 items of a list or the values of a map, and on a class. Where several meet, the outer one wins and rules add up.
-Markers are data: `schema.build` turns them into a structural schema and the API server enforces them. They are not
+Markers are data: `schema.builder` turns them into a structural schema and the API server enforces them. They are not
 checked when an object is decoded, so an object stored under older rules can still be read.
 """
 

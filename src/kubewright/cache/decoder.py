@@ -19,7 +19,7 @@ from kubewright.cache.store import Entry
 from kubewright.cache.versions import parse_version
 from kubewright.errors import DecodeError
 
-__all__ = ("Bookmark", "ErrorEvent", "DecodedObject", "ObjectEvent", "EventDecoder")
+__all__ = ("Bookmark", "DecodedObject", "ErrorEvent", "EventDecoder", "ObjectEvent")
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _PARTIAL = "PartialObjectMetadata"

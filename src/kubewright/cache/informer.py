@@ -19,15 +19,15 @@ from kubewright.api.codec import encode, origin_of
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.changes import Change, LazyObject
+from kubewright.cache.decoder import EventDecoder, ObjectEvent
 from kubewright.cache.observer import CacheObserver
+from kubewright.cache.overlay import WriteOverlay
 from kubewright.cache.problems import Problem
 from kubewright.cache.reflector import Reflector
 from kubewright.cache.scope import Scope, in_scope
 from kubewright.cache.store import Entry, Store
 from kubewright.cache.subscriptions import SLICE, Handler, Subscription
 from kubewright.cache.versions import Version, parse_version
-from kubewright.cache.overlay import WriteOverlay
-from kubewright.cache.decoder import ObjectEvent, EventDecoder
 from kubewright.client.client import Client
 from kubewright.errors import DecodeError
 

@@ -14,9 +14,9 @@ import msgspec
 
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
+from kubewright.cache.decoder import EventDecoder
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
-from kubewright.cache.decoder import EventDecoder
 from kubewright.client.client import Client
 from kubewright.client.lists import split_list
 from kubewright.client.routes import Route, accept_header, list_query

@@ -28,13 +28,13 @@ from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.deadline import Deadline
-from kubewright.cache.pager import ListResult, list_entries
+from kubewright.cache.decoder import Bookmark, ErrorEvent, EventDecoder, ObjectEvent
 from kubewright.cache.observer import CacheObserver
+from kubewright.cache.pager import ListResult, list_entries
 from kubewright.cache.problems import Problem, is_lasting, sentence_for
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
 from kubewright.cache.versions import Version, is_newer, parse_version
-from kubewright.cache.decoder import Bookmark, ErrorEvent, ObjectEvent, EventDecoder
 from kubewright.client.client import Client
 from kubewright.client.watch import RawEvents
 from kubewright.errors import (

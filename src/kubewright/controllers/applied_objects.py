@@ -26,9 +26,9 @@ __all__ = (
     "Claim",
     "claim_on",
     "is_precondition_failure",
-    "with_preconditions",
-    "not_owned_message",
     "is_subset",
+    "not_owned_message",
+    "with_preconditions",
 )
 
 K = TypeVar("K", bound=KubeObject)

@@ -33,14 +33,14 @@ from kubewright.controllers.applied_objects import (
     Claim,
     claim_on,
     is_precondition_failure,
-    with_preconditions,
     not_owned_message,
+    with_preconditions,
 )
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.self_writes import SelfWrites, proves_own_patch, proves_own_apply, without_revision
-from kubewright.controllers.write_loops import WriteLoop, LoopDetector
+from kubewright.controllers.self_writes import SelfWrites, proves_own_apply, proves_own_patch, without_revision
+from kubewright.controllers.write_loops import LoopDetector, WriteLoop
 from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
 __all__ = ("Context",)

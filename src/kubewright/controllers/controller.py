@@ -36,20 +36,20 @@ from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.mapping import ByIndex, to_owner, to_self
 from kubewright.controllers.reconcile import Cause, triggering_causes
+from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
 from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.sources import KindSource, Source
-from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
 from kubewright.controllers.write_loops import LoopDetector
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
+from kubewright.workqueue.observer import QueueObserver
+from kubewright.workqueue.queue import WorkQueue
 from kubewright.workqueue.rate_limiters import (
     BucketRateLimiter,
     ExponentialFailureRateLimiter,
     MaxOfRateLimiter,
     RateLimiter,
 )
-from kubewright.workqueue.observer import QueueObserver
-from kubewright.workqueue.queue import WorkQueue
 
 __all__ = ("Controller", "ControllerObserver", "ReconcileRecord")
 

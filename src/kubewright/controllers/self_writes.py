@@ -25,7 +25,7 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.changes import Change
 from kubewright.controllers.applied_objects import is_subset
 
-__all__ = ("SelfWrites", "InFlightWrite", "proves_own_patch", "proves_own_apply", "without_revision")
+__all__ = ("InFlightWrite", "SelfWrites", "proves_own_apply", "proves_own_patch", "without_revision")
 
 K = TypeVar("K", bound=KubeObject)
 

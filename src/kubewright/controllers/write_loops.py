@@ -15,7 +15,7 @@ from typing import Any, final
 
 import msgspec
 
-__all__ = ("WriteLoop", "LoopDetector", "Slowdown", "changed_paths")
+__all__ = ("LoopDetector", "Slowdown", "WriteLoop", "changed_paths")
 
 _WINDOW = 60.0
 _WRITES = 8

@@ -24,7 +24,7 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.api.resource import KubeObject
 from kubewright.api.times import Duration
 from kubewright.errors import SchemaError
-from kubewright.schema.build.builder import schema_for_kind
+from kubewright.schema.builder.builder import schema_for_kind
 
 __all__ = ("example_of",)
 

@@ -20,6 +20,8 @@ so is a cause.
 from __future__ import annotations
 
 from kubewright.workqueue.item import Item
+from kubewright.workqueue.observer import QueueObserver
+from kubewright.workqueue.queue import WorkQueue
 from kubewright.workqueue.rate_limiters import (
     BucketRateLimiter,
     ExponentialFailureRateLimiter,
@@ -27,8 +29,6 @@ from kubewright.workqueue.rate_limiters import (
     MaxOfRateLimiter,
     RateLimiter,
 )
-from kubewright.workqueue.observer import QueueObserver
-from kubewright.workqueue.queue import WorkQueue
 
 __all__ = (
     "BucketRateLimiter",

@@ -20,9 +20,9 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright.errors import KubewrightError
 from kubewright.workqueue.delays import Delays
 from kubewright.workqueue.item import Item, Pending
-from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter, RateLimiter
 from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.priority import PriorityOrder
+from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter, RateLimiter
 
 __all__ = ("WorkQueue",)
 

@@ -10,8 +10,8 @@ import pytest
 
 from kubewright import Resource, Spec, Status
 from kubewright.api.resource import definition_of
+from kubewright.cache.decoder import Bookmark, ErrorEvent, EventDecoder, ObjectEvent
 from kubewright.cache.scope import Scope, in_scope
-from kubewright.cache.decoder import Bookmark, ErrorEvent, ObjectEvent, EventDecoder
 from kubewright.errors import ConfigError, DecodeError
 
 MANAGED = [{"manager": "x", "fieldsV1": {"f:metadata": {"f:labels": {"f:a,b]}": {}}}}}]

@@ -11,9 +11,9 @@ from kubewright.controllers.applied_objects import (
     AppliedObjects,
     Claim,
     claim_on,
-    with_preconditions,
-    not_owned_message,
     is_subset,
+    not_owned_message,
+    with_preconditions,
 )
 from kubewright.k8s.core.v1 import ConfigMap
 

@@ -19,9 +19,9 @@ from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause, Result
-from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
-from kubewright.controllers.write_loops import WriteLoop, LoopDetector
+from kubewright.controllers.self_writes import SelfWrites
+from kubewright.controllers.write_loops import LoopDetector, WriteLoop
 from kubewright.errors import Cause as StatusCause
 from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Namespace

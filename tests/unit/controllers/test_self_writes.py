@@ -9,7 +9,7 @@ from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of
 from kubewright.controllers import self_writes as written_module
-from kubewright.controllers.self_writes import SelfWrites, proves_own_patch, proves_own_apply
+from kubewright.controllers.self_writes import SelfWrites, proves_own_apply, proves_own_patch
 from kubewright.k8s.core.v1 import ConfigMap
 
 OWNER, OTHER = ObjectKey("shop", "owner"), ObjectKey("shop", "other")

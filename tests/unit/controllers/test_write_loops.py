@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubewright.controllers import write_loops as loops
-from kubewright.controllers.write_loops import WriteLoop, LoopDetector, Slowdown, changed_paths
+from kubewright.controllers.write_loops import LoopDetector, Slowdown, WriteLoop, changed_paths
 
 
 def write(detector: LoopDetector, before: object, after: object, now: float) -> WriteLoop | None:

@@ -10,7 +10,7 @@ import pytest
 from kubewright import Duration, Field, IntOrString, Model, Quantity, Resource, Spec, Status, convert
 from kubewright.api.codec import to_tree
 from kubewright.generate.crds.manifests import crd_for
-from kubewright.schema.build.builder import schema_for_kind
+from kubewright.schema.builder.builder import schema_for_kind
 from kubewright.schema.check.validation import compile_schema
 from kubewright.testing import assert_round_trip, round_trips
 from kubewright.testing.examples import example_of

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions from classes.
 
 One document for one kind, from one class per version. What the class statement says
-(`api.resource.Definition`) becomes names, scope, subresources and columns; `schema.build` makes the schema.
+(`api.resource.Definition`) becomes names, scope, subresources and columns; `schema.builder` makes the schema.
 The document is plain JSON and the same every time. It writes no file and calls no server: `kubewright
 generate crds`, the tests and the demo do.
 """
@@ -17,10 +17,10 @@ from kubewright.api.fields import Field
 from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.api.resource import Column, Definition, KubeObject, Scale, definition_of
 from kubewright.errors import SchemaError
-from kubewright.schema.build.builder import schema_for_kind
-from kubewright.schema.build.lookup import json_path, schema_at
-from kubewright.schema.build.markers import apply
-from kubewright.schema.build.node import Node, Schema
+from kubewright.schema.builder.builder import schema_for_kind
+from kubewright.schema.builder.lookup import json_path, schema_at
+from kubewright.schema.builder.markers import apply
+from kubewright.schema.builder.node import Node, Schema
 
 __all__ = ("crd_file_name", "crd_for")
 

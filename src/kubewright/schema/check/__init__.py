@@ -1,2 +1,2 @@
 """Objects against a structural schema: validation, defaulting, pruning, in kube-apiserver's words. Not how a schema is
-made; see `schema.build`."""
+made; see `schema.builder`."""

@@ -12,7 +12,7 @@ from kubewright.api.model import Model
 from kubewright.api.resource import Column, KubeObject, Resource, Scale, Spec, Status
 from kubewright.errors import SchemaError
 from kubewright.generate.crds.manifests import crd_file_name, crd_for
-from kubewright.schema.build.builder import schema_for_kind
+from kubewright.schema.builder.builder import schema_for_kind
 
 JSON = dict[str, Any]
 

@@ -1,7 +1,8 @@
 """The rules of a structural schema, in the server's words: types everywhere, validation only of what has a type.
 
 Errors come sorted by their sentence, as the server sorts them. A schema with keywords the server cannot convert at all
-is told apart: `conversion_problem`. `kubewright.schema.build.structural` checks the same for people who write classes.
+is told apart: `conversion_problem`. `kubewright.schema.builder.structural` checks the same for people who write
+classes.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from kubewright.cluster.controller_manager.garbage.graph import FOREGROUND, ORPH
 from kubewright.cluster.controller_manager.garbage.resources import class_of, collectable
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ApiError, Conflict, KubewrightError, NotFound, TransportError
-from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter
 from kubewright.workqueue.queue import WorkQueue
+from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter
 
 __all__ = ("GarbageCollector",)
 

@@ -6,7 +6,7 @@ import pytest
 
 from kubewright.api.fields import Field, Rule
 from kubewright.api.model import Model, ModelMeta, field
-from kubewright.schema.build.builder import schema_for
+from kubewright.schema.builder.builder import schema_for
 
 JSON = dict[str, Any]
 

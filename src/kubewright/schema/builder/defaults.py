@@ -2,7 +2,7 @@
 
 A Python default is also the server's, so an object reads the same in a program and in `kubectl get -o yaml`. Not so for
 None, for a value that is never sent because it means the same as absent, and for one computed by a function, which
-may differ each time. (Nothing inside a status is defaulted at all: see `schema.build`.)
+may differ each time. (Nothing inside a status is defaulted at all: see `schema.builder`.)
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec.structs import FieldInfo
 
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.model import UNSET, Model, is_constant
-from kubewright.schema.build.annotations import Hint
-from kubewright.schema.build.models import class_of, fields_of, is_model, marker_of
-from kubewright.schema.build.node import Schema
-from kubewright.schema.build.values import wire_value
+from kubewright.schema.builder.annotations import Hint
+from kubewright.schema.builder.models import class_of, fields_of, is_model, marker_of
+from kubewright.schema.builder.node import Schema
+from kubewright.schema.builder.values import wire_value
 
 __all__ = ("default_of", "empty_breaks_choice", "filled", "has_rules")
 

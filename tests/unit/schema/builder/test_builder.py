@@ -15,7 +15,7 @@ from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject, Resource, Spec, Status
 from kubewright.api.times import Duration
 from kubewright.errors import SchemaError
-from kubewright.schema.build.builder import schema_for, schema_for_kind
+from kubewright.schema.builder.builder import schema_for, schema_for_kind
 
 INT = {"type": "integer", "format": "int64"}
 TEXT = {"type": "string"}

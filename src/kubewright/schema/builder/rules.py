@@ -1,7 +1,7 @@
 """Rules: CEL expressions that stand for a marker, for what OpenAPI alone cannot say.
 
 An immutable value, exactly one of several fields: the API server checks them as `x-kubernetes-validations`. Nothing is
-parsed or evaluated here. Called by `schema.build`.
+parsed or evaluated here. Called by `schema.builder`.
 """
 
 from __future__ import annotations

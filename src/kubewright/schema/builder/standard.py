@@ -1,7 +1,7 @@
 """The schemas that are known beforehand: scalars, times, quantities, metadata, conditions.
 
 What these types accept is fixed by Kubernetes, not by a user's class, so they are written down here as data, as the
-Go generators write them. `schema.build` looks here first.
+Go generators write them. `schema.builder` looks here first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubewright.api.fields import Field
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.quantity import Quantity
 from kubewright.api.times import Duration, MicroTime
-from kubewright.schema.build.node import Schema
+from kubewright.schema.builder.node import Schema
 
 __all__ = ("API_VERSION", "EMBEDDED", "INT_OR_STRING", "ITEM_LISTS", "KIND", "PRESERVED", "STANDARD")
 

@@ -1,7 +1,7 @@
 """Annotations taken apart: `Annotated[int, Field(ge=0)] | None` is the type int, a marker, and "may be None".
 
 Type hints nest in many ways that mean the same; `read` gives them one flat form. What a type becomes on the wire is
-not known here: that is `schema.build`.
+not known here: that is `schema.builder`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubewright.errors import SchemaError
-from kubewright.schema.build.node import Schema
+from kubewright.schema.builder.node import Schema
 
 __all__ = ("json_path", "schema_at")
 

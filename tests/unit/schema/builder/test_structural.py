@@ -10,9 +10,9 @@ import pytest
 from kubewright.api.fields import Field, Rule
 from kubewright.api.model import Model, ModelMeta, field
 from kubewright.errors import SchemaError
-from kubewright.schema.build.builder import schema_for
-from kubewright.schema.build.node import Schema
-from kubewright.schema.build.structural import check
+from kubewright.schema.builder.builder import schema_for
+from kubewright.schema.builder.node import Schema
+from kubewright.schema.builder.structural import check
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ def rule(**options: Any) -> Field:
         (Annotated[int, Field(ge=0.5)], "value: minimum 0.5 of an integer is no integer; round it"),
         (
             Annotated[str, Field(pattern="a(?=b)")],
-            "value: the server cannot read the pattern a(?=b) (error parsing regexp: invalid or unsupported Perl syntax",
+            "value: the server cannot read the pattern a(?=b) (error parsing regexp: invalid or",
         ),
         (
             Annotated[str, Field(format="colour")],

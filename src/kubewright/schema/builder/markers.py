@@ -11,9 +11,9 @@ from typing import Any, Final
 from kubewright.api.fields import Field
 from kubewright.api.model import UNSET
 from kubewright.errors import SchemaError
-from kubewright.schema.build.node import Node
-from kubewright.schema.build.rules import written
-from kubewright.schema.build.values import wire_value
+from kubewright.schema.builder.node import Node
+from kubewright.schema.builder.rules import written
+from kubewright.schema.builder.values import wire_value
 
 __all__ = ("KEYWORDS", "apply")
 

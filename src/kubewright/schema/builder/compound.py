@@ -13,9 +13,9 @@ import msgspec
 
 from kubewright.api.fields import Field
 from kubewright.errors import SchemaError
-from kubewright.schema.build.annotations import read
-from kubewright.schema.build.node import Schema
-from kubewright.schema.build.standard import INT_OR_STRING, STANDARD
+from kubewright.schema.builder.annotations import read
+from kubewright.schema.builder.node import Schema
+from kubewright.schema.builder.standard import INT_OR_STRING, STANDARD
 
 __all__ = ("Items", "Values", "choices_of", "items_of", "union_of", "values_of")
 

@@ -3,7 +3,7 @@
 Python keeps the docstring of a class but throws away the string below an attribute, so it is read from the syntax tree.
 Each module is parsed once, whatever number of classes it has, and classes inside functions are found as well. A class
 without source (made by `type()`, typed at a prompt, shipped as bytecode alone) has no descriptions; that is no error.
-Called by `schema.build`.
+Called by `schema.builder`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import msgspec
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.errors import KubewrightError, SchemaError
-from kubewright.schema.build.node import Schema
+from kubewright.schema.builder.node import Schema
 
 __all__ = ("misfit", "type_of", "wire_value")
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kubewright.errors import SchemaError
-from kubewright.schema.build.node import Schema
-from kubewright.schema.build.values import misfit, wire_value
+from kubewright.schema.builder.node import Schema
+from kubewright.schema.builder.values import misfit, wire_value
 
 OBJECT: Schema = {
     "type": "object",
@@ -37,7 +37,7 @@ OBJECT: Schema = {
         ("", {"type": "string", "minLength": 1}, "it has 0 characters, fewer than 1"),
         ("ab", {"type": "string", "maxLength": 1}, "it has 2 characters, more than 1"),
         ("b", {"type": "string", "pattern": "a"}, "'b' does not match a"),
-        ("b", {"type": "string", "pattern": r"\p{Lu}"}, None),
+        ("b", {"type": "string", "pattern": r"\p{Lu}"}, r"'b' does not match \p{Lu}"),
         ([1], {"type": "array", "items": {"type": "string"}}, "[0]: 1 is no string"),
         ([], {"type": "array", "minItems": 1}, "it has 0 items, fewer than 1"),
         ([1, 1], {"type": "array", "x-kubernetes-list-type": "set"}, "an item occurs twice in a set"),

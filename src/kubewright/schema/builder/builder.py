@@ -28,15 +28,23 @@ from kubewright.api.fields import Field, Rule
 from kubewright.api.model import UNSET, Model
 from kubewright.api.resource import KubeObject, Status, definition_of
 from kubewright.errors import SchemaError
-from kubewright.schema.build import rules, structural
-from kubewright.schema.build.annotations import Hint, read
-from kubewright.schema.build.compound import Items, Values, choices_of, items_of, union_of, values_of
-from kubewright.schema.build.defaults import default_of, empty_breaks_choice, filled, has_rules
-from kubewright.schema.build.docstrings import attribute_docs, class_doc
-from kubewright.schema.build.markers import apply
-from kubewright.schema.build.models import class_of, fields_of, is_model, marker_of, wire_names
-from kubewright.schema.build.node import Node, Schema, plain
-from kubewright.schema.build.standard import API_VERSION, EMBEDDED, INT_OR_STRING, ITEM_LISTS, KIND, PRESERVED, STANDARD
+from kubewright.schema.builder import rules, structural
+from kubewright.schema.builder.annotations import Hint, read
+from kubewright.schema.builder.compound import Items, Values, choices_of, items_of, union_of, values_of
+from kubewright.schema.builder.defaults import default_of, empty_breaks_choice, filled, has_rules
+from kubewright.schema.builder.docstrings import attribute_docs, class_doc
+from kubewright.schema.builder.markers import apply
+from kubewright.schema.builder.models import class_of, fields_of, is_model, marker_of, wire_names
+from kubewright.schema.builder.node import Node, Schema, plain
+from kubewright.schema.builder.standard import (
+    API_VERSION,
+    EMBEDDED,
+    INT_OR_STRING,
+    ITEM_LISTS,
+    KIND,
+    PRESERVED,
+    STANDARD,
+)
 
 __all__ = ("schema_for", "schema_for_kind")
 

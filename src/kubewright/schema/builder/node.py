@@ -1,6 +1,6 @@
 """Node: one place in a schema under construction, which remembers the attribute it came from.
 
-A node is a dict, so it can be compared and encoded like the finished schema. `schema.build` makes nodes,
+A node is a dict, so it can be compared and encoded like the finished schema. `schema.builder` makes nodes,
 `schema.structural` reads their subject to say in Python's words where a rule is broken, and `plain` turns them into
 the dicts that callers get.
 """

@@ -15,7 +15,7 @@ from kubewright.api.model import UNSET, Model, ModelMeta, Unset
 from kubewright.api.quantity import Quantity
 from kubewright.api.resource import KubeObject
 from kubewright.api.times import Duration, MicroTime
-from kubewright.schema.build.builder import schema_for
+from kubewright.schema.builder.builder import schema_for
 
 JSON = dict[str, Any]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubewright.api.model import Model, ModelMeta
-from kubewright.schema.build.docstrings import attribute_docs, class_doc
+from kubewright.schema.builder.docstrings import attribute_docs, class_doc
 
 
 class Base(Model):

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.errors import SchemaError
-from kubewright.schema.build.node import Schema, subject_of
-from kubewright.schema.build.values import misfit, type_of
+from kubewright.schema.builder.node import Schema, subject_of
+from kubewright.schema.builder.values import misfit, type_of
 
 __all__ = ("check", "check_root")
 

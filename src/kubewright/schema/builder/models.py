@@ -13,8 +13,8 @@ from msgspec.structs import FieldInfo
 
 from kubewright.api.fields import Field
 from kubewright.errors import SchemaError
-from kubewright.schema.build.annotations import Hint, merge, read
-from kubewright.schema.build.compound import items_of
+from kubewright.schema.builder.annotations import Hint, merge, read
+from kubewright.schema.builder.compound import items_of
 
 __all__ = ("class_of", "fields_of", "is_model", "marker_of", "wire_names")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from kubewright.errors import SchemaError
-from kubewright.schema.build.lookup import json_path, schema_at
-from kubewright.schema.build.node import Schema
+from kubewright.schema.builder.lookup import json_path, schema_at
+from kubewright.schema.builder.node import Schema
 
 SCHEMA: Schema = {
     "type": "object",
