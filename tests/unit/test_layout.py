@@ -13,7 +13,7 @@ IMPORT = re.compile(r"^\s*(?:from|import) (\w+)", re.MULTILINE)
 
 OWNERS = {
     "aiohttp": {"client/transport/aiohttp_transport.py"},
-    "httptools": {"apiserver/wire/http.py", "apiserver/outbound/http_client.py", "client/transport/connections.py"},
+    "httptools": {"apiserver/outbound/http_client.py", "client/transport/connections.py"},
     "sortedcontainers": {"apiserver/storage/store.py"},
     "yaml": {"_base/yaml.py"},
     "cryptography": {"apiserver/auth/tokens.py", "_base/certificates.py", "_base/certificate_requests.py"},

@@ -53,7 +53,7 @@ from kubewright.apiserver.verbs.subresources import SubresourceHandlers
 from kubewright.apiserver.verbs.watch import WatchHandler
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.http import HttpServer
+from kubewright.apiserver.wire.http import http_server
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
@@ -125,7 +125,7 @@ class ApiServer:
         self._add_checks()
         self.nonresource = NonResourcePaths(self.catalog, self.metrics, self.health)
         self._add_pages()
-        self._connections = HttpServer(self.router.handle)
+        self._connections = http_server(self.router.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
 

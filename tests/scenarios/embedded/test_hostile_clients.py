@@ -17,8 +17,9 @@ from typing import final
 
 import pytest
 
+from kubewright._base.http.connection import Connection
 from kubewright.apiserver.server import ApiServer
-from kubewright.apiserver.wire.http import Connection, HttpServer
+from kubewright.apiserver.wire.http import http_server
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
 
@@ -37,7 +38,7 @@ class Plain:
         self.server = server
         self.handled = 0
         self.changed = asyncio.Event()
-        self.connections = HttpServer(self._handle)
+        self.connections = http_server(self._handle)
         self.remembered: weakref.WeakSet[Connection] = weakref.WeakSet()
         self.port = 0
 

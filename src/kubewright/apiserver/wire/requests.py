@@ -47,8 +47,6 @@ class Request(Struct):
     headers: Mapping[str, str]
     body: bytes
     peer: Peer
-    connection: Any = None
-    """The open connection, which a handler may hijack."""
     uri: str = ""
     """Path and query, not decoded."""
     audit_id: str = ""

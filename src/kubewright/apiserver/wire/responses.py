@@ -1,18 +1,18 @@
-"""The three kinds of reply: a `Response` with a whole body, a `Stream`, and a `Hijack` of the connection.
+"""The replies of the API server: those of `_base.http.messages`, in JSON unless they say otherwise.
 
 A `Stream`, such as a watch, gets the open connection as a `Sink` and writes to it until it ends. A `Hijack` gives the
-connection to another protocol (SPDY, WebSocket). The verbs and the front make them; `http` writes them.
+connection to another protocol (SPDY, WebSocket). The verbs and the front make them; `_base.http` writes them.
 """
 
 from __future__ import annotations
 
-import abc
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
-from msgspec import Struct, json
+from msgspec import json
 
+from kubewright._base.http import messages
+from kubewright._base.http.messages import Hijack, Sink
 from kubewright._base.yaml import dump
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, MediaType
 from kubewright.apiserver.wire.protobuf import encode
@@ -48,67 +48,21 @@ def indent(response: Response) -> None:
         response.body = json.format(response.body, indent=2)
 
 
-class Response(Struct):
+class Response(messages.Response):
     """A response with its whole body."""
 
-    code: int
-    body: bytes = b""
     content_type: str = JSON
-    headers: Mapping[str, str] = {}
     object_name: str = ""
     """The name of the created object, for the audit log."""
 
 
-class Sink(Protocol):
-    """What a `Stream` writes to: the open connection."""
-
-    def write(self, data: bytes) -> None:
-        """Send one chunk now."""
-        ...
-
-    def end(self) -> None:
-        """End the stream; the connection may serve another request."""
-        ...
-
-    @property
-    def backlog(self) -> int:
-        """How many bytes wait to be sent."""
-        ...
-
-
-class Stream(abc.ABC):
+class Stream(messages.Stream):
     """A response that is written piece by piece, until it, the client or the server ends it."""
 
-    code = 200
     content_type = JSON
-    headers: Mapping[str, str] = {}
-    on_finish: Callable[[], None] | None = None
-    """Called when the stream has ended; the audit log uses it."""
-
-    def finish(self) -> None:
-        """The stream has ended: call `on_finish`."""
-        if self.on_finish is not None:
-            self.on_finish()
-
-    @abc.abstractmethod
-    def start(self, sink: Sink) -> None:
-        """The head is written; write the body to the sink from now on."""
-
-    @abc.abstractmethod
-    def disconnected(self) -> None:
-        """The client is gone, or the server stops: stop writing."""
 
 
-@final
-class Hijack:
-    """The connection leaves HTTP: `head` is written, then `protocol` owns it (Go: http.Hijacker)."""
-
-    def __init__(self, head: bytes, protocol: asyncio.Protocol) -> None:
-        self.head = head
-        self.protocol = protocol
-
-
-Reply: TypeAlias = Response | Stream | Hijack
+Reply: TypeAlias = messages.Reply
 
 
 def object_response(

@@ -1,0 +1,413 @@
+"""One client's connection: bytes to requests, replies to bytes.
+
+A request is read whole, answered, and only then is the next one read: what a client sends ahead waits in the socket
+buffer, and a client that does not read its responses gets no more of them. `server` makes one `Connection` for each
+socket, on asyncio's protocols.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import re
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final, cast, final
+
+from kubewright._base.http.heads import BadRequest, RequestHead
+from kubewright._base.http.messages import TEXT, Hijack, Reply, Response, Stream
+from kubewright._base.logs import Logger
+
+if TYPE_CHECKING:
+    from kubewright._base.http.server import HttpServer
+
+__all__ = ("Connection",)
+
+_log = Logger("kubewright.servers")
+
+_READ_AHEAD: Final = 64 * 1024
+"""Bytes of later requests that are kept while one is answered."""
+_DRAIN_FACTOR: Final = 4
+"""A body that is too large is read to its end, so that the client reads the response, up to so many times the limit."""
+_CHUNK_LINE: Final = 1024
+_HEAD_END: Final = re.compile(rb"\n\r?\n")
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
+_REQUEST_BEGINS: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z\r\n]")
+
+
+@final
+class Connection(asyncio.Protocol):
+    """One client's connection."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self.transport: asyncio.Transport | None = None
+        """None once the connection is closed or hijacked."""
+        self.context: object = None
+        """What the handler wants to remember of the client."""
+        self._server = server
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._head: RequestHead | None = None
+        self._body: _Body | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stream: Stream | None = None
+        self._version = "1.1"
+        self._keep_alive = True
+        self._finishing = False
+        self._blocked = False
+        """The client does not read: nothing more is written until it does."""
+        self._paused = False
+        self._waited_for = True
+        """No request has come yet: a client that connects and says nothing is slow, not idle."""
+        self._last = self._began = time.monotonic()
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        if not self._server.admit(self):
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._server.closed(self)
+        self.transport = None
+        if self._stream is not None:
+            self._stream.disconnected()
+            self._stream.finish()
+            self._stream = None
+        elif self._task is not None:
+            self._task.cancel()  # nobody is left to read the response
+
+    def data_received(self, data: bytes) -> None:  # hot
+        self._last = time.monotonic()
+        self._buffer += data
+        if self._task is None and self._stream is None and not self._blocked:
+            self._read()
+        elif len(self._buffer) > _READ_AHEAD and not self._paused and self.transport is not None:
+            self._paused = True
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        self._last = time.monotonic()
+        if self._task is None and self._stream is None:
+            self._next()
+
+    # reading
+
+    def _read(self) -> None:  # hot
+        """Begin to answer the next request, if all of it is there."""
+        try:
+            if self._head is None and not self._read_head():
+                return
+            head, body = self._head, self._body
+            assert head is not None  # read above, or before
+            content: bytes | None = b""
+            if body is not None:
+                if not body.feed(self._buffer):
+                    return
+                content = body.whole()
+        except BadRequest as error:
+            self._reject(error)
+            return
+        self._head = self._body = None
+        self._version = head.version
+        self._keep_alive = head.keep_alive and not self._finishing
+        self._task = asyncio.get_running_loop().create_task(self._respond(head, content))
+
+    def _read_head(self) -> bool:
+        """Whether the head is there. Empty lines before it are skipped, as Go's textproto does."""
+        buffer = self._buffer
+        if not self._scanned:
+            self._began = self._last
+            while buffer.startswith((b"\r\n", b"\n")):
+                del buffer[: 2 if buffer.startswith(b"\r\n") else 1]
+            if not buffer:
+                return False
+            if not _REQUEST_BEGINS.match(buffer):
+                raise BadRequest  # not HTTP at all, such as TLS: no end of a head would ever come
+        found = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3))
+        start, end = found, found + 4
+        if found < 0 and (bare := _HEAD_END.search(buffer, max(0, self._scanned - 2))) is not None:
+            start, end = bare.start(), bare.end()  # Go takes lines that end with a line feed alone
+        most = self._server.limits.head_bytes
+        if start > most or (start < 0 and len(buffer) > most):
+            raise BadRequest("431 Request Header Fields Too Large")
+        if start < 0:
+            self._scanned = len(buffer)
+            return False
+        self._head = head = RequestHead(bytes(buffer[:start]), separate=self._server.separate_headers)
+        del buffer[:end]
+        self._scanned = 0
+        self._waited_for = False
+        if head.length or head.chunked:
+            self._body = body = _Body(head, self._server.limits.body_bytes(head.target))
+            if body.too_large and (head.expects_continue or head.length > _DRAIN_FACTOR * body.limit):
+                raise BadRequest("413")
+        if head.expects_continue and self.transport is not None:
+            self.transport.write(_CONTINUE)
+        return True
+
+    def _reject(self, error: BadRequest) -> None:
+        """Answer what is no proper request, which no handler sees, and close."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        self._buffer.clear()
+        if error.status == "413":
+            assert self._body is not None  # its limit was exceeded
+            self._keep_alive = False
+            self._write_response(self._server.too_large(self._body.limit))
+        else:
+            # As Go does, without a length where there is a body: the end of the connection is its end.
+            kind = f"Content-Type: {TEXT}" if error.body else "Content-Length: 0"
+            text = f"HTTP/1.1 {error.status}\r\n{kind}\r\nConnection: close\r\n\r\n{error.body}"
+            self.transport.write(text.encode("utf-8"))
+        self.transport.close()
+
+    # answering
+
+    async def _respond(self, head: RequestHead, body: bytes | None) -> None:  # hot
+        server = self._server
+        try:
+            if body is None:
+                reply: Reply = server.too_large(server.limits.body_bytes(head.target))
+            else:
+                reply = await server.handler(head, body, self)
+        except Exception as error:
+            _log.exception("a request failed", method=head.method, target=head.target, error=error)
+            reply = Response.text("this failed; the log says why\n", code=500)
+        finally:
+            self._task = None
+        if self.transport is None:
+            if isinstance(reply, Stream):
+                reply.disconnected()
+                reply.finish()
+        elif isinstance(reply, Response):
+            if server.gzip_above is not None and len(reply.body) > server.gzip_above:
+                _compress(reply, head)
+            self._write_response(reply, without_body=head.method == "HEAD")
+            self._next()
+        elif isinstance(reply, Stream):
+            self._begin_stream(reply, without_body=head.method == "HEAD")
+        else:
+            self._hand_over(reply)
+
+    def _write_response(self, response: Response, *, without_body: bool = False) -> None:
+        assert self.transport is not None
+        self._last = time.monotonic()
+        body = response.body
+        head = self._head_of(response.code, response.content_type, response.headers, f"Content-Length: {len(body)}\r\n")
+        self.transport.write(head if without_body else head + body)
+
+    def _begin_stream(self, stream: Stream, *, without_body: bool) -> None:
+        assert self.transport is not None
+        framing = "Transfer-Encoding: chunked\r\n"
+        if self._version == "1.0":  # knows no chunks: the end of the connection is the end of the stream
+            self._keep_alive, framing = False, ""
+        self.transport.write(self._head_of(stream.code, stream.content_type, stream.headers, framing))
+        if without_body:
+            stream.disconnected()
+            stream.finish()
+            self._next()
+            return
+        self._stream = stream
+        stream.start(self)
+
+    def _head_of(self, code: int, content_type: str, headers: Mapping[str, str], framing: str) -> bytes:
+        version = self._version
+        lines = [f"HTTP/{version} {code} {_PHRASES.get(code, 'Unknown')}\r\n", framing]
+        if content_type:
+            lines.append(f"Content-Type: {content_type}\r\n")
+        for name, value in headers.items():
+            # A header that stands for several is kept apart by line breaks, which no value may hold.
+            lines.extend(f"{name}: {part}\r\n" for part in value.split("\n"))
+        for name, value in self._server.default_headers.items():
+            if name not in headers:
+                lines.append(f"{name}: {value}\r\n")
+        if self._keep_alive is (version == "1.0"):
+            lines.append("Connection: keep-alive\r\n" if self._keep_alive else "Connection: close\r\n")
+        lines.append("\r\n")
+        return "".join(lines).encode("utf-8", "surrogateescape")
+
+    def _hand_over(self, hijack: Hijack) -> None:
+        transport, self.transport = self.transport, None
+        assert transport is not None
+        self._server.closed(self)
+        transport.write(hijack.head)
+        transport.set_protocol(hijack.protocol)
+        hijack.protocol.connection_made(transport)
+        if self._paused:
+            transport.resume_reading()
+        if self._buffer:
+            hijack.protocol.data_received(bytes(self._buffer))
+
+    def _next(self) -> None:
+        """A reply is written: close, or go on with what the client has sent meanwhile."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not self._keep_alive:
+            self.transport.close()
+        elif not self._blocked:
+            if self._paused:
+                self._paused = False
+                self.transport.resume_reading()
+            if self._buffer:
+                self._read()
+
+    # the stream's side
+
+    def write(self, data: bytes) -> None:
+        """Send one chunk of a stream."""
+        if self.transport is not None:
+            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._version == "1.1" else data)
+            self._last = time.monotonic()
+
+    def end(self) -> None:
+        """End a stream; the connection may go on."""
+        if self._stream is None:
+            return
+        self._stream.finish()
+        self._stream = None
+        if self.transport is not None:
+            if self._version == "1.1":
+                self.transport.write(b"0\r\n\r\n")
+            self._next()
+
+    @property
+    def backlog(self) -> int:
+        """How many bytes wait to be sent."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    # limits and the end
+
+    def check(self, now: float) -> None:
+        """Close the connection when its client exceeds a time limit."""
+        if self.transport is None or self._stream is not None or self._task is not None:
+            return
+        limits = self._server.limits
+        if self._blocked or self._head is not None:
+            if now - self._last > limits.read_seconds:
+                self.transport.abort()
+        elif self._buffer or self._waited_for:
+            if now - self._began > limits.head_seconds:
+                self.transport.abort()
+        elif now - self._last > limits.idle_seconds:
+            self.transport.close()
+
+    def finish(self) -> None:
+        """Close as soon as the request under way is answered."""
+        self._keep_alive, self._finishing = False, True
+        if self._stream is not None:
+            self._stream.disconnected()
+            self.end()
+        elif self._task is None and self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close now."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+@final
+class _Body:
+    """The body of one request while it comes in. What is above the limit is read and dropped."""
+
+    __slots__ = ("_chunked", "_length", "_parts", "_received", "limit", "too_large")
+
+    def __init__(self, head: RequestHead, limit: int) -> None:
+        self.limit = limit
+        self.too_large = head.length > limit
+        self._chunked = head.chunked
+        self._length = head.length
+        self._received = 0
+        self._parts: list[bytes] = []
+
+    def feed(self, buffer: bytearray) -> bool:
+        """Take what belongs to the body out of the buffer; whether that was all of it."""
+        return self._feed_chunks(buffer) if self._chunked else self._feed_length(buffer)
+
+    def whole(self) -> bytes | None:
+        """The body, once all of it was fed; None if it was too large."""
+        if self.too_large:
+            return None
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def _feed_length(self, buffer: bytearray) -> bool:
+        if not self.too_large:
+            if len(buffer) < self._length:
+                return False
+            self._parts.append(bytes(buffer[: self._length]))
+            del buffer[: self._length]
+            return True
+        taken = min(len(buffer), self._length - self._received)
+        del buffer[:taken]
+        self._received += taken
+        return self._received == self._length
+
+    def _feed_chunks(self, buffer: bytearray) -> bool:
+        at = 0
+        try:
+            while True:
+                line_end = buffer.find(b"\r\n", at, at + _CHUNK_LINE)
+                if line_end < 0:
+                    if len(buffer) - at >= _CHUNK_LINE:
+                        raise BadRequest
+                    return False
+                size = _chunk_size(bytes(buffer[at:line_end]))
+                if size == 0:
+                    end = _end_of_trailers(buffer, line_end)
+                    at = max(at, end)
+                    return end > 0
+                start, end = line_end + 2, line_end + 2 + size
+                if self._received + size > _DRAIN_FACTOR * self.limit:
+                    self.too_large = True
+                    raise BadRequest("413")
+                if len(buffer) < end + 2:
+                    return False
+                if buffer[end : end + 2] != b"\r\n":
+                    raise BadRequest
+                self._take(buffer, start, end)
+                at = end + 2
+        finally:
+            del buffer[:at]  # once, and not for each of many small chunks
+
+    def _take(self, buffer: bytearray, start: int, end: int) -> None:
+        self._received += end - start
+        if self._received > self.limit:
+            self.too_large = True
+            self._parts.clear()
+        else:
+            self._parts.append(bytes(buffer[start:end]))
+
+
+def _compress(response: Response, head: RequestHead) -> None:
+    if "gzip" in head.headers.get("accept-encoding", ""):
+        response.body = gzip.compress(response.body, 1)
+        response.headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+
+
+def _chunk_size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip(b" \t")
+    if not digits or len(digits) > 8 or digits.strip(b"0123456789abcdefABCDEF"):
+        raise BadRequest
+    return int(digits, 16)
+
+
+def _end_of_trailers(buffer: bytearray, line_end: int) -> int:
+    """Where the message ends whose last chunk is announced in the line that ends there; 0 if that is not there yet.
+
+    Trailers are dropped: nobody here declares any, and they must not be taken for headers.
+    """
+    end = buffer.find(b"\r\n\r\n", line_end)
+    if end < 0 and len(buffer) - line_end > _READ_AHEAD:
+        raise BadRequest
+    return end + 4 if end >= 0 else 0
