@@ -23,7 +23,8 @@ endif
 export GOGC ?= 400
 # The tests start some hundred processes of ours, each of which would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Drawn once per run, unless said.
+# What `make nightly` tries with examples of a new seed; drawn once per run, unless said.
+SEARCHED := tests/property tests/scenarios/embedded/test_random_requests.py
 DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
@@ -75,7 +76,7 @@ lag: $(STAMP) binaries ## All tests again, with watches that lag; SEED=7 for oth
 
 nightly: $(STAMP) ## The property tests with examples of a new seed, which is printed; SEED=7 tries that one again
 	@echo "make nightly SEED=$(DRAWN)"
-	KUBEWRIGHT_REAL=0 KUBEWRIGHT_SEARCH=1 $(PYTEST) --hypothesis-seed=$(DRAWN) tests/property \
+	KUBEWRIGHT_REAL=0 KUBEWRIGHT_SEARCH=1 $(PYTEST) --hypothesis-seed=$(DRAWN) $(SEARCHED) \
 	  || { echo "Some examples fail; to try the same again: make nightly SEED=$(DRAWN)"; exit 1; }
 
 coverage: $(STAMP) $(VENV)/.coverage ## Branch coverage without the real control plane; fails where a module is below the floor without a reason
