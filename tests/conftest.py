@@ -2,7 +2,7 @@
 
 The control plane is started once per test worker, in about three seconds, and only from binaries that are at hand:
 `make binaries` gets them, which may take minutes and is no business of a test. KUBEWRIGHT_REAL=0 skips every test
-that needs one; KUBEWRIGHT_REAL=1 fails rather than skips.
+that needs one; KUBEWRIGHT_REAL=1 fails rather than skips. What was skipped is counted at the end of the run.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import os
 import select
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
@@ -53,6 +54,7 @@ _ORDER = (
     "property",
     "unit",
 )
+_NO_REAL = "no real control plane"
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,6 +70,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(str(home.relative_to(here))))
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say aloud how many tests had no real control plane to ask: such a run shows less than it seems to."""
+    # A skip is told as a place (file, line) and a reason.
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.getreports("skipped")]
+    for reason, count in Counter(reason for reason in reasons if _NO_REAL in reason).items():
+        terminalreporter.write_sep("!", f"{count} tests SKIPPED: they ask a real control plane", red=True, bold=True)
+        terminalreporter.line(reason.removeprefix("Skipped: "))
+
+
 class Kubectl(Protocol):
     """Runs kubectl with the admin's kubeconfig and returns what it prints."""
 
@@ -79,13 +90,13 @@ def real_binaries() -> Binaries:
     """The binaries of the real control plane, or a reason to skip."""
     wanted = os.environ.get("KUBEWRIGHT_REAL", "")
     if wanted == "0":
-        pytest.skip("KUBEWRIGHT_REAL=0")
+        pytest.skip(f"{_NO_REAL}: KUBEWRIGHT_REAL=0 leaves it out")
     try:
         return find_installed()
     except ClusterError as error:
         if wanted == "1":
             raise
-        pytest.skip(f"no real control plane; `make binaries` gets one: {error}")
+        pytest.skip(f"{_NO_REAL}; `make binaries` gets one: {error}")
 
 
 @pytest.fixture(scope="session")
