@@ -12,8 +12,8 @@ from typing import Any, Final, final
 
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.outbound.webhook_client import CallFailed, WebhookClient, check_type
-from kubewright.apiserver.outbound.webhook_target import target_of_client
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, WebhookClient, check_type
+from kubewright.apiserver.outbound.webhook_target import target_of_client_config
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
@@ -31,7 +31,7 @@ class WebhookConverter:
 
     def __init__(self, webhook: Mapping[str, Any], caller: WebhookClient, addresses: ServiceResolver) -> None:
         self._caller = caller
-        self._target = target_of_client(webhook.get("clientConfig") or {}, addresses)
+        self._target = target_of_client_config(webhook.get("clientConfig") or {}, addresses)
         self._versions = tuple(webhook.get("conversionReviewVersions") or ())
 
     async def convert(self, trees: list[Tree], api_version: str) -> list[Tree]:
@@ -52,7 +52,7 @@ class WebhookConverter:
         try:
             answer = await self._caller.call(self._target, review, timeout=_TIMEOUT)
             found = _objects(answer, uid, version)
-        except CallFailed as error:
+        except WebhookCallError as error:
             raise _failed(f"conversion webhook for {about} failed: {error}") from None
         if len(found) != len(trees):
             raise _failed(f"conversion webhook for {about} returned {len(found)} objects, expected {len(trees)}")
@@ -66,24 +66,24 @@ def _objects(answer: Mapping[str, Any], uid: str, version: str) -> list[Any]:
     check_type(answer, api_version, "ConversionReview", _KNOWN)
     if version == "v1" and (answer.get("apiVersion"), answer.get("kind")) != (api_version, "ConversionReview"):
         said = str(answer.get("apiVersion") or "/")
-        raise CallFailed(
+        raise WebhookCallError(
             f"expected webhook response of {api_version}, Kind=ConversionReview, got {said}, Kind="
             f"{answer.get('kind') or ''}"
         )
     response = answer.get("response")
     if response is None:
-        raise CallFailed("no response provided")
+        raise WebhookCallError("no response provided")
     if not isinstance(response, dict):
-        raise CallFailed(
+        raise WebhookCallError(
             f"json: cannot unmarshal {json_type_name(response)} into Go struct field ConversionReview.response of type"
             f" {version}.ConversionResponse"
         )
     if version == "v1" and response.get("uid", "") != uid:
-        raise CallFailed(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
+        raise WebhookCallError(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
     result = response.get("result") or {}
     if result.get("status") != "Success":
         status = result.get("status") or ""
-        raise CallFailed(result.get("message") or f"response.result.status was '{status}', not 'Success'")
+        raise WebhookCallError(result.get("message") or f"response.result.status was '{status}', not 'Success'")
     found: list[Any] = response.get("convertedObjects") or []
     return found
 
