@@ -20,7 +20,7 @@ from kubewright.apiserver.apiextensions.definitions.shape import normalize_crd
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.managedfields.reset_fields import Reset
+from kubewright.apiserver.managedfields.reset_fields import ResetFields
 from kubewright.apiserver.managedfields.types import FieldType
 
 __all__ = ("DefinitionStrategy",)
@@ -85,7 +85,7 @@ class DefinitionStrategy:
     def field_values(self, tree: Tree) -> Mapping[str, str]:
         return {}
 
-    def reset_fields(self, subresource: str) -> Reset:
+    def reset_fields(self, subresource: str) -> ResetFields:
         return self._inner.reset_fields(subresource)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:

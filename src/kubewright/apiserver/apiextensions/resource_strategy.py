@@ -20,7 +20,7 @@ from kubewright.apiserver.apiextensions.objects import check_custom, check_custo
 from kubewright.apiserver.apiextensions.versions import CustomVersion
 from kubewright.apiserver.kinds.object_meta import finalizer_warnings
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind
+from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_custom_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.wire.status_errors import bad_request
 from kubewright.schema.check.metadata_coercion import MetadataMisfit
@@ -142,8 +142,8 @@ class CustomResourceStrategy:
     def field_values(self, tree: Tree) -> Mapping[str, str]:
         return {name: _text(_at(tree, name.split("."))) for name in self.selectable}
 
-    def reset_fields(self, subresource: str) -> Reset:
-        return reset_of_custom_kind(subresource, has_status=self._version.has_status)
+    def reset_fields(self, subresource: str) -> ResetFields:
+        return reset_fields_of_custom_kind(subresource, has_status=self._version.has_status)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
         return 0
