@@ -149,7 +149,7 @@ def record_update(
     try:
         owners = _update(live if live is not None else type.empty, new, owners, owner, converter, time)
     except ManagedFieldsError:
-        # As `UpdateNoErrors` of internal/fieldmanager.go: a write must not fail because its ownership cannot be tracked.
+        # `UpdateNoErrors` of internal/fieldmanager.go: a write must not fail because its owners cannot be tracked.
         # Validation, which comes later, has the better error.
         return
     if owners:
