@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.managedfields.comparison import changes
+from kubewright.apiserver.managedfields.comparison import compare
 from kubewright.apiserver.managedfields.conflicts import ApplyConflict
 from kubewright.apiserver.managedfields.field_manager import apply, record_update
 from kubewright.apiserver.managedfields.field_sets import (
     FieldSet,
     difference,
-    exclude,
     has,
-    in_order,
     intersection,
     paths,
+    recursive_difference,
+    sort_elements,
     union,
 )
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
@@ -47,7 +47,7 @@ def test_a_set_has_the_paths_it_was_made_of(members: set[Path]) -> None:
     fields = made(members)
     assert set(paths(fields)) == members
     assert all(has(fields, path) for path in members)
-    assert in_order(fields) == fields
+    assert sort_elements(fields) == fields
 
 
 @given(all_paths, all_paths)
@@ -64,7 +64,7 @@ def test_sets_add_and_subtract_like_sets(one: set[Path], two: set[Path]) -> None
 @given(all_paths, all_paths)
 def test_excluding_a_field_excludes_what_is_below_it(one: set[Path], two: set[Path]) -> None:
     left = {path for path in one if not any(path[: len(other)] == other for other in two)}
-    assert exclude(made(one), made(two)) == made(left)
+    assert recursive_difference(made(one), made(two)) == made(left)
 
 
 values = st.sampled_from(["x", "y"])
@@ -180,8 +180,8 @@ def test_without_force_nobody_loses_a_field(history: list[tuple[str, Tree]], spe
 
 @given(specs, specs)
 def test_what_is_set_and_what_is_gone_tell_two_objects_apart(one: Tree, two: Tree) -> None:
-    fields, gone = changes(KIND, thing(one), thing(two))
-    back_fields, back_gone = changes(KIND, thing(two), thing(one))
+    fields, gone = compare(KIND, thing(one), thing(two))
+    back_fields, back_gone = compare(KIND, thing(two), thing(one))
     if json_equal(one, two):
         assert (fields, gone) == ({}, {})
     added = set(paths(fields)) - set(paths(back_fields))

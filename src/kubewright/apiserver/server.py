@@ -44,7 +44,7 @@ from kubewright.apiserver.kinds.admission import Chain, Plugin
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.openapi import OpenApi
-from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.get import ReadHandler
@@ -92,7 +92,7 @@ class ApiServer:
         waiting = DefaultServiceAccount(self.store, self.clock)
         own = (NamespaceLifecycle(self.store), waiting, ObjectPlugins(lookup), PodSecurity(self.store))
         self.admission = Chain([*own, *plugins])
-        self.compaction = Compaction(self.store, self.clock)
+        self.compaction = Compactor(self.store, self.clock)
         self.reads = ReadHandler(self.store, self.compaction)
         self.watches = WatchHandler(self.store)
         self.writes = WriteHandler(self.store, self.admission, self.clock)

@@ -19,9 +19,13 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict, conflict_error
 from kubewright.apiserver.managedfields.field_manager import apply, record_update
-from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind, reset_of_kind
+from kubewright.apiserver.managedfields.reset_fields import (
+    ResetFields,
+    reset_fields_of_custom_kind,
+    reset_fields_of_kind,
+)
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
@@ -302,10 +306,10 @@ class Judge:
                 return {**tree, "apiVersion": version}, kind
         raise LookupError(version)
 
-    def reset(self, subresource: str) -> Reset:
+    def reset(self, subresource: str) -> ResetFields:
         if self.kind.built_in:
-            return reset_of_kind(self.gvk, subresource)
-        return reset_of_custom_kind(subresource, has_status=True)
+            return reset_fields_of_kind(self.gvk, subresource)
+        return reset_fields_of_custom_kind(subresource, has_status=True)
 
     async def send(self, method: str, path: str, body: Tree | None, query: Tree, content: str) -> tuple[int, Tree]:
         request = HttpRequest(
@@ -348,7 +352,7 @@ class Judge:
                     convert=self.convert,
                 )
             except ApplyConflict as conflict:
-                return refusal(conflict)
+                return conflict_error(conflict)
             except StatusError as refused:
                 return refused
 

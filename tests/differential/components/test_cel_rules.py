@@ -15,7 +15,7 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.apiextensions.cel_rules import check_rules, compile_rules
+from kubewright.apiserver.apiextensions.cel_rules import compile_rules, validate_rules
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
 
@@ -299,7 +299,7 @@ WRONG: list[JSON] = [
 async def test_definitions_get_the_same_verdict(client: Client, schema: JSON) -> None:
     real = await ask(client, "POST", CRDS, definition(schema, "wrongs"), dry=True)
 
-    ours = causes_of(check_rules(schema, path="spec.validation.openAPIV3Schema"))
+    ours = causes_of(validate_rules(schema, path="spec.validation.openAPIV3Schema"))
 
     assert real.status == 422
     assert ours == real.causes

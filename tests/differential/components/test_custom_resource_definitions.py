@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright import Client, Config, connect
-from kubewright.apiserver.apiextensions.definitions.defaults import default_crd, prepare_new
+from kubewright.apiserver.apiextensions.definitions.defaults import default_crd, prepare_for_create
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
@@ -217,7 +217,7 @@ async def test_a_definition_is_taken_or_refused_with_the_same_causes(client: Cli
 
     ours = copy.deepcopy(crd)
     default_crd(ours)
-    prepare_new(ours)
+    prepare_for_create(ours)
     causes = [error.cause() for error in validate_crd(ours)]
 
     assert response.status == (422 if causes else 201), real.get("message")

@@ -11,10 +11,10 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict, conflict_error
 from kubewright.apiserver.managedfields.field_manager import apply, only_times_differ, record_update
-from kubewright.apiserver.managedfields.reset_fields import reset_of_kind
-from kubewright.apiserver.managedfields.scale_handler import SCALE_API_VERSION, of_parent, of_scale
+from kubewright.apiserver.managedfields.reset_fields import reset_fields_of_kind
+from kubewright.apiserver.managedfields.scale_handler import SCALE_API_VERSION, to_parent, to_subresource
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
@@ -93,10 +93,10 @@ def foretold(live: Tree | None, intent: Tree, gvk: GroupVersionKind, manager: st
             api_version=gvk.api_version,
             time=time,
             type=known(gvk),
-            reset=reset_of_kind(gvk),
+            reset=reset_fields_of_kind(gvk),
         )
     except ApplyConflict as conflict:
-        return refusal(conflict)
+        return conflict_error(conflict)
     except StatusError as refused:
         return refused
 
@@ -167,7 +167,7 @@ async def test_too_many_managers_become_ancient_changes(server: Server) -> None:
             api_version="v1",
             time=newest(answer),
             type=known(CONFIG_MAP),
-            reset=reset_of_kind(CONFIG_MAP),
+            reset=reset_fields_of_kind(CONFIG_MAP),
         )
         assert said(new) == said(answer)
         live = answer
@@ -239,7 +239,7 @@ def scaled(live: Tree, old: Tree, scale: Tree, manager: str, time: str, operatio
     paths = {"v1": ("spec", "replicas")}
     entries = live["metadata"]["managedFields"]
     before = copied(old)
-    before["metadata"]["managedFields"] = of_scale(entries, paths)
+    before["metadata"]["managedFields"] = to_subresource(entries, paths)
     options: Any = {
         "manager": manager,
         "api_version": SCALE_API_VERSION,
@@ -254,7 +254,7 @@ def scaled(live: Tree, old: Tree, scale: Tree, manager: str, time: str, operatio
     else:
         new = apply(before, scale, force=True, **options)
     after = copied(live)
-    after["metadata"]["managedFields"] = of_parent(
+    after["metadata"]["managedFields"] = to_parent(
         entries, new["metadata"].get("managedFields", []), api_version="v1", paths=paths
     )
     return dict(after)

@@ -16,8 +16,12 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.apiextensions.definitions.conditions import settle
-from kubewright.apiserver.apiextensions.objects import check_custom, check_custom_status, read_custom
+from kubewright.apiserver.apiextensions.definitions.conditions import compute_status
+from kubewright.apiserver.apiextensions.objects import (
+    decode_custom_resource,
+    validate_custom_resource,
+    validate_custom_resource_status,
+)
 from kubewright.apiserver.apiextensions.versions import versions_of
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
@@ -255,11 +259,11 @@ async def test_random_objects_get_the_same_verdict_and_the_same_causes(client: C
         given = instance(crd, spec=chosen)
         real = await ask(client, "POST", base, given, query=[("dryRun", "All"), ("fieldValidation", "Warn")])
         ours = copy.deepcopy(given)
-        unknown = read_custom(ours, version)
+        unknown = decode_custom_resource(ours, version)
         accepted += real.status == 201
 
         assert real.status in (201, 422), real.body
-        assert sorted(real.causes) == sorted(causes_of(check_custom(ours, version))), given
+        assert sorted(real.causes) == sorted(causes_of(validate_custom_resource(ours, version))), given
         assert real.warnings == tuple(f'unknown field "{path}"' for path in unknown), given
         if real.status == 201:
             assert real.body["spec"] == ours["spec"], given
@@ -294,11 +298,11 @@ async def test_on_updates_the_same_old_mistakes_pass(client: Client) -> None:
             address = f"{base}/{old['metadata']['name']}{'/status' if part == 'status' else ''}"
             real = await ask(client, "PUT", address, new, query=[("dryRun", "All")])
             before, after = copy.deepcopy(old), copy.deepcopy(new)
-            read_custom(before, version)
-            read_custom(after, version)
+            decode_custom_resource(before, version)
+            decode_custom_resource(after, version)
             kept, written = (after, before) if part == "spec" else (before, after)
             merged = {**kept, "status": written["status"]}
-            check = check_custom_status if part == "status" else check_custom
+            check = validate_custom_resource_status if part == "status" else validate_custom_resource
 
             assert real.status in (200, 422), real.body
             assert sorted(real.causes) == sorted(causes_of(check(merged, version, old=before))), (old, new)
@@ -376,13 +380,13 @@ async def test_metadata_inside_an_object_is_decoded_and_checked_alike(client: Cl
         real = await ask(client, "POST", base, given, query=[("dryRun", "All")])
         ours = copy.deepcopy(given)
         try:
-            unknown = read_custom(ours, version)
+            unknown = decode_custom_resource(ours, version)
         except MetadataMisfit as exc:
             kind = crd["spec"]["names"]["kind"]
             expected = f'{kind} in version "v1" cannot be handled as a {kind}: {exc}'
             assert (real.status, real.body["message"]) == (400, expected), metadata
             continue
-        assert sorted(real.causes) == sorted(causes_of(check_custom(ours, version))), metadata
+        assert sorted(real.causes) == sorted(causes_of(validate_custom_resource(ours, version))), metadata
         assert real.warnings == tuple(f'unknown field "{path}"' for path in unknown), metadata
         if real.status == 201:
             assert real.body["t"] == ours["t"], metadata
@@ -399,7 +403,7 @@ async def test_metadata_of_an_object_that_cannot_be_decoded_is_refused_alike(cli
 
     real = await ask(client, "POST", base, given, query=[("dryRun", "All")])
     with pytest.raises(MetadataMisfit) as misfit:
-        read_custom(copy.deepcopy(given), versions_of(crd)[0])
+        decode_custom_resource(copy.deepcopy(given), versions_of(crd)[0])
 
     assert real.body["message"] == f'Metas in version "v1" cannot be handled as a Metas: {misfit.value}'
 
@@ -480,7 +484,7 @@ async def test_every_format_takes_and_refuses_the_same_texts(client: Client) -> 
         given = instance(crd, spec={name: {f"k{i}": text for i, text in enumerate(TEXTS)}})
         real = await ask(client, "POST", base, given, query=[("dryRun", "All")])
 
-        assert sorted(real.causes) == sorted(causes_of(check_custom(given, version))), name
+        assert sorted(real.causes) == sorted(causes_of(validate_custom_resource(given, version))), name
 
 
 async def test_names_are_given_and_withheld_alike(client: Client) -> None:
@@ -495,7 +499,7 @@ async def test_names_are_given_and_withheld_alike(client: Client) -> None:
 
     for crd, others in ((crds[0], []), (crds[1], crds[:1])):
         fresh = {**crd, "status": {"storedVersions": ["v1"]}}
-        ours = settle(fresh, others, now="now")
+        ours = compute_status(fresh, others, now="now")
         assert ours["acceptedNames"] == crd["status"]["acceptedNames"]
         assert _without_times(ours["conditions"]) == _without_times(crd["status"]["conditions"])
 

@@ -1,1 +1,4 @@
-"""Custom resources: versions, strategy, CEL rules, conversion. Not the routes to them; see `controllers.crds`."""
+"""Custom resources and CustomResourceDefinitions: strategies, validation rules, conversion, versions.
+
+It is the library half of k8s.io/apiextensions-apiserver. `controllers.crds` adds and removes the resources.
+"""

@@ -1,47 +1,42 @@
-"""One rule of a CustomResourceDefinition, compiled: `rule`, `message`, `messageExpression`, `reason`, `fieldPath`.
+"""Compiles one validation rule of a CRD: `rule`, `message`, `messageExpression`, `reason`, `fieldPath`.
 
-Both who checks objects (`rules`) and who checks definitions (`rule_checks`) start here. What is wrong with a rule is
-kept with it, in the API server's words, because a definition is refused for it while an object must not crash on it.
+Both `cel_rules`, which validates objects, and `cel_rule_validation`, which validates CRDs, call it. A compile error is
+kept with the rule: the CRD's validation rejects it, and an object of a CRD stored before gets it as a field error. It
+follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/compilation.go.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, final
 
+from kubewright.apiserver.apiextensions.definitions.field_paths import InvalidPathError, resolve
 from kubewright.cel import BOOL, STRING, CelType, CompileError, Environment, Program, optional_of, type_of_schema
 
-__all__ = ("RuleProgram", "compile_rule", "environments", "normal_path", "type_of_node")
-
-_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]']+")
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_UNESCAPED: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "'": "'", "\\": "\\"
-}  # fmt: skip
+__all__ = ("RuleProgram", "compile_rule", "environments", "type_of_node")
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class RuleProgram:
-    """A rule ready to run, or why it is not."""
+    """A compiled rule, or its compile error."""
 
     program: Program | None
-    problem: str
-    """Why there is no program; empty too if the rule is."""
+    error: str
+    """Why there is no program; empty if the rule is empty."""
     message_program: Program | None
-    message_problem: str
-    uses_old: bool
-    optional_old: bool
+    message_error: str
+    uses_old_self: bool
+    optional_old_self: bool
     message: str
-    """What is said when the rule does not hold and nothing else is to be said."""
-    shown: str
-    """The rule, or its message, for errors about the rule itself."""
+    """The message for an object that breaks the rule, unless messageExpression gives one."""
+    text: str
+    """The message or else the rule, for errors about the rule itself."""
     message_source: str
     reason: str
     field_path: str
-    """Relative and in the form of field errors, such as `spec.ports[http]`; empty for the node itself."""
+    """The fieldPath as in field errors, such as `spec.ports[http]`; empty for the node itself."""
 
 
 def type_of_node(schema: Mapping[str, Any], *, root: bool) -> CelType | None:
@@ -50,7 +45,7 @@ def type_of_node(schema: Mapping[str, Any], *, root: bool) -> CelType | None:
 
 
 def environments(kind: CelType) -> tuple[Environment, Environment]:
-    """What rules may name: with the old value as it is, and as an optional."""
+    """The environments of the rules of a node: with oldSelf as a value, and as an optional."""
     return Environment({"self": kind, "oldSelf": kind}), Environment({"self": kind, "oldSelf": optional_of(kind)})
 
 
@@ -62,29 +57,29 @@ def compile_rule(
     optional = bool(rule.get("optionalOldSelf"))
     environment = both[optional]
     message = rule.get("message", "")
-    program, problem = _compiled(environment, text, BOOL, "", "cel expression must evaluate to a bool")
+    program, error = _compile(environment, text, BOOL, "", "cel expression must evaluate to a bool")
     expression = rule.get("messageExpression", "")
-    message_program, message_problem = None, ""
+    message_program, message_error = None, ""
     if program is not None and expression:
         must = "messageExpression must evaluate to a string"
-        message_program, message_problem = _compiled(environment, expression, STRING, "messageExpression ", must)
+        message_program, message_error = _compile(environment, expression, STRING, "messageExpression ", must)
     shown = (message or text).strip()
     return RuleProgram(
         program=program,
-        problem=problem,
+        error=error,
         message_program=message_program,
-        message_problem=message_problem,
-        uses_old=program is not None and program.uses("oldSelf"),
-        optional_old=optional,
+        message_error=message_error,
+        uses_old_self=program is not None and program.uses("oldSelf"),
+        optional_old_self=optional,
         message=message.strip() if message else f"failed rule: {shown}",
-        shown=shown,
+        text=shown,
         message_source=expression,
         reason=rule.get("reason") or "",
-        field_path=normal_path(rule.get("fieldPath", ""), schema) or "",
+        field_path=_field_path(rule.get("fieldPath", ""), schema),
     )
 
 
-def _compiled(
+def _compile(
     environment: Environment, text: str, expect: CelType, prefix: str, otherwise: str
 ) -> tuple[Program | None, str]:
     if not text.strip():
@@ -99,36 +94,9 @@ def _compiled(
     return (program, "") if program.type == expect else (None, otherwise)
 
 
-def normal_path(path: str, schema: Mapping[str, Any]) -> str | None:
-    """A rule's `fieldPath` as field errors write it; None if it leads nowhere in the schema."""
-    shown = ""
-    tokens = iter(_TOKEN.findall(path))
-    if "".join(_TOKEN.findall(path)) != path:
-        return None
-    for mark in tokens:
-        name = next(tokens, "")
-        if mark == "[":
-            if len(name) < 2 or name[0] != "'" or next(tokens, "") != "]":
-                return None
-            unescaped = _unescaped(name[1:-1])
-            if unescaped is None:
-                return None
-            name = unescaped
-        elif mark != ".":
-            return None
-        if schema.get("properties"):
-            shown += f".{name}" if shown else name
-            inner = schema["properties"].get(name)
-        else:
-            shown += f"[{name}]"
-            inner = schema.get("additionalProperties")
-        if not isinstance(inner, Mapping):
-            return None
-        schema = inner
-    return shown
-
-
-def _unescaped(text: str) -> str | None:
-    if any(match.group(1) not in _UNESCAPED for match in _ESCAPE.finditer(text)):
-        return None
-    return _ESCAPE.sub(lambda match: _UNESCAPED[match.group(1)], text)
+def _field_path(path: str, schema: Mapping[str, Any]) -> str:
+    """The text of a rule's fieldPath in field errors; empty for an invalid one, which the CRD's validation rejects."""
+    try:
+        return resolve(path, schema).text
+    except InvalidPathError:
+        return ""

@@ -1,10 +1,13 @@
-"""The rules of a CustomResourceDefinition, checked on objects: `x-kubernetes-validations` anywhere in a schema.
+"""Evaluates the validation rules of a CRD, `x-kubernetes-validations` anywhere in a schema, on objects.
 
-`compile_rules` walks a schema once; the `Rules` it gives are checked on every write of an object whose schema is
-otherwise fine. A rule about the old value runs only where there is one to compare with: fields and map entries by
-name, items of keyed lists by their keys, nothing inside other lists. A rule that does not hold on something left
-unchanged by an update is only warned of. Wording and limits are those of the API server. `check_rules` is for the
-definition itself.
+`compile_rules` walks a schema once; `resource_strategy` runs the `CelValidator` on every write of an object, unless its
+schema validation found errors that block it. A transition rule (with oldSelf) runs only where the old value is known:
+fields and map entries correlate by name, items of map lists by their keys, and items of other lists not at all.
+
+Ratcheting: a rule that fails on a value which the update did not change is a warning, not an error, so that a CRD with
+a new rule does not block every write of objects that were stored before it. A transition rule never ratchets: it is
+about the change. Messages and limits follow k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go, the
+correlation k8s.io/apiserver/pkg/cel/common/equality.go.
 """
 
 from __future__ import annotations
@@ -17,35 +20,35 @@ from typing import Any, Final, cast, final
 from kubewright.api.field_errors import FieldError, FieldErrorType
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.apiextensions.cel_rule_programs import RuleProgram, compile_rule, environments, type_of_node
-from kubewright.apiserver.apiextensions.cel_rule_validation import check_rules
+from kubewright.apiserver.apiextensions.cel_rule_validation import validate_rules
 from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escaped
 from kubewright.cel.values import read
 
-__all__ = ("OBJECT_BUDGET", "Rules", "check_rules", "compile_rules")
+__all__ = ("OBJECT_BUDGET", "CelValidator", "compile_rules", "validate_rules")
 
 OBJECT_BUDGET: Final = 10_000_000
-"""What all rules together may cost on one object."""
-_LONGEST_MESSAGE: Final = 5 * 1024
+"""The cost limit of all rules on one object."""
+_MAX_MESSAGE_BYTES: Final = 5 * 1024
 _REASONS: Final = {
     "FieldValueForbidden": "Forbidden",
     "FieldValueRequired": "Required",
     "FieldValueDuplicate": "Duplicate",
 }
-_BROKE: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
-def compile_rules(schema: Mapping[str, Any]) -> Rules:
-    """The rules of a version's openAPIV3Schema; without any, they find nothing wrong."""
-    return Rules(_compiled(schema, root=True))
+def compile_rules(schema: Mapping[str, Any]) -> CelValidator:
+    """The validator of the rules of an openAPIV3Schema; false if there are none."""
+    return CelValidator(_compile(schema, root=True))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A place in the schema with rules at it or below."""
+    """A schema node with rules at it or below it."""
 
     type: CelType | None
-    word: str
+    type_name: str
     rules: tuple[RuleProgram, ...]
     properties: Mapping[str, _Node]
     entries: _Node | None
@@ -53,13 +56,13 @@ class _Node:
     schema: Mapping[str, Any]
 
 
-def _compiled(schema: Any, *, root: bool) -> _Node | None:
+def _compile(schema: Any, *, root: bool) -> _Node | None:
     if not isinstance(schema, Mapping):
         return None
     kind = type_of_node(schema, root=root)
     properties = {}
     for name, inner in (schema.get("properties") or {}).items():
-        node = None if _hidden(kind, name) else _below(inner)
+        node = None if _is_hidden(kind, name) else _below(inner)
         if node is not None:
             properties[name] = node
     entries, items = _below(schema.get("additionalProperties")), _below(schema.get("items"))
@@ -75,19 +78,19 @@ def _compiled(schema: Any, *, root: bool) -> _Node | None:
 
 def _below(schema: Any) -> _Node | None:
     embedded = isinstance(schema, Mapping) and bool(schema.get("x-kubernetes-embedded-resource"))
-    return _compiled(schema, root=embedded)
+    return _compile(schema, root=embedded)
 
 
-def _hidden(kind: CelType | None, name: str) -> bool:
-    """Whether expressions cannot see a field although they could name it: then its own rules are not run either."""
+def _is_hidden(kind: CelType | None, name: str) -> bool:
+    """Whether CEL cannot access a field although its name can be escaped: then its rules are not evaluated either."""
     spelled = escaped(name)
     fields = kind.shape.fields if kind is not None and kind.shape else None
     return spelled is not None and (fields is None or spelled not in fields)
 
 
 @final
-class Rules:
-    """All rules of a schema, compiled. Immutable, and shared by all who check objects of the kind."""
+class CelValidator:
+    """The compiled rules of a schema. Immutable: all writes of a kind share it."""
 
     __slots__ = ("_root",)
 
@@ -106,28 +109,27 @@ class Rules:
         warnings: list[str] | None = None,
         budget: int = OBJECT_BUDGET,
     ) -> list[FieldError]:
-        """What rules an object breaks; changes neither object.
+        """The errors of an object; changes neither object.
 
-        `old` is the object before an update, None for a create. What is let pass because it did not change is added
-        to `warnings`.
+        `old` is the object before an update, None for a create. Ratcheted errors are added to `warnings`.
         """
         if self._root is None:
             return []
-        walk = _Walk(budget, [] if warnings is None else warnings)
-        both = None if old is None else _Pair(value, old, self._root.schema)
-        with contextlib.suppress(_Stopped):
-            walk.node(self._root, path, value, old, _Kept(both, None))
-        return walk.errors
+        evaluation = _Evaluation(budget, [] if warnings is None else warnings)
+        both = None if old is None else _CorrelatedObject(value, old, self._root.schema)
+        with contextlib.suppress(_StopEvaluation):
+            evaluation.node(self._root, path, value, old, _Correlation(both, None))
+        return evaluation.errors
 
 
 @final
-class _Stopped(Exception):
-    """The budget is gone; nothing more is checked."""
+class _StopEvaluation(Exception):
+    """The cost budget is spent: no further rule is evaluated."""
 
 
 @final
-class _Pair:
-    """A value and the one it replaces, found by following the schema."""
+class _CorrelatedObject:
+    """A value and the old value it replaces, correlated by the schema; whether they are equal is computed once."""
 
     __slots__ = ("_same", "old", "schema", "value")
 
@@ -137,25 +139,25 @@ class _Pair:
         self.schema = schema
         self._same: bool | None = None
 
-    def key(self, name: str) -> _Pair | None:
-        """The pair at a field or entry, if it was there before."""
+    def key(self, name: str) -> _CorrelatedObject | None:
+        """The correlated values of a field or map entry; None if there was none before."""
         if not isinstance(self.old, dict) or not isinstance(self.value, dict) or name not in self.old:
             return None
         inner = (self.schema.get("properties") or {}).get(name) or self.schema.get("additionalProperties")
         if not isinstance(inner, Mapping) or name not in self.value:
             return None
-        return _Pair(self.value[name], self.old[name], inner)
+        return _CorrelatedObject(self.value[name], self.old[name], inner)
 
-    def item(self, value: Any) -> _Pair | None:
-        """The pair for an item of a keyed list, if it was there before."""
-        found = _KeyedItems(self.schema, self.old).get(value)
+    def item(self, value: Any) -> _CorrelatedObject | None:
+        """The correlated values of an item of a map list; None if there was none before."""
+        found = _MapList(self.schema, self.old).get(value)
         inner = self.schema.get("items")
         if found is None or not isinstance(inner, Mapping):
             return None
-        return _Pair(value, found, inner)
+        return _CorrelatedObject(value, found, inner)
 
     def same(self) -> bool:
-        """Whether nothing changed; the order of a keyed list does not count."""
+        """Whether the value is unchanged; the order of a map list does not count."""
         if self._same is None:
             self._same = self._compare()
         return self._same
@@ -175,31 +177,34 @@ class _Pair:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """What can be compared at a place: the pair there, or else the nearest one above."""
+class _Correlation:
+    """The correlated values at a node, or else those of the nearest correlated parent.
 
-    here: _Pair | None
-    above: _Pair | None
+    An item of an atomic list has no old value of its own, but if the whole list is unchanged, so is the item.
+    """
+
+    here: _CorrelatedObject | None
+    above: _CorrelatedObject | None
 
     def same(self) -> bool:
         pair = self.here or self.above
         return pair is not None and pair.same()
 
-    def key(self, name: str) -> _Kept:
+    def key(self, name: str) -> _Correlation:
         if self.here is None:
             return self
         if self.above is None and name in ("apiVersion", "kind"):
-            # Both objects were converted to one version: a change could not be seen.
-            return _Kept(None, None)
-        return _Kept(self.here.key(name), self.here)
+            # Both objects were converted to one version, so these are always equal and say nothing.
+            return _Correlation(None, None)
+        return _Correlation(self.here.key(name), self.here)
 
-    def item(self, value: Any) -> _Kept:
-        return self if self.here is None else _Kept(self.here.item(value), self.here)
+    def item(self, value: Any) -> _Correlation:
+        return self if self.here is None else _Correlation(self.here.item(value), self.here)
 
 
 @final
-class _KeyedItems:
-    """The items of a list by their keys; of a list that has none, nothing is found."""
+class _MapList:
+    """The items of a map list by their keys; empty for any other list."""
 
     def __init__(self, schema: Mapping[str, Any], items: Any) -> None:
         self._keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -214,7 +219,7 @@ class _KeyedItems:
         if not isinstance(item, dict):
             return None
         values = tuple(item.get(key) for key in self._keys)
-        # The type belongs to the key: 1 and true are one key to Python only.
+        # With the type, since 1 == True in Python.
         plain = all(isinstance(value, bool | int | float | str) for value in values)
         return tuple((type(value), value) for value in values) if plain else None
 
@@ -225,49 +230,51 @@ class _KeyedItems:
 
 
 @final
-class _Walk:
-    """One check: what is left of the budget, and what was found."""
+class _Evaluation:
+    """One evaluation of all rules: the remaining budget and the errors."""
 
     def __init__(self, budget: int, warnings: list[str]) -> None:
         self.errors: list[FieldError] = []
         self._left = budget
         self._warnings = warnings
 
-    def node(self, node: _Node, path: str, value: Any, old: Any, kept: _Kept) -> None:
-        """A value and all inside it."""
+    def node(self, node: _Node, path: str, value: Any, old: Any, correlation: _Correlation) -> None:
+        """Evaluate the rules on a value and everything inside it."""
         if value is None:
             return
         if node.rules:
-            self._rules(node, path, value, old, kept)
+            self._rules(node, path, value, old, correlation)
         if isinstance(value, list) and node.items is not None:
-            before = _KeyedItems(node.schema, old)
+            before = _MapList(node.schema, old)
             for place, item in enumerate(value):
-                self.node(node.items, f"{path}[{place}]", item, before.get(item), kept.item(item))
+                self.node(node.items, f"{path}[{place}]", item, before.get(item), correlation.item(item))
         elif isinstance(value, dict):
-            self._entries(node, path, value, old if isinstance(old, dict) else {}, kept)
+            self._entries(node, path, value, old if isinstance(old, dict) else {}, correlation)
 
-    def _entries(self, node: _Node, path: str, value: dict[str, Any], old: dict[str, Any], kept: _Kept) -> None:
+    def _entries(
+        self, node: _Node, path: str, value: dict[str, Any], old: dict[str, Any], correlation: _Correlation
+    ) -> None:
         if node.entries is not None:
             for name, inner in value.items():
-                self.node(node.entries, f"{path}[{name}]", inner, old.get(name), kept.key(name))
+                self.node(node.entries, f"{path}[{name}]", inner, old.get(name), correlation.key(name))
         for name, below in node.properties.items():
             if name in value:
-                self.node(below, f"{path}.{name}" if path else name, value[name], old.get(name), kept.key(name))
+                self.node(below, f"{path}.{name}" if path else name, value[name], old.get(name), correlation.key(name))
 
-    def _rules(self, node: _Node, path: str, value: Any, old: Any, kept: _Kept) -> None:
+    def _rules(self, node: _Node, path: str, value: Any, old: Any, correlation: _Correlation) -> None:
         if self._left <= 0:
-            self._stop(path, node.word, _BROKE)
+            self._stop(path, node.type_name, _OUT_OF_BUDGET)
         bindings = {"self": value, "oldSelf": old}
         for rule in node.rules:
-            if rule.problem:
-                self._add(path, node.word, f"rule compile error: {rule.problem}")
-            elif rule.program is not None and not (rule.uses_old and old is None and not rule.optional_old):
-                names = _with_optional(bindings, node.type) if rule.optional_old else bindings
-                if self._holds(rule, path, node.word, names) is False:
-                    self._broken(node, rule, path, names, kept)
+            if rule.error:
+                self._add(path, node.type_name, f"rule compile error: {rule.error}")
+            elif rule.program is not None and not (rule.uses_old_self and old is None and not rule.optional_old_self):
+                names = _with_optional(bindings, node.type) if rule.optional_old_self else bindings
+                if self._evaluate(rule, path, node.type_name, names) is False:
+                    self._record_failure(node, rule, path, names, correlation)
 
-    def _holds(self, rule: RuleProgram, path: str, word: str, bindings: Mapping[str, Any]) -> bool | None:
-        """Whether the rule holds; None if that could not be found out, which has been noted."""
+    def _evaluate(self, rule: RuleProgram, path: str, type_name: str, bindings: Mapping[str, Any]) -> bool | None:
+        """Whether the rule holds; None after an evaluation error, which was recorded."""
         assert rule.program is not None
         error: EvaluationError | None = None
         value: Any = None
@@ -276,64 +283,66 @@ class _Walk:
         except EvaluationError as caught:
             error, spent = caught, caught.spent
         if spent > self._left:
-            self._stop(path, word, _BROKE)
+            self._stop(path, type_name, _OUT_OF_BUDGET)
         self._left -= spent
         if error is None:
             return value is True
         if isinstance(error, CostExceeded):
             why = "no further validation rules will be run due to call cost exceeds limit for rule"
-            self._stop(path, word, f"'{error}': {why}: {rule.shown}")
+            self._stop(path, type_name, f"'{error}': {why}: {rule.text}")
         if str(error).startswith("no such overload"):
             why = "call arguments did not match a supported operator, function or macro signature for rule"
-            self._add(path, word, f"'{error}': {why}: {rule.shown}")
+            self._add(path, type_name, f"'{error}': {why}: {rule.text}")
         else:
-            self._add(path, word, f"{error} evaluating rule: {rule.shown}")
+            self._add(path, type_name, f"{error} evaluating rule: {rule.text}")
         return None
 
-    def _broken(self, node: _Node, rule: RuleProgram, path: str, bindings: Mapping[str, Any], kept: _Kept) -> None:
+    def _record_failure(
+        self, node: _Node, rule: RuleProgram, path: str, bindings: Mapping[str, Any], correlation: _Correlation
+    ) -> None:
         where = f"{path}.{rule.field_path}" if path and rule.field_path else rule.field_path or path
-        forgiven = not rule.uses_old and kept.same()
-        detail, problem = self._message(rule, bindings)
-        if problem:
-            self._note(FieldError(_shown(where), "Invalid", problem, node.word), forgiven=forgiven)
-            raise _Stopped
+        ratcheted = not rule.uses_old_self and correlation.same()
+        detail, error = self._message(rule, bindings)
+        if error:
+            self._record(FieldError(_path_text(where), "Invalid", error, node.type_name), ratcheted=ratcheted)
+            raise _StopEvaluation
         kind = cast("FieldErrorType", _REASONS.get(rule.reason, "Invalid"))
-        found = FieldError(_shown(where), kind, "" if kind == "Duplicate" else detail)
-        if node.word not in ("object", "array"):
+        found = FieldError(_path_text(where), kind, "" if kind == "Duplicate" else detail)
+        if node.type_name not in ("object", "array"):
             found = FieldError(found.path, kind, found.detail, bindings["self"])
-        self._note(found, forgiven=forgiven)
+        self._record(found, ratcheted=ratcheted)
 
-    def _note(self, error: FieldError, *, forgiven: bool) -> None:
-        if forgiven:
+    def _record(self, error: FieldError, *, ratcheted: bool) -> None:
+        if ratcheted:
             self._warnings.append(error.message)
         else:
             self.errors.append(error)
 
     def _message(self, rule: RuleProgram, bindings: Mapping[str, Any]) -> tuple[str, str]:
-        """What to say about a broken rule, or why nothing more can be said at all."""
+        """The message for a failed rule, and the error that ends the evaluation if messageExpression costs too much."""
         if rule.message_program is None:
             return rule.message, ""
         try:
-            said, spent = rule.message_program.spend(bindings, CALL_BUDGET)
+            text_value, spent = rule.message_program.spend(bindings, CALL_BUDGET)
         except EvaluationError as error:
-            said, spent = None, error.spent
+            text_value, spent = None, error.spent
             if isinstance(error, CostExceeded) and spent <= self._left:
                 why = "no further validation rules will be run due to call cost exceeds limit for messageExpression"
                 return "", f"{why}: {_quoted(rule.message_source)}"
         if spent > self._left:
-            broke = "messageExpression evaluation failed due to running out of cost budget"
-            return "", f"{broke}, no further validation rules will be run"
+            exceeded = "messageExpression evaluation failed due to running out of cost budget"
+            return "", f"{exceeded}, no further validation rules will be run"
         self._left -= spent
-        text = said.strip() if isinstance(said, str) else ""
-        usable = text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE
+        text = text_value.strip() if isinstance(text_value, str) else ""
+        usable = text and "\n" not in text and len(text.encode()) <= _MAX_MESSAGE_BYTES
         return (text if usable else rule.message), ""
 
-    def _add(self, path: str, word: str, detail: str) -> None:
-        self.errors.append(FieldError(_shown(path), "Invalid", detail, word))
+    def _add(self, path: str, type_name: str, detail: str) -> None:
+        self.errors.append(FieldError(_path_text(path), "Invalid", detail, type_name))
 
-    def _stop(self, path: str, word: str, detail: str) -> None:
-        self._add(path, word, detail)
-        raise _Stopped
+    def _stop(self, path: str, type_name: str, detail: str) -> None:
+        self._add(path, type_name, detail)
+        raise _StopEvaluation
 
 
 def _with_optional(bindings: Mapping[str, Any], kind: CelType | None) -> dict[str, Any]:
@@ -343,8 +352,8 @@ def _with_optional(bindings: Mapping[str, Any], kind: CelType | None) -> dict[st
     return {**bindings, "oldSelf": OptionalValue(read(old, kind))}
 
 
-def _shown(path: str) -> str:
-    # The path of a whole object is no path, and Go says so.
+def _path_text(path: str) -> str:
+    # Go prints the nil path of the root as <nil>.
     return path or "<nil>"
 
 

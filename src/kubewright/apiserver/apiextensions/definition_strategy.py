@@ -1,6 +1,6 @@
-"""The rules of CustomResourceDefinition itself, in the form the verbs ask for them.
+"""The strategy of CustomResourceDefinition: that of a built-in kind, with the defaults and validation of `definitions`.
 
-As any built-in kind, with the defaults, the preparation and the many checks that `crds` knows.
+Upstream: k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.apiextensions.cel_rules import check_rules
+from kubewright.apiserver.apiextensions.cel_rules import validate_rules
+from kubewright.apiserver.apiextensions.definitions.decoding import normalize_crd
 from kubewright.apiserver.apiextensions.definitions.defaults import (
+    add_stored_version,
     default_crd,
-    note_storage_version,
-    prepare_new,
-    prepare_update,
+    prepare_for_create,
+    prepare_for_update,
 )
-from kubewright.apiserver.apiextensions.definitions.shape import normalize_crd
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.managedfields.reset_fields import Reset
+from kubewright.apiserver.managedfields.reset_fields import ResetFields
 from kubewright.apiserver.managedfields.types import FieldType
 
 __all__ = ("DefinitionStrategy",)
@@ -28,7 +28,7 @@ __all__ = ("DefinitionStrategy",)
 
 @final
 class DefinitionStrategy:
-    """What a definition must be like."""
+    """The strategy of CustomResourceDefinitions."""
 
     strategic = True
     converts_slowly = False
@@ -50,8 +50,8 @@ class DefinitionStrategy:
         default_crd(tree)
 
     def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
-        prepare_new(tree)
-        note_storage_version(tree)
+        prepare_for_create(tree)
+        add_stored_version(tree)
         return ()
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
@@ -62,16 +62,16 @@ class DefinitionStrategy:
                 if managed is not None:
                     tree[name]["managedFields"] = managed
             return
-        prepare_update(tree, old)
-        note_storage_version(tree)
+        prepare_for_update(tree, old)
+        add_stored_version(tree)
 
     def check_create(self, tree: Tree) -> list[FieldError]:
-        return validate_crd(tree, check_rules=_check_rules)
+        return validate_crd(tree, validate_rules=_validate_rules)
 
     def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
         if subresource == "status":
             return validate_crd_status(tree, old)
-        return validate_crd(tree, old, check_rules=_check_rules)
+        return validate_crd(tree, old, validate_rules=_validate_rules)
 
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
         return []
@@ -85,7 +85,7 @@ class DefinitionStrategy:
     def field_values(self, tree: Tree) -> Mapping[str, str]:
         return {}
 
-    def reset_fields(self, subresource: str) -> Reset:
+    def reset_fields(self, subresource: str) -> ResetFields:
         return self._inner.reset_fields(subresource)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
@@ -104,5 +104,5 @@ class DefinitionStrategy:
         return trees
 
 
-def _check_rules(schema: Mapping[str, Any], path: str) -> list[FieldError]:
-    return check_rules(schema, path=path)
+def _validate_rules(schema: Mapping[str, Any], path: str) -> list[FieldError]:
+    return validate_rules(schema, path=path)

@@ -1,8 +1,11 @@
-"""Custom objects on the way in: decoded as the server decodes them, and checked in its order.
+"""Decodes and validates custom resources, in kube-apiserver's order.
 
-`read_custom` prunes, drops nulls, adds defaults and coerces metadata; `check_custom` and `check_custom_status` find
-every error: metadata, schema, scale, embedded objects, sets and maps, and at last the rules, unless an error before
-keeps them from being evaluated. Rules are evaluated elsewhere and come in as a function.
+`decode_custom_resource` coerces metadata, prunes, and then sets defaults, which need no pruning: `versions` has pruned
+them. This is the order of k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go.
+`validate_custom_resource` and `validate_custom_resource_status` report metadata, schema, scale, embedded objects, sets
+and maps, and last the CEL rules, unless an earlier error blocks them
+(k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go). `resource_strategy` calls them and passes the
+rules in.
 """
 
 from __future__ import annotations
@@ -18,23 +21,23 @@ from kubewright.apiserver.kinds.object_meta import validate_metadata
 from kubewright.schema.check.metadata_coercion import coerce_embedded, coerce_metadata
 from kubewright.schema.check.validation import ABSENT
 
-__all__ = ("Rules", "check_custom", "check_custom_status", "read_custom")
+__all__ = ("ValidateRules", "decode_custom_resource", "validate_custom_resource", "validate_custom_resource_status")
 
-Rules: TypeAlias = Callable[[Mapping[str, Any], "Mapping[str, Any] | None"], list[FieldError]]
-"""What the rules of a version say of an object, and of what it was before."""
+ValidateRules: TypeAlias = Callable[[Mapping[str, Any], "Mapping[str, Any] | None"], list[FieldError]]
+"""The errors of the CEL rules for an object and the old object."""
 
 _BLOCKING: Final = frozenset(("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"))
-_NOT_CHECKED: Final = (
+_RULES_NOT_CHECKED: Final = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
-_MOST_REPLICAS: Final = 2**31 - 1
+_MAX_REPLICAS: Final = 2**31 - 1
 
 
-def read_custom(tree: dict[str, Any], version: CustomVersion) -> list[str]:
-    """Make a decoded object what it is to be, and say which fields were unknown; the tree is changed.
+def decode_custom_resource(tree: dict[str, Any], version: CustomVersion) -> list[str]:
+    """Coerce metadata, prune and default a tree, which is changed; returns the paths of unknown fields.
 
-    Raises a MetadataMisfit for metadata that cannot be.
+    Raises MetadataMisfit for metadata of a wrong type.
     """
     unknown: list[str] = []
     if "metadata" in tree:
@@ -46,14 +49,14 @@ def read_custom(tree: dict[str, Any], version: CustomVersion) -> list[str]:
     return unknown
 
 
-def check_custom(
+def validate_custom_resource(
     tree: Mapping[str, Any],
     version: CustomVersion,
     *,
     old: Mapping[str, Any] | None = None,
-    rules: Rules | None = None,
+    rules: ValidateRules | None = None,
 ) -> list[FieldError]:
-    """Every error of a new object, or of an update of `old`; nothing is changed."""
+    """The errors of a new object, or of an update of `old`; nothing is changed."""
     if errors := _type_errors(tree, version):
         return errors
     before: Json = ABSENT if old is None else old
@@ -70,10 +73,10 @@ def check_custom(
     return _with_rules(found, tree, old, rules)
 
 
-def check_custom_status(
-    tree: Mapping[str, Any], version: CustomVersion, *, old: Mapping[str, Any], rules: Rules | None = None
+def validate_custom_resource_status(
+    tree: Mapping[str, Any], version: CustomVersion, *, old: Mapping[str, Any], rules: ValidateRules | None = None
 ) -> list[FieldError]:
-    """Every error of an update of the status alone; nothing is changed."""
+    """The errors of an update of the status; nothing is changed."""
     if errors := _type_errors(tree, version):
         return errors
     metadata, before = tree.get("metadata") or {}, old.get("metadata") or {}
@@ -87,12 +90,12 @@ def check_custom_status(
 
 
 def _with_rules(
-    found: list[FieldError], tree: Mapping[str, Any], old: Mapping[str, Any] | None, rules: Rules | None
+    found: list[FieldError], tree: Mapping[str, Any], old: Mapping[str, Any] | None, rules: ValidateRules | None
 ) -> list[FieldError]:
     if rules is None:
         return found
     if any(error.type in _BLOCKING for error in found):
-        return [*found, bad_value("<nil>", "Invalid", None, _NOT_CHECKED)]
+        return [*found, bad_value("<nil>", "Invalid", None, _RULES_NOT_CHECKED)]
     return [*found, *rules(tree, old)]
 
 
@@ -113,26 +116,26 @@ def _scale_errors(tree: Mapping[str, Any], version: CustomVersion, *, spec: bool
     found = _replicas(tree, scale.spec_replicas_path) if spec else []
     found.extend(_replicas(tree, scale.status_replicas_path))
     if scale.label_selector_path:
-        _, problem = _nested(tree, scale.label_selector_path, str, "string")
-        if problem:
-            found.append(bad_value(scale.label_selector_path, "Invalid", "", problem))
+        _, error = _nested(tree, scale.label_selector_path, str, "string")
+        if error:
+            found.append(bad_value(scale.label_selector_path, "Invalid", "", error))
     return found
 
 
 def _replicas(tree: Mapping[str, Any], path: str) -> list[FieldError]:
-    value, problem = _nested(tree, path, int, "int64")
-    count = value if isinstance(value, int) and not problem else 0
-    if problem:
-        return [bad_value(path, "Invalid", 0, problem)]
+    value, error = _nested(tree, path, int, "int64")
+    count = value if isinstance(value, int) and not error else 0
+    if error:
+        return [bad_value(path, "Invalid", 0, error)]
     if count < 0:
         return [bad_value(path, "Invalid", count, "should be a non-negative integer")]
-    if count > _MOST_REPLICAS:
-        return [bad_value(path, "Invalid", count, f"should be less than or equal to {_MOST_REPLICAS}")]
+    if count > _MAX_REPLICAS:
+        return [bad_value(path, "Invalid", count, f"should be less than or equal to {_MAX_REPLICAS}")]
     return []
 
 
 def _nested(tree: Mapping[str, Any], path: str, wanted: type, name: str) -> tuple[Any, str]:
-    """The value at a simple path, and why it cannot be used; absent is fine."""
+    """The value at a simple path, and the error of unstructured.NestedFieldNoCopy; an absent value is no error."""
     steps = path.removeprefix(".").split(".")
     value: Any = tree
     for i, step in enumerate(steps):
@@ -159,7 +162,7 @@ def _go_type(value: Any) -> str:
 
 
 def _printed(value: Any) -> str:
-    """As `%v` prints it."""
+    """A value as Go prints it with %v."""
     if value is None:
         return "<nil>"
     if isinstance(value, str):

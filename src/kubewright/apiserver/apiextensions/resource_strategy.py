@@ -1,8 +1,8 @@
-"""The rules of custom resources, in the form the verbs ask for them.
+"""The strategy of custom resources; there is one for each served version of a CRD.
 
-One object per served version of a definition. Schema, pruning and defaults come from `schema`, expression rules from
-`rules`, what a definition says of a version from `crds`. Here is what ties them together, and what a custom resource
-does on writes: which part an endpoint may change and when the generation rises.
+`versions` compiles the schema, `objects` decodes and validates, `cel_rules` evaluates the rules. This ties them
+together and prepares writes: which fields an endpoint resets, and when the generation increases. Upstream:
+k8s.io/apiextensions-apiserver/pkg/registry/customresource/strategy.go and status_strategy.go.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import Any, Final, Protocol, final
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.apiextensions.cel_rules import Rules, compile_rules
-from kubewright.apiserver.apiextensions.objects import Rules as RuleCheck
-from kubewright.apiserver.apiextensions.objects import check_custom, check_custom_status, read_custom
+from kubewright.apiserver.apiextensions.cel_rules import CelValidator, compile_rules
+from kubewright.apiserver.apiextensions.objects import (
+    ValidateRules,
+    decode_custom_resource,
+    validate_custom_resource,
+    validate_custom_resource_status,
+)
 from kubewright.apiserver.apiextensions.versions import CustomVersion
 from kubewright.apiserver.kinds.object_meta import finalizer_warnings
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind
+from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_custom_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.wire.status_errors import bad_request
 from kubewright.schema.check.metadata_coercion import MetadataMisfit
@@ -31,16 +35,16 @@ _GENERAL: Final = ("metadata", "apiVersion", "kind")
 
 
 class Converter(Protocol):
-    """Turns objects of one version into another."""
+    """Converts objects of a CRD between its versions."""
 
     async def convert(self, trees: list[Tree], api_version: str) -> list[Tree]:
-        """The same objects in that version."""
+        """The objects in that version."""
         ...
 
 
 @final
 class CustomResourceStrategy:
-    """What one version of a custom resource demands."""
+    """The strategy of one version of a custom resource."""
 
     strategic = False
     unconditional_update = False
@@ -55,7 +59,7 @@ class CustomResourceStrategy:
         converter: Converter | None,
         field_types: Mapping[str, FieldType] | None = None,
     ) -> None:
-        """`field_types` are those of all versions, by apiVersion."""
+        """`field_types` are the field types of all versions, by apiVersion."""
         self._version = version
         self._kind = kind
         self._storage_version = storage_version
@@ -66,7 +70,7 @@ class CustomResourceStrategy:
 
     @property
     def version(self) -> CustomVersion:
-        """The version of the definition."""
+        """The version of the CRD."""
         return self._version
 
     @cached_property
@@ -74,12 +78,12 @@ class CustomResourceStrategy:
         return type_of_schema(self._version.schema, preserve_unknown=self._version.preserves_unknown)
 
     @cached_property
-    def _rules(self) -> Rules:
+    def _rules(self) -> CelValidator:
         return compile_rules(self._version.schema)
 
     def normalize(self, tree: Tree) -> list[str]:
         try:
-            return read_custom(tree, self._version)
+            return decode_custom_resource(tree, self._version)
         except MetadataMisfit as exc:
             kind = self._kind
             raise bad_request(
@@ -87,7 +91,7 @@ class CustomResourceStrategy:
             ) from None
 
     def default(self, tree: Tree) -> None:
-        return None  # reading an object puts the defaults in
+        return None  # `normalize` sets the defaults
 
     def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         if self._version.has_status:
@@ -97,16 +101,16 @@ class CustomResourceStrategy:
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         if subresource == "status":
-            self._keep_all_but_status(tree, old)
+            self._restore_all_but_status(tree, old)
             return
         if self._version.has_status:
-            _put_back(tree, old, "status")
+            _restore(tree, old, "status")
         ignored = (*_GENERAL, "status") if self._version.has_status else _GENERAL
         generation = old["metadata"].get("generation") or 0
         same = json_equal(_without(tree, ignored), _without(old, ignored))
         tree["metadata"]["generation"] = generation if same else generation + 1
 
-    def _keep_all_but_status(self, tree: Tree, old: Tree) -> None:
+    def _restore_all_but_status(self, tree: Tree, old: Tree) -> None:
         status = tree.get("status")
         managed = tree["metadata"].get("managedFields")
         tree.clear()
@@ -119,15 +123,15 @@ class CustomResourceStrategy:
             tree["status"] = status
 
     def check_create(self, tree: Tree) -> list[FieldError]:
-        return check_custom(tree, self._version, rules=self._rule_check)
+        return validate_custom_resource(tree, self._version, rules=self._validate_rules)
 
     def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
         if subresource == "status":
-            return check_custom_status(tree, self._version, old=old, rules=self._rule_check)
-        return check_custom(tree, self._version, old=old, rules=self._rule_check)
+            return validate_custom_resource_status(tree, self._version, old=old, rules=self._validate_rules)
+        return validate_custom_resource(tree, self._version, old=old, rules=self._validate_rules)
 
     @property
-    def _rule_check(self) -> RuleCheck | None:
+    def _validate_rules(self) -> ValidateRules | None:
         return self._rules.check if self._rules else None
 
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
@@ -142,35 +146,35 @@ class CustomResourceStrategy:
     def field_values(self, tree: Tree) -> Mapping[str, str]:
         return {name: _text(_at(tree, name.split("."))) for name in self.selectable}
 
-    def reset_fields(self, subresource: str) -> Reset:
-        return reset_of_custom_kind(subresource, has_status=self._version.has_status)
+    def reset_fields(self, subresource: str) -> ResetFields:
+        return reset_fields_of_custom_kind(subresource, has_status=self._version.has_status)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
         return 0
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         if self._converter is not None:
-            raise LookupError(api_version)  # a webhook would have to be asked
+            raise LookupError(api_version)  # needs the webhook: `convert_slowly`
         return {**tree, "apiVersion": api_version}, self._field_types[api_version]
 
     async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
-        found = self._field_types[api_version]  # first: for a version that is no more nobody is asked
+        found = self._field_types[api_version]  # first: do not call the webhook for a version that does not exist
         if tree.keys() <= {"apiVersion", "kind"}:
-            return {**tree, "apiVersion": api_version}, found  # as the real server: nothing is left to be converted
-        (converted,) = await self._converted([tree], api_version)
+            return {**tree, "apiVersion": api_version}, found  # as kube-apiserver: there is nothing to convert
+        (converted,) = await self._convert_all([tree], api_version)
         return converted, found
 
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
-        return await self._converted(trees, self._storage_version)
+        return await self._convert_all(trees, self._storage_version)
 
     async def from_storage(self, trees: list[Tree]) -> list[Tree]:
-        found = await self._converted(trees, self._kind.api_version)
+        found = await self._convert_all(trees, self._kind.api_version)
         for tree in found:
             self._version.pruner.prune(tree)
             self._version.defaulter.apply(tree)
         return found
 
-    async def _converted(self, trees: list[Tree], api_version: str) -> list[Tree]:
+    async def _convert_all(self, trees: list[Tree], api_version: str) -> list[Tree]:
         wrong = [index for index, tree in enumerate(trees) if tree.get("apiVersion") != api_version]
         if not wrong:
             return trees
@@ -188,7 +192,7 @@ def _without(tree: Tree, names: Sequence[str]) -> Tree:
     return {name: value for name, value in tree.items() if name not in names}
 
 
-def _put_back(tree: Tree, old: Tree, name: str) -> None:
+def _restore(tree: Tree, old: Tree, name: str) -> None:
     if name in old:
         tree[name] = old[name]
     else:
@@ -208,7 +212,7 @@ def _text(value: Any) -> str:
 
 
 def version_of(resource: Resource) -> CustomVersion:
-    """The version of its definition a custom resource is served by."""
-    rules = resource.strategy
-    assert isinstance(rules, CustomResourceStrategy)
-    return rules.version
+    """The CRD version of a custom resource."""
+    strategy = resource.strategy
+    assert isinstance(strategy, CustomResourceStrategy)
+    return strategy.version

@@ -1,9 +1,9 @@
-"""The versions of a custom kind, ready to serve: schema, compiled checks, columns, subresources, warnings.
+"""The versions of a CRD, compiled: schema, validator, pruner, defaulter, columns, subresources, deprecation.
 
     for version in versions_of(crd):
         version.pruner.prune(tree)
 
-A version is frozen; what it compiles from its schema is compiled when first asked for and kept.
+A version is frozen; what is compiled from its schema is compiled on first use. `controllers.crds` makes them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _AGE: Final = (
 @final
 @dataclass(frozen=True, kw_only=True)
 class CustomVersion:
-    """One version of a custom kind."""
+    """One version of a CRD."""
 
     gvk: GroupVersionKind
     namespaced: bool
@@ -45,24 +45,24 @@ class CustomVersion:
     schema: Mapping[str, Any]
     """The schema with its defaults pruned; empty if the version has none."""
     preserves_unknown: bool
-    """Nothing is pruned: a CRD from before schemas were demanded."""
+    """spec.preserveUnknownFields, which only CRDs of v1beta1 could set: nothing is pruned."""
     has_status: bool
     scale: Scale | None
     columns: tuple[Column, ...]
     selectable_fields: tuple[str, ...]
-    """Paths without the leading dot, as field selectors name them."""
+    """Paths without the leading dot, as in field selectors."""
     deprecated: bool
     warning: str
-    """What to tell whoever uses a deprecated version; empty if it is not."""
+    """The warning to clients of a deprecated version; empty if it is not deprecated."""
 
     @cached_property
     def validator(self) -> Validator:
-        """Checks whole objects."""
+        """Validates whole objects."""
         return compile_schema(self.schema)
 
     @cached_property
     def status_validator(self) -> Validator:
-        """Checks the status alone."""
+        """Validates the status."""
         return compile_schema((self.schema.get("properties") or {}).get("status") or {})
 
     @cached_property
@@ -74,12 +74,12 @@ class CustomVersion:
 
     @cached_property
     def defaulter(self) -> Defaulter:
-        """Puts in defaults."""
+        """Sets defaults."""
         return compile_defaults(self.schema)
 
 
 def versions_of(crd: Mapping[str, Any]) -> tuple[CustomVersion, ...]:
-    """Every version of a valid CRD, served or not, in its order."""
+    """All versions of a valid CRD, served or not, in its order."""
     spec = crd["spec"]
     return tuple(_version(spec, version) for version in spec.get("versions") or ())
 
@@ -105,7 +105,7 @@ def _version(spec: Mapping[str, Any], version: Mapping[str, Any]) -> CustomVersi
 
 
 def _warning(gvk: GroupVersionKind, version: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
-    """The CRD's own words, or what the server says: which version to use instead, if a newer one is served."""
+    """The CRD's deprecationWarning, or the default one, which names a newer served version."""
     if (text := version.get("deprecationWarning")) is not None:
         return str(text)
     names = [one["name"] for one in spec["versions"] if one.get("served") and not one.get("deprecated")]
@@ -115,10 +115,13 @@ def _warning(gvk: GroupVersionKind, version: Mapping[str, Any], spec: Mapping[st
 
 
 def version_rank(name: str) -> tuple[Any, ...]:
-    """What orders versions: v2 is above v1, that above v1beta2, and all of them above names of another form."""
+    """The sort key of versions by priority: v2, v1, v1beta2, v1alpha1, then all other names.
+
+    `CompareKubeAwareVersionStrings` of k8s.io/apimachinery/pkg/version/helpers.go.
+    """
     found = _KUBE_VERSION.fullmatch(name)
     if found is None:
-        # Of other names the first in the alphabet is the highest.
+        # Other names are in alphabetical order, the first is the highest.
         return 0, [*(-ord(char) for char in name), 1]
     stability = {None: 3, "beta": 2, "alpha": 1}[found[2]]
     return 1, stability, int(found[1]), int(found[3] or 0)
@@ -147,7 +150,7 @@ def _columns(columns: Any) -> tuple[Column, ...]:
 
 
 def _with_pruned_defaults(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema whose defaults have no unknown fields; only old CRDs have others."""
+    """A schema with pruned defaults; only CRDs from before the validation of defaults have unpruned ones."""
     pruned: dict[str, Any] = dict(schema)
     if isinstance(default := schema.get("default"), dict | list):
         pruned["default"] = default = copy.deepcopy(default)

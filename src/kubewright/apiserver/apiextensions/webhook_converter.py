@@ -1,7 +1,8 @@
-"""Custom resources converted between versions by a webhook, as their definition says.
+"""Converts custom resources between versions by the conversion webhook of their CRD.
 
-One call converts many objects. What may not change is checked and put back: kind, name, namespace, uid, and all of the
-metadata but labels and annotations. A webhook that fails makes the request fail that needed it.
+One call converts many objects. Kind, name, namespace and uid must stay the same, and all metadata but labels and
+annotations are restored. If the webhook fails, the request fails. It follows
+k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any, Final, final
 
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.outbound.webhook_client import CallFailed, WebhookClient, check_type
-from kubewright.apiserver.outbound.webhook_target import target_of_client
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, WebhookClient, check_type
+from kubewright.apiserver.outbound.webhook_target import target_of_client_config
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
@@ -27,21 +28,21 @@ _GO: Final = {dict: "map[string]interface {}", list: "[]interface {}", str: "str
 
 @final
 class WebhookConverter:
-    """The converter of one definition."""
+    """The converter of one CRD."""
 
-    def __init__(self, webhook: Mapping[str, Any], caller: WebhookClient, addresses: ServiceResolver) -> None:
+    def __init__(self, webhook: Mapping[str, Any], caller: WebhookClient, resolver: ServiceResolver) -> None:
         self._caller = caller
-        self._target = target_of_client(webhook.get("clientConfig") or {}, addresses)
+        self._target = target_of_client_config(webhook.get("clientConfig") or {}, resolver)
         self._versions = tuple(webhook.get("conversionReviewVersions") or ())
 
     async def convert(self, trees: list[Tree], api_version: str) -> list[Tree]:
-        """The objects in another version; raises `StatusError` if the webhook does not do it."""
+        """The objects in another version; raises `StatusError` if the webhook fails."""
         version = next((item for item in self._versions if item in ("v1", "v1beta1")), "")
         if not version:
-            raise _failed("no supported conversion review versions")
+            raise _conversion_error("no supported conversion review versions")
         if not trees:
             return []
-        about = _kind_of(trees[0])
+        kind = _kind_of(trees[0])
         uid = str(uuid.uuid4())
         review = {
             "kind": "ConversionReview",
@@ -50,82 +51,87 @@ class WebhookConverter:
             "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
         }
         try:
-            answer = await self._caller.call(self._target, review, timeout=_TIMEOUT)
-            found = _objects(answer, uid, version)
-        except CallFailed as error:
-            raise _failed(f"conversion webhook for {about} failed: {error}") from None
+            review_response = await self._caller.call(self._target, review, timeout=_TIMEOUT)
+            found = _converted_objects(review_response, uid, version)
+        except WebhookCallError as error:
+            raise _conversion_error(f"conversion webhook for {kind} failed: {error}") from None
         if len(found) != len(trees):
-            raise _failed(f"conversion webhook for {about} returned {len(found)} objects, expected {len(trees)}")
+            raise _conversion_error(
+                f"conversion webhook for {kind} returned {len(found)} objects, expected {len(trees)}"
+            )
         for index, (before, after) in enumerate(zip(trees, found, strict=True)):
-            _check(before, after, index, api_version, about)
+            _validate_converted(before, after, index, api_version, kind)
         return found
 
 
-def _objects(answer: Mapping[str, Any], uid: str, version: str) -> list[Any]:
+def _converted_objects(review_response: Mapping[str, Any], uid: str, version: str) -> list[Any]:
     api_version = f"{_GROUP}/{version}"
-    check_type(answer, api_version, "ConversionReview", _KNOWN)
-    if version == "v1" and (answer.get("apiVersion"), answer.get("kind")) != (api_version, "ConversionReview"):
-        said = str(answer.get("apiVersion") or "/")
-        raise CallFailed(
-            f"expected webhook response of {api_version}, Kind=ConversionReview, got {said}, Kind="
-            f"{answer.get('kind') or ''}"
+    check_type(review_response, api_version, "ConversionReview", _KNOWN)
+    if version == "v1" and (review_response.get("apiVersion"), review_response.get("kind")) != (
+        api_version,
+        "ConversionReview",
+    ):
+        given_version = str(review_response.get("apiVersion") or "/")
+        raise WebhookCallError(
+            f"expected webhook response of {api_version}, Kind=ConversionReview, got {given_version}, Kind="
+            f"{review_response.get('kind') or ''}"
         )
-    response = answer.get("response")
+    response = review_response.get("response")
     if response is None:
-        raise CallFailed("no response provided")
+        raise WebhookCallError("no response provided")
     if not isinstance(response, dict):
-        raise CallFailed(
+        raise WebhookCallError(
             f"json: cannot unmarshal {json_type_name(response)} into Go struct field ConversionReview.response of type"
             f" {version}.ConversionResponse"
         )
     if version == "v1" and response.get("uid", "") != uid:
-        raise CallFailed(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
+        raise WebhookCallError(f'expected response.uid="{uid}", got "{response.get("uid", "")}"')
     result = response.get("result") or {}
     if result.get("status") != "Success":
         status = result.get("status") or ""
-        raise CallFailed(result.get("message") or f"response.result.status was '{status}', not 'Success'")
+        raise WebhookCallError(result.get("message") or f"response.result.status was '{status}', not 'Success'")
     found: list[Any] = response.get("convertedObjects") or []
     return found
 
 
-def _check(before: Tree, after: Any, index: int, api_version: str, about: str) -> None:
-    """Refuse what is not the same object in the other version; put back what a conversion may not change."""
-    where = f"conversion webhook for {about} returned invalid object at index {index}: "
+def _validate_converted(before: Tree, after: Any, index: int, api_version: str, kind: str) -> None:
+    """Raise if this is not the same object in the other version, and restore what a conversion may not change."""
+    where = f"conversion webhook for {kind} returned invalid object at index {index}: "
     if not isinstance(after, dict) or not after.get("kind"):
-        raise _failed(f"{where}Object 'Kind' is missing")
-    said = str(after.get("apiVersion") or "")
-    if said != api_version:
-        raise _failed(f"{where}invalid groupVersion (expected {api_version}, received {said})")
+        raise _conversion_error(f"{where}Object 'Kind' is missing")
+    given_version = str(after.get("apiVersion") or "")
+    if given_version != api_version:
+        raise _conversion_error(f"{where}invalid groupVersion (expected {api_version}, received {given_version})")
     if after["kind"] != before["kind"]:
-        raise _failed(f"{where}invalid kind (expected {before['kind']}, received {after['kind']})")
+        raise _conversion_error(f"{where}invalid kind (expected {before['kind']}, received {after['kind']})")
     meta = after.get("metadata") if isinstance(after.get("metadata"), dict) else {}
     for name, word in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         wanted, given = (before.get("metadata") or {}).get(name) or "", (meta or {}).get(name) or ""
         if wanted != given:
             text = f"must have the same {word}: {wanted} != {given}"
-            raise _failed(f"conversion webhook for {about} returned invalid object: {text}")
-    _restore(before, after, about)
+            raise _conversion_error(f"conversion webhook for {kind} returned invalid object: {text}")
+    _restore_object_meta(before, after, kind)
 
 
-def _restore(before: Tree, after: Tree, about: str) -> None:
-    where = f"conversion webhook for {about} returned invalid metadata: "
+def _restore_object_meta(before: Tree, after: Tree, kind: str) -> None:
+    where = f"conversion webhook for {kind} returned invalid metadata: "
     if "metadata" not in after:
-        raise _failed(f"{where}missing metadata in converted object")
+        raise _conversion_error(f"{where}missing metadata in converted object")
     given = after["metadata"]
     if not isinstance(given, dict):
-        kind = _GO.get(type(given), "<nil>" if given is None else "int64")
-        raise _failed(f"{where}invalid metadata of type {kind} in converted object")
-    own = before.get("metadata") or {}  # none, where an apply has taken away everything of it
-    kept = {name: value for name, value in own.items() if name not in ("labels", "annotations")}
+        go_type = _GO.get(type(given), "<nil>" if given is None else "int64")
+        raise _conversion_error(f"{where}invalid metadata of type {go_type} in converted object")
+    own = before.get("metadata") or {}  # none after a prune by server-side apply
+    restored = {name: value for name, value in own.items() if name not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
         if given.get(name):
-            kept[name] = given[name]
-    after["metadata"] = kept
+            restored[name] = given[name]
+    after["metadata"] = restored
 
 
 def _kind_of(tree: Tree) -> str:
     return f"{tree.get('apiVersion', '')}, Kind={tree.get('kind', '')}"
 
 
-def _failed(message: str) -> StatusError:
+def _conversion_error(message: str) -> StatusError:
     return status_error(500, "", message)

@@ -29,7 +29,7 @@ from kubewright.apiserver.builtin.validation import name_rule, validate_create, 
 from kubewright.apiserver.builtin.warnings.kinds import warnings_for
 from kubewright.apiserver.kinds.object_meta import validate_metadata
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_kind
+from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_kind
 from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
 
 __all__ = ("UNTOLD", "BuiltinStrategy")
@@ -120,8 +120,8 @@ class BuiltinStrategy:
     def field_values(self, tree: Tree) -> Mapping[str, str]:
         return field_values(self._kind, tree)
 
-    def reset_fields(self, subresource: str) -> Reset:
-        return reset_of_kind(self._kind, subresource)
+    def reset_fields(self, subresource: str) -> ResetFields:
+        return reset_fields_of_kind(self._kind, subresource)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
         return grace_period(self._kind, tree, asked=asked)

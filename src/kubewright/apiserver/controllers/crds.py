@@ -22,10 +22,10 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.apiextensions.definitions.conditions import (
     CLEANUP_FINALIZER,
+    compute_status,
     is_true,
     set_condition,
-    settle,
-    terminating,
+    terminating_condition,
 )
 from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomResourceStrategy
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
@@ -169,7 +169,7 @@ class CrdController:
             await self._terminate(name, entry, crd)
             return
         others = self._others(name)
-        status = settle(crd, others, now=format_time(self._clock.now()))
+        status = compute_status(crd, others, now=format_time(self._clock.now()))
         before, crd["status"] = crd.get("status"), status
         if is_true(crd, "Established"):
             self._serve(name, crd)
@@ -244,7 +244,7 @@ class CrdController:
 
     def _note_deletion(self, crd: Tree) -> None:
         text = "CustomResource deletion is in progress"
-        condition = terminating("InstanceDeletionInProgress", text, status="True")
+        condition = terminating_condition("InstanceDeletionInProgress", text, status="True")
         status = crd["status"] = crd.get("status") or {}
         conditions = status["conditions"] = status.get("conditions") or []
         set_condition(conditions, condition, now=format_time(self._clock.now()))

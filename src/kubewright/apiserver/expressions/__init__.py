@@ -1,2 +1,4 @@
-"""CEL expressions of webhook configurations and policies: compiled, and checked when they are written. Not the
-language; see `kubewright.cel`."""
+"""The CEL environments of the API server: match conditions, admission policies and device selectors.
+
+The language itself is `kubewright.cel`; the validation rules of CRDs are in `apiextensions`.
+"""

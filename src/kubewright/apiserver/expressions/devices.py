@@ -1,8 +1,8 @@
-"""Expressions that choose devices: what they may name, and when they are right.
+"""The CEL environment of device selectors in DeviceClasses and ResourceClaims.
 
-Of DeviceClasses and ResourceClaims. The variable `device` has a driver, attributes and capacities, the latter two by
-domain and name; unlike elsewhere in Kubernetes 1.35 there is `cel.bind`. An API server asks whether an expression can
-be used, the scheduler of simulated nodes uses it.
+The variable `device` has a driver, attributes and capacities, the latter two by domain and name; unlike in the other
+environments of Kubernetes 1.35 there is `cel.bind` (k8s.io/dynamic-resource-allocation/cel/compile.go). The validation
+of these kinds compiles the selectors; the scheduler of the embedded cluster evaluates them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DEVICE: Final = object_type(
 
 @lru_cache(maxsize=256)
 def device_program(expression: str) -> Program:
-    """The expression ready to run; CompileError if it is none, or surely gives no verdict."""
+    """The compiled expression; raises CompileError if it does not compile or cannot give a bool."""
     program = Environment({"device": _DEVICE}, bind=True).compile(expression)
     if program.type not in (BOOL, DYN):
         problem = f"must evaluate to bool or the unknown type, not {program.type}"

@@ -1,7 +1,8 @@
-"""Expressions of admission: what `matchConditions` of webhooks and all of a policy may name, and how they are run.
+"""The CEL environment of admission: `matchConditions` of webhooks, and the expressions of admission policies.
 
-`Scope` is what an expression may name, `Expression` one that is compiled or says why it is not, `Budget` runs
-several under one budget. Wording and limits are the API server's. Pure: the values come from `admission_values`.
+A `Scope` says which variables an expression may use, an `Expression` is compiled or has its compile error, and a
+`Budget` evaluates several expressions under one cost limit. Messages and limits are kube-apiserver's
+(k8s.io/apiserver/pkg/admission/plugin/cel/compile.go, condition.go). Pure: `admission.request_values` makes the values.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = (
 )
 
 CONDITIONS_BUDGET: Final = 2_500_000
-_BROKE: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_OUT_OF_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
 _TEXT: Final[dict[str, Any]] = {"type": "string"}
 _KIND: Final[dict[str, Any]] = {"type": "object", "properties": {"group": _TEXT, "version": _TEXT, "kind": _TEXT}}
 _RESOURCE: Final[dict[str, Any]] = {
@@ -109,14 +110,14 @@ _NAMESPACE: Final[dict[str, Any]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may name besides `object`, `oldObject`, `request` and `namespaceObject`."""
+    """The variables of an expression besides `object`, `oldObject`, `request` and `namespaceObject`."""
 
     params: bool = False
     authorizer: bool = True
 
     def environment(self, variables: Mapping[str, CelType] | None = None) -> Environment:
-        """What it may name, with the types."""
-        names = dict(_general())
+        """The environment with these variables and, for composed expressions, `variables`."""
+        names = dict(_common_variables())
         if self.params:
             names["params"] = DYN
         if self.authorizer:
@@ -128,7 +129,7 @@ class Scope:
 
 
 @cache
-def _general() -> Mapping[str, CelType]:
+def _common_variables() -> Mapping[str, CelType]:
     request = _type(_REQUEST, "kubernetes.AdmissionRequest", options=Field("options", DYN))
     meta = _type(_NAMESPACE["properties"]["metadata"], "kubernetes.NamespaceMetadata")
     namespace = _type(_NAMESPACE, "kubernetes.Namespace", metadata=Field("metadata", meta))
@@ -136,7 +137,7 @@ def _general() -> Mapping[str, CelType]:
 
 
 def _type(schema: Mapping[str, Any], name: str, **others: Field) -> CelType:
-    """The type of an object with its fields by their own names: here `namespace`, a word of the language, is one."""
+    """The type of an object with unescaped field names: these types are declared in Go, where `namespace` is one."""
     kind = type_of_schema(schema, name=name)
     if kind is None or kind.shape is None:
         raise ValueError(f"the schema of {name} describes no object")
@@ -153,19 +154,19 @@ def _authorizer_type() -> CelType:
 @final
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression that can be run, or why it cannot."""
+    """A compiled expression, or its compile error."""
 
     text: str
     program: Program | None
     problem: str = ""
 
     def error(self, failure: EvaluationError) -> str:
-        """What is said when it has no value."""
+        """The message for an evaluation error."""
         return f"expression '{self.text}' resulted in error: {failure}"
 
 
 def compile_expression(text: str, environment: Environment, *expected: CelType) -> Expression:
-    """Compile one; nothing expected takes any type."""
+    """Compile an expression that must have one of the expected types, or any type if none is given."""
     try:
         program = environment.compile(text)
     except CompileError as error:
@@ -181,7 +182,7 @@ def compile_expression(text: str, environment: Environment, *expected: CelType) 
 
 
 def variable_type(kind: CelType) -> CelType:
-    """The type of a variable whose expression has this type: its value is no longer JSON that must be read."""
+    """The type of a composed variable whose expression has this type: its value is a CEL value, not JSON."""
     if not kind.converted:
         return kind
     return DYN if kind.kind in ("object", "list", "map") else CelType(kind.kind, kind.name, kind.parameters)
@@ -189,33 +190,33 @@ def variable_type(kind: CelType) -> CelType:
 
 @final
 class OutOfBudget(Exception):
-    """What the expressions may cost together is spent; nothing more is run."""
+    """The cost budget is spent; no further expression is evaluated."""
 
     def __init__(self) -> None:
-        super().__init__(_BROKE)
+        super().__init__(_OUT_OF_BUDGET)
 
 
 @final
 class Budget:
-    """What several expressions may still cost together."""
+    """The remaining cost budget of several expressions."""
 
     def __init__(self, left: int) -> None:
         self.left = left
 
     def run(self, expression: Expression, values: Mapping[str, Any]) -> tuple[Any, str]:
-        """The value, or why there is none; raises `OutOfBudget`."""
+        """The value of an expression, or its error; raises `OutOfBudget`."""
         if expression.program is None:
             return None, f"compilation error: {expression.problem}"
         try:
             value, spent = expression.program.spend(values, CALL_BUDGET)
         except EvaluationError as failure:
-            self.pay(failure.spent)
+            self.charge(failure.spent)
             return None, expression.error(failure)
-        self.pay(spent)
+        self.charge(spent)
         return value, ""
 
-    def pay(self, cost: int) -> None:
-        """Count what something cost."""
+    def charge(self, cost: int) -> None:
+        """Subtract a cost from the budget."""
         if cost > self.left:
             raise OutOfBudget
         self.left -= cost
@@ -224,15 +225,16 @@ class Budget:
 def conditions_hold(
     conditions: Iterable[Expression], values: Mapping[str, Any], budget: Budget, *, fails: bool
 ) -> tuple[bool, str]:
-    """Whether all match conditions hold, and what is wrong if that is not known and must be.
+    """Whether all match conditions hold, and the error if that is unknown and the failure policy is Fail (`fails`).
 
-    One that does not hold settles it, whatever is wrong with others. `fails` is the failure policy.
+    One condition that is false decides, whatever errors others have
+    (k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go).
     """
     errors: list[str] = []
     try:
         results = [budget.run(condition, values) for condition in conditions]
-    except OutOfBudget as broke:
-        return False, str(broke) if fails else ""
+    except OutOfBudget as exceeded:
+        return False, str(exceeded) if fails else ""
     for value, error in results:
         if error:
             errors.append(error)

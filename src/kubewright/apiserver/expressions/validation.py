@@ -1,7 +1,6 @@
-"""What is wrong with the expressions of webhook configurations and policies, found when they are written.
+"""Validates the expressions of webhook configurations and admission policies when they are written.
 
-The causes are the API server's. Everything else that must be right about these objects is in `builtin.validation`,
-which asks here for each expression it meets.
+`builtin.validation.admission` calls it for each expression and validates the rest of these objects.
 """
 
 from __future__ import annotations
@@ -16,38 +15,38 @@ __all__ = ("PolicyExpressions", "condition_errors")
 
 
 def condition_errors(path: str, text: str, *, params: bool) -> list[FieldError]:
-    """What is wrong with one of the `matchConditions`."""
+    """The errors of one of the `matchConditions`."""
     return _errors(path, compile_expression(text, Scope(params=params).environment(), BOOL))
 
 
 @final
 class PolicyExpressions:
-    """The expressions of one policy, in the order they are met: each may use the variables before it."""
+    """The expressions of one policy, in their order: each may use the variables before it."""
 
     def __init__(self, *, params: bool, composed: bool) -> None:
         self._params = params
         self._variables: dict[str, CelType] | None = {} if composed else None
 
     def variable(self, path: str, name: str, text: str) -> list[FieldError]:
-        """A variable, which later expressions may use."""
+        """The errors of a variable, which later expressions may use."""
         expression = compile_expression(text, Scope(params=self._params).environment(self._variables))
         assert self._variables is not None
         self._variables[name] = DYN if expression.program is None else variable_type(expression.program.type)
         return _errors(path, expression)
 
     def validation(self, path: str, text: str) -> list[FieldError]:
-        """What must be true."""
-        return self._checked(path, text, BOOL)
+        """The errors of a validation."""
+        return self._compile(path, text, BOOL)
 
     def message(self, path: str, text: str) -> list[FieldError]:
-        """What is said if it is not."""
-        return self._checked(path, text, STRING, authorizer=False)
+        """The errors of a messageExpression."""
+        return self._compile(path, text, STRING, authorizer=False)
 
     def annotation(self, path: str, text: str) -> list[FieldError]:
-        """What is noted in the audit log."""
-        return self._checked(path, text, STRING, NULL)
+        """The errors of the valueExpression of an audit annotation."""
+        return self._compile(path, text, STRING, NULL)
 
-    def _checked(self, path: str, text: str, *expected: CelType, authorizer: bool = True) -> list[FieldError]:
+    def _compile(self, path: str, text: str, *expected: CelType, authorizer: bool = True) -> list[FieldError]:
         scope = Scope(params=self._params, authorizer=authorizer)
         return _errors(path, compile_expression(text, scope.environment(self._variables), *expected))
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
-from kubewright.apiserver.managedfields.reset_fields import Reset
+from kubewright.apiserver.managedfields.reset_fields import ResetFields
 from kubewright.apiserver.managedfields.types import FieldType
 from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
@@ -109,7 +109,7 @@ class Strategy(Protocol):
         """The values of the selectable fields."""
         ...
 
-    def reset_fields(self, subresource: str) -> Reset:
+    def reset_fields(self, subresource: str) -> ResetFields:
         """Fields a writer to this endpoint never owns."""
         ...
 

@@ -1,7 +1,14 @@
-"""Who owns which field: server-side apply and `metadata.managedFields`.
+"""Server-side apply and `metadata.managedFields`: which manager owns which field.
 
-`types` says how each field of a kind merges, `managed` records writes and applies intents, `conflicts` words the
-refusal, `resets` says what an endpoint may not own, `scale` carries ownership between a kind and its scale. What
-the other modules do to trees of JSON and to sets of fields is theirs alone. Nothing here stores, validates values
-or fills in defaults: objects come in as the server would answer with them.
+It is sigs.k8s.io/structured-merge-diff and k8s.io/apimachinery/pkg/util/managedfields in one:
+
+- `field_manager`: records updates and applies configurations (fieldmanager.go, merge/update.go)
+- `types`: how the fields of a kind merge, from its OpenAPI schema (schema/elements.go)
+- `typed_values`, `merge`, `comparison`, `validation`: ToFieldSet, Merge and RemoveItems, Compare, Validate (typed/)
+- `field_sets`, `path_elements`: sets of field paths (fieldpath/)
+- `entries`: the entries of managedFields, encoded and capped (internal/managedfields.go, internal/capmanagers.go)
+- `conflicts`, `last_applied`, `reset_fields`, `scale_handler`: what their names say
+
+Nothing in here stores objects, validates values or sets defaults: objects come in as the server would return them. A
+"configuration" is the object a client applies; the code calls it the intent.
 """

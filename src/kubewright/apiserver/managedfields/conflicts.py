@@ -1,6 +1,7 @@
-"""The refusal of an apply: fields that others own, and would have to change.
+"""Conflicts of an apply: fields of the intent that other managers own with another value.
 
-The wording and the causes are those of the real server, which kubectl shows and people search for.
+Message and causes are those of kube-apiserver, which kubectl prints and people search for
+(k8s.io/apimachinery/pkg/util/managedfields/internal/conflict.go).
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
-from kubewright.apiserver.managedfields.path_elements import step_text
+from kubewright.apiserver.managedfields.path_elements import path_element_text
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
-__all__ = ("ApplyConflict", "Conflict", "Owner", "refusal")
+__all__ = ("ApplyConflict", "Conflict", "Owner", "conflict_error")
 
 
 class Owner(NamedTuple):
-    """Whose entry it is. An entry of Apply is the same one in every version: there its `api_version` is empty."""
+    """The identity of an entry. A manager has one entry for Apply in all versions: its `api_version` is empty here."""
 
     manager: str
     operation: str
@@ -26,15 +27,15 @@ class Owner(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The text by which the real server knows and sorts owners."""
+        """The text by which kube-apiserver identifies and sorts owners (internal/managedfields.go)."""
         parts = {
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
             "subresource": self.subresource,
         }
-        said = {name: value for name, value in parts.items() if value}
-        return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+        given = {name: value for name, value in parts.items() if value}
+        return json.dumps(given, separators=(",", ":"), ensure_ascii=False)
 
     def __str__(self) -> str:
         text = json.dumps(self.manager, ensure_ascii=False)
@@ -46,20 +47,20 @@ class Owner(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One field, and who else owns it."""
+    """A field of the intent and its other owner."""
 
     owner: Owner
     steps: tuple[str, ...]
 
     @property
     def path(self) -> str:
-        """The field as people read it, such as `.spec.containers[name="web"].image`."""
-        return "".join(map(step_text, self.steps))
+        """The path of the field, such as `.spec.containers[name="web"].image`."""
+        return "".join(map(path_element_text, self.steps))
 
 
 @final
 class ApplyConflict(Exception):
-    """An intent would change fields that others own, and was not to be forced."""
+    """An intent without force would change fields of other managers."""
 
     def __init__(self, conflicts: Sequence[Conflict]) -> None:
         self.conflicts = tuple(sorted(conflicts, key=lambda conflict: conflict.owner.identity))
@@ -80,8 +81,8 @@ def _message(conflicts: Sequence[Conflict]) -> str:
     return f"Apply failed with {len(conflicts)} conflicts: {text}"
 
 
-def refusal(conflict: ApplyConflict) -> StatusError:
-    """409: the answer to an apply that conflicts, with one cause for each field."""
+def conflict_error(conflict: ApplyConflict) -> StatusError:
+    """409 with a cause for each conflicting field."""
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {one.owner}", "field": one.path}
         for one in conflict.conflicts

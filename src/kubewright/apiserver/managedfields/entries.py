@@ -1,8 +1,8 @@
-"""The entries of `metadata.managedFields`: read, checked, ordered, written, and kept from growing without end.
+"""The entries of `metadata.managedFields`: decoded, validated, capped and encoded. `field_manager` calls it.
 
-There is one entry for each owner: a manager, how it writes (Apply or Update), in which version and through which
-subresource. What the server stored is trusted; what a client sends is checked, and refused as a whole if a part of
-it makes no sense.
+There is one entry for each combination of manager, operation (Apply or Update), version and subresource. Stored entries
+are trusted. Entries from a client are validated, and ignored as a whole if one is invalid. It follows
+k8s.io/apimachinery/pkg/util/managedfields/internal/managedfields.go.
 """
 
 from __future__ import annotations
@@ -15,13 +15,21 @@ import msgspec
 
 from kubewright.api.patches import Json
 from kubewright.apiserver.managedfields.conflicts import Owner
-from kubewright.apiserver.managedfields.field_sets import FieldSet, in_order, union
-from kubewright.apiserver.managedfields.path_elements import Misfit, wire_text
+from kubewright.apiserver.managedfields.field_sets import FieldSet, sort_elements, union
+from kubewright.apiserver.managedfields.path_elements import ManagedFieldsError, json_text
 
-__all__ = ("Entry", "Owners", "capped", "checked", "clears", "owners_of", "written")
+__all__ = (
+    "Entry",
+    "Owners",
+    "cap_update_managers",
+    "decode_managed_fields",
+    "encode_managed_fields",
+    "is_reset",
+    "validate_entries",
+)
 
-MOST_UPDATERS: Final = 10
-ANCIENT: Final = "ancient-changes"
+MAX_UPDATE_MANAGERS: Final = 10
+OLD_UPDATES_MANAGER: Final = "ancient-changes"
 
 _MEMBERS: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 _decode: Final = msgspec.json.Decoder().decode
@@ -30,7 +38,7 @@ _decode: Final = msgspec.json.Decoder().decode
 @final
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an owner owns, since when, and the entry as it is stored, for as long as nothing of it changes."""
+    """The fields of an owner and their time. `wire` is the stored entry, as long as it is unchanged."""
 
     fields: FieldSet
     api_version: str
@@ -41,8 +49,8 @@ class Entry:
 Owners: TypeAlias = dict[Owner, Entry]
 
 
-def owners_of(entries: Sequence[Mapping[str, Any]] | None) -> Owners:
-    """The entries of an object that is stored."""
+def decode_managed_fields(entries: Sequence[Mapping[str, Any]] | None) -> Owners:
+    """The owners in the entries of a stored object."""
     found: Owners = {}
     for entry in entries or ():
         operation = entry["operation"]
@@ -57,56 +65,56 @@ def owners_of(entries: Sequence[Mapping[str, Any]] | None) -> Owners:
     return found
 
 
-def clears(entries: Json, *, built_in: bool) -> bool:
-    """Whether a client asks to forget all owners: with one empty entry, or, in a built-in kind, with an empty list."""
+def is_reset(entries: Json, *, built_in: bool) -> bool:
+    """Whether a client resets managedFields: with one empty entry or, for a built-in kind, with an empty list."""
     return entries == [{}] or (built_in and entries == [])
 
 
-def checked(entries: Json, known: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The entries a client sent, in the form the server stores. Raises Misfit.
+def validate_entries(entries: Json, known: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The entries a client sent, with canonical path elements and order. Raises ManagedFieldsError.
 
-    Those that the server gave out before are taken as they are.
+    Entries that are stored already are not validated again.
     """
-    return [entry if entry in known else _checked(entry, index) for index, entry in enumerate(entries)]
+    return [entry if entry in known else _validate_entry(entry, index) for index, entry in enumerate(entries)]
 
 
-def _checked(entry: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+def _validate_entry(entry: Mapping[str, Any], index: int) -> Mapping[str, Any]:
     if entry.get("operation") not in ("Apply", "Update"):
-        raise Misfit("operation must be `Apply` or `Update`")
+        raise ManagedFieldsError("operation must be `Apply` or `Update`")
     if not entry.get("apiVersion"):
-        raise Misfit("apiVersion must not be empty")
+        raise ManagedFieldsError("apiVersion must not be empty")
     if not entry.get("fieldsType"):
-        raise Misfit(f"missing fieldsType in managed fields entry {index}")
+        raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
     if entry["fieldsType"] != "FieldsV1":
-        raise Misfit(f'invalid fieldsType "{entry["fieldsType"]}" in managed fields entry {index}')
+        raise ManagedFieldsError(f'invalid fieldsType "{entry["fieldsType"]}" in managed fields entry {index}')
     if entry.get("fieldsV1") is None:
-        raise Misfit(f"missing fieldsV1 in managed fields entry {index}")
-    whole = {**entry, "fieldsV1": in_order(_checked_fields(entry["fieldsV1"]))}
+        raise ManagedFieldsError(f"missing fieldsV1 in managed fields entry {index}")
+    whole = {**entry, "fieldsV1": sort_elements(_validate_fields(entry["fieldsV1"]))}
     return {name: whole[name] for name in _MEMBERS if whole.get(name) or name == "fieldsV1"}
 
 
-def _checked_fields(node: Json) -> FieldSet:
+def _validate_fields(node: Json) -> FieldSet:
     if node is None:
         return {}
     if not isinstance(node, dict):
-        raise Misfit("a set of fields must be an object")
+        raise ManagedFieldsError("fieldsV1 must be an object at every level")
     found: FieldSet = {}
     for step, below in node.items():
         if step == ".":
             found[step] = {}
             continue
-        written_as = _checked_step(step)
-        if written_as:
-            found[written_as] = _checked_fields(below)
+        canonical = _canonical_element(step)
+        if canonical:
+            found[canonical] = _validate_fields(below)
     return {} if len(found) == 1 and "." in found else found
 
 
-def _checked_step(step: str) -> str:
-    """The step as the server writes it; empty for those of kinds it does not know, which are dropped."""
+def _canonical_element(step: str) -> str:
+    """The path element as the server writes it; empty for an unknown kind, which is dropped."""
     if len(step) < 2:
-        raise Misfit("key must be 2 characters long:")
+        raise ManagedFieldsError("key must be 2 characters long:")
     if step[1] != ":":
-        raise Misfit(f"missing colon: {step}")
+        raise ManagedFieldsError(f"missing colon: {step}")
     kind, rest = step[0], step[2:]
     if kind == "f":
         return step
@@ -117,16 +125,20 @@ def _checked_step(step: str) -> str:
             return ""
         value = _decode(rest)
     except (ValueError, msgspec.DecodeError):
-        raise Misfit(f"{step!r} is no step of a path") from None
+        raise ManagedFieldsError(f"{step!r} is no path element") from None
     if kind == "k" and not isinstance(value, dict):
-        raise Misfit(f"{step!r} is no step of a path")
-    return f"{kind}:{wire_text(value)}"
+        raise ManagedFieldsError(f"{step!r} is no path element")
+    return f"{kind}:{json_text(value)}"
 
 
-def capped(owners: Owners) -> Owners:
-    """The owners, the oldest of those that update rather than apply put together if there are too many."""
+def cap_update_managers(owners: Owners) -> Owners:
+    """The owners with the oldest of more than ten updating managers merged into one entry for each version.
+
+    Without a cap, a controller whose name changes with each start would grow every object it writes
+    (k8s.io/apimachinery/pkg/util/managedfields/internal/capmanagers.go).
+    """
     updaters = [owner for owner in owners if owner.operation == "Update"]
-    excess = len(updaters) - MOST_UPDATERS
+    excess = len(updaters) - MAX_UPDATE_MANAGERS
     if excess <= 0:
         return owners
     left = dict(owners)
@@ -139,25 +151,25 @@ def capped(owners: Owners) -> Owners:
         if version not in first:
             first[version] = owner
             continue
-        bucket = Owner(ANCIENT, "Update", version, "")
+        bucket = Owner(OLD_UPDATES_MANAGER, "Update", version, "")
         if bucket not in left:
             left[bucket] = left.pop(first[version])
         left[bucket] = Entry(union(entry.fields, left[bucket].fields), version, entry.time)
-        # If the bucket itself is not the oldest it is lost here, as it is on the real server.
+        # If the bucket itself is among the merged ones, this deletes it, as capmanagers.go does.
         del left[owner]
         excess -= 1
     return left
 
 
-def written(owners: Owners) -> list[Mapping[str, Any]]:
-    """The entries as an object has them: by operation, then by age, then by name."""
-    entries = [_written(owner, entry) for owner, entry in owners.items()]
+def encode_managed_fields(owners: Owners) -> list[Mapping[str, Any]]:
+    """The entries for an object: sorted by operation, time, manager, version and subresource."""
+    entries = [_encode_entry(owner, entry) for owner, entry in owners.items()]
     if len(entries) > 1:
-        entries.sort(key=_place)
+        entries.sort(key=_sort_key)
     return entries
 
 
-def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
+def _sort_key(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         entry["operation"],
         entry.get("time") or "",
@@ -167,14 +179,14 @@ def _place(entry: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _written(owner: Owner, entry: Entry) -> Mapping[str, Any]:
+def _encode_entry(owner: Owner, entry: Entry) -> Mapping[str, Any]:
     if entry.wire is not None:
         return entry.wire
     out: dict[str, Any] = {"manager": owner.manager, "operation": owner.operation, "apiVersion": entry.api_version}
     if entry.time:
         out["time"] = entry.time
     out["fieldsType"] = "FieldsV1"
-    out["fieldsV1"] = in_order(entry.fields)
+    out["fieldsV1"] = sort_elements(entry.fields)
     if owner.subresource:
         out["subresource"] = owner.subresource
     return out

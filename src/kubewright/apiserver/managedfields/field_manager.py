@@ -1,12 +1,13 @@
-"""Record who wrote which field, and apply what a manager wants (server-side apply).
+"""The field manager: `record_update` for creates, updates and patches, `apply` for server-side apply.
 
-`record_update` is for every write that is not an apply: the fields it changes become the writer's. `apply` merges
-an intent into an object: what the manager names becomes its own, what it named before and no longer does is
-removed unless somebody else owns it, and what others own and would change is a conflict unless forced.
+`record_update` gives the fields that a write changes to its manager. `apply` merges an intent into an object: the
+manager owns the fields the intent has; the fields it applied last time and not this time are removed unless another
+manager owns them; and a field of another manager that the intent would change is a conflict unless forced.
 
-Objects are whole, in the version of the request, with the defaults of their kind filled in, as the server would
-answer with them; their status is as the client sent it. Storing and validating them is for others, as is the check
-of what a client may say in an apply. Neither function does I/O.
+Objects are whole, in the version of the request, with defaults set, as the server would return them; their status is
+as the client sent it. Neither function does I/O; `verbs.write` stores and validates the result. They follow `Update`
+and `Apply` of sigs.k8s.io/structured-merge-diff merge/update.go, and the chain of managers around them in
+k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ from typing import Any, Final, TypeAlias
 
 from kubewright.api.patches import Json, json_equal
 from kubewright.apiserver.managedfields import last_applied
-from kubewright.apiserver.managedfields.comparison import changes
+from kubewright.apiserver.managedfields.comparison import compare
 from kubewright.apiserver.managedfields.conflicts import ApplyConflict, Conflict, Owner
-from kubewright.apiserver.managedfields.entries import Entry, Owners, capped, checked, clears, owners_of, written
+from kubewright.apiserver.managedfields.entries import (
+    Entry,
+    Owners,
+    cap_update_managers,
+    decode_managed_fields,
+    encode_managed_fields,
+    is_reset,
+    validate_entries,
+)
 from kubewright.apiserver.managedfields.field_sets import (
     FieldSet,
     difference,
@@ -27,22 +36,26 @@ from kubewright.apiserver.managedfields.field_sets import (
     paths,
     union,
 )
-from kubewright.apiserver.managedfields.merge import merged, without
-from kubewright.apiserver.managedfields.path_elements import Misfit
-from kubewright.apiserver.managedfields.reset_fields import Reset, ownable
-from kubewright.apiserver.managedfields.typed_values import claim, reconciled, with_named_fields
+from kubewright.apiserver.managedfields.merge import merge, remove_items
+from kubewright.apiserver.managedfields.path_elements import ManagedFieldsError
+from kubewright.apiserver.managedfields.reset_fields import ResetFields, filter_fields
+from kubewright.apiserver.managedfields.typed_values import (
+    ensure_named_fields_are_members,
+    reconcile_field_set,
+    to_field_set,
+)
 from kubewright.apiserver.managedfields.types import FieldType
-from kubewright.apiserver.managedfields.validation import misfits
+from kubewright.apiserver.managedfields.validation import validate
 from kubewright.apiserver.wire.status_errors import status_error
 
 __all__ = ("Convert", "apply", "only_times_differ", "record_update")
 
 Convert: TypeAlias = Callable[[Json, str], tuple[Json, FieldType]]
-"""The object in another version (an apiVersion), and its type there; a LookupError if there is no such version."""
+"""The object converted to another apiVersion, and its type there; raises LookupError if there is no such version."""
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 
-_UNOWNED: Final = field_set_of(
+_STRIPPED: Final = field_set_of(
     ("apiVersion",),
     ("kind",),
     ("metadata",),
@@ -61,13 +74,17 @@ _UNOWNED: Final = field_set_of(
         )
     ),
 )
-"""What names an object or is the server's own, and nobody's."""
+"""Fields that no manager owns: they identify the object or are set by the server alone (internal/stripmeta.go)."""
 
 
-class _Versions:
-    """One object before and after a write, in every version somebody owns fields in."""
+class _VersionConverter:
+    """Converts and compares one object in the versions of its managedFields.
 
-    def __init__(self, api_version: str, kind: FieldType, convert: Convert | None, reset: Reset) -> None:
+    The fields of an entry are paths in the version that the manager wrote in, so a write in another version can only be
+    compared with them after converting the object, before and after the write, to that version.
+    """
+
+    def __init__(self, api_version: str, kind: FieldType, convert: Convert | None, reset: ResetFields) -> None:
         self.api_version = api_version
         self.kind = kind
         self.convert = convert
@@ -76,8 +93,8 @@ class _Versions:
     def at(self, value: Json, version: str) -> tuple[Json, FieldType]:
         """The object in a version, and its type there.
 
-        A version a built-in kind had once is a LookupError, and its entries vanish. For custom kinds the real server
-        fails instead.
+        A version that a built-in kind no longer has raises LookupError, and the callers drop its entries. For custom
+        resources the whole write fails, as in kube-apiserver.
         """
         if version == self.api_version and value.get("apiVersion", version) == version:
             return value, self.kind
@@ -88,15 +105,19 @@ class _Versions:
         except LookupError:
             if self.kind.built_in:
                 raise
-            raise Misfit(f"request to convert CR to an invalid group/version: {version}") from None
+            raise ManagedFieldsError(f"request to convert CR to an invalid group/version: {version}") from None
 
-    def changes(self, old: Json, new: Json, version: str) -> tuple[FieldSet, FieldSet, FieldType]:
-        """What is set and what is gone, in a version, but for what the endpoint may not own."""
+    def compare(self, old: Json, new: Json, version: str) -> tuple[FieldSet, FieldSet, FieldType]:
+        """The fields set and removed, in a version, without those the endpoint resets; and the type there."""
         before, kind = self.at(old, version)
         after, _ = self.at(new, version)
-        fields, gone = changes(kind, before, after)
-        spoken = version == self.api_version
-        return ownable(fields, self.reset, spoken=spoken), ownable(gone, self.reset, spoken=spoken), kind
+        fields, removed = compare(kind, before, after)
+        same = version == self.api_version
+        return (
+            filter_fields(fields, self.reset, request_version=same),
+            filter_fields(removed, self.reset, request_version=same),
+            kind,
+        )
 
 
 def record_update(
@@ -107,82 +128,88 @@ def record_update(
     api_version: str,
     subresource: str = "",
     time: str,
-    type: FieldType,  # noqa: A002 - the word for it
-    reset: Reset,
+    type: FieldType,  # noqa: A002 - as in `types.type_of_kind`
+    reset: ResetFields,
     convert: Convert | None = None,
 ) -> None:
     """Set `new["metadata"]["managedFields"]` for a create (`live` is None), an update or a patch.
 
-    Changes `new` and nothing else. `reset` is what the endpoint may not own; see `resets`.
+    Changes `new` and nothing else. `reset` are the fields the endpoint may not own; see `reset_fields`.
     """
     metadata = new["metadata"]
     given = metadata.pop("managedFields", None)
     stored = (live["metadata"].get("managedFields") if live else None) or []
     if subresource:
-        given = None  # through a subresource nobody may say who owns what
-    owners = _owners_before(given, stored, api_version, type)
+        given = None  # a write to a subresource cannot change managedFields itself
+    owners = _decode_owners(given, stored, api_version, type)
     if live is not None and not owners:
-        return  # nobody is tracked here, on somebody's wish
-    versions = _Versions(api_version, type, convert, reset)
+        return  # a client has reset managedFields: there is no tracking until the next apply
+    converter = _VersionConverter(api_version, type, convert, reset)
     owner = Owner(manager or "unknown", "Update", api_version, subresource)
     try:
-        owners = _updated(live if live is not None else type.empty, new, owners, owner, versions, time)
-    except Misfit:
-        return  # as the real server: what cannot be tracked is not; the validation to come will refuse it
+        owners = _update(live if live is not None else type.empty, new, owners, owner, converter, time)
+    except ManagedFieldsError:
+        # `UpdateNoErrors` of internal/fieldmanager.go: a write must not fail because its owners cannot be tracked.
+        # Validation, which comes later, has the better error.
+        return
     if owners:
-        metadata["managedFields"] = written(capped(owners))
+        metadata["managedFields"] = encode_managed_fields(cap_update_managers(owners))
 
 
-def _owners_before(given: Json, stored: list[Mapping[str, Any]], api_version: str, kind: FieldType) -> Owners:
-    """Who owned what before: what the client says of it, if that makes sense, and else what is stored."""
+def _decode_owners(given: Json, stored: list[Mapping[str, Any]], api_version: str, kind: FieldType) -> Owners:
+    """The owners before a write: by the managedFields the client sent, if they are valid, else by the stored ones."""
     if given is None or given == stored:
-        return owners_of(stored)
-    if clears(given, built_in=kind.built_in):
+        return decode_managed_fields(stored)
+    if is_reset(given, built_in=kind.built_in):
         return {}
     try:
-        said = owners_of(checked(given, stored))
-    except Misfit:
-        return owners_of(stored)
-    for owner, entry in said.items():
+        decoded = decode_managed_fields(validate_entries(given, stored))
+    except ManagedFieldsError:
+        return decode_managed_fields(stored)
+    for owner, entry in decoded.items():
         if entry.api_version == api_version:
-            fields = reconciled(entry.fields, kind)
-            said[owner] = entry if fields is entry.fields else Entry(fields, api_version, entry.time)
-    return said or owners_of(stored)
+            fields = reconcile_field_set(entry.fields, kind)
+            decoded[owner] = entry if fields is entry.fields else Entry(fields, api_version, entry.time)
+    return decoded or decode_managed_fields(stored)
 
 
-def _updated(old: Json, new: Json, owners: Owners, owner: Owner, versions: _Versions, time: str) -> Owners:
-    """The owners after a write: its writer owns what it set, and nobody else does any more."""
-    fields, gone, _ = versions.changes(old, new, owner.api_version)
-    left = _bereft(old, new, owners, None, versions, {owner.api_version: (fields, gone, versions.kind)})
-    mine = difference(fields, _UNOWNED)
+def _update(old: Json, new: Json, owners: Owners, owner: Owner, converter: _VersionConverter, time: str) -> Owners:
+    """The owners after an update: its manager owns the fields it set, and no other manager does any more."""
+    fields, removed, _ = converter.compare(old, new, owner.api_version)
+    left = _remove_changed(old, new, owners, None, converter, {owner.api_version: (fields, removed, converter.kind)})
+    mine = difference(fields, _STRIPPED)
     if mine:
         before = left.get(owner)
         left[owner] = Entry(union(mine, before.fields) if before else mine, owner.api_version, time)
     return left
 
 
-def _bereft(
+def _remove_changed(
     old: Json,
     new: Json,
     owners: Owners,
-    spared: Owner | None,
-    versions: _Versions,
-    known: dict[str, tuple[FieldSet, FieldSet, FieldType]],
+    applier: Owner | None,
+    converter: _VersionConverter,
+    comparisons: dict[str, tuple[FieldSet, FieldSet, FieldType]],
 ) -> Owners:
-    """The owners without what was set by another and what is gone; those with nothing left are no owners."""
+    """The owners without the fields that the write set or removed; owners of no field are dropped.
+
+    This is the forced half of `Updater.update`: a field set to another value is no longer the old owner's, and a
+    removed field is nobody's. `applier` keeps its entry.
+    """
     left: Owners = {}
     for owner, entry in owners.items():
-        if owner == spared:
+        if owner == applier:
             left[owner] = entry
             continue
         version = entry.api_version
         try:
-            if version not in known:
-                known[version] = versions.changes(old, new, version)
+            if version not in comparisons:
+                comparisons[version] = converter.compare(old, new, version)
         except LookupError:
-            continue  # a version that is no more
-        fields, gone, kind = known[version]
-        rest = difference(difference(_by_today(entry, kind), fields), gone)
+            continue  # the kind no longer has this version
+        fields, removed, kind = comparisons[version]
+        rest = difference(difference(_reconcile(entry, kind), fields), removed)
         if rest is entry.fields:
             left[owner] = entry
         elif rest:
@@ -190,9 +217,12 @@ def _bereft(
     return left
 
 
-def _by_today(entry: Entry, kind: FieldType) -> FieldSet:
-    """The fields of an entry by the type of today; that of a built-in kind was the same when it was stored."""
-    return entry.fields if kind.built_in and entry.wire is not None else reconciled(entry.fields, kind)
+def _reconcile(entry: Entry, kind: FieldType) -> FieldSet:
+    """The fields of an entry, reconciled with the schema of now.
+
+    The schema of a built-in kind is the one the entry was stored with; that of a CRD may have changed since.
+    """
+    return entry.fields if kind.built_in and entry.wire is not None else reconcile_field_set(entry.fields, kind)
 
 
 def apply(
@@ -204,96 +234,107 @@ def apply(
     api_version: str,
     subresource: str = "",
     time: str,
-    type: FieldType,  # noqa: A002 - the word for it
-    reset: Reset,
+    type: FieldType,  # noqa: A002 - as in `types.type_of_kind`
+    reset: ResetFields,
     convert: Convert | None = None,
 ) -> Json:
-    """The object as the manager wants it, with its managedFields; raises `ApplyConflict` or `Refused`.
+    """The object with the intent applied and its managedFields; raises `ApplyConflict` or `StatusError`.
 
-    Changes none of its arguments; the result shares parts with them. `live` is None if there is no such object.
+    Changes none of its arguments; the result shares parts with them. `live` is None if the object does not exist.
     """
-    versions = _Versions(api_version, type, convert, reset)
+    converter = _VersionConverter(api_version, type, convert, reset)
     owner = Owner(manager, "Apply", "", subresource)
     try:
-        owners = _tracked(live, versions, subresource, time)
-        found = misfits(type, intent)
+        owners = _owners_before_apply(live, converter, subresource, time)
+        found = validate(type, intent)
         if found:
-            raise Misfit(f"failed to create typed patch object ({_described(intent)}): {found}")
+            raise ManagedFieldsError(f"failed to create typed patch object ({_object_text(intent)}): {found}")
         try:
-            result, owners = _applied(live, intent, owners, owner, versions, time, force=force)
+            result, owners = _apply(live, intent, owners, owner, converter, time, force=force)
         except ApplyConflict as conflict:
-            left = last_applied.remaining(conflict.conflicts, manager, live, api_version, type)
+            left = last_applied.remove_last_applied_conflicts(conflict.conflicts, manager, live, api_version, type)
             if left:
                 raise ApplyConflict(left) from None
-            result, owners = _applied(live, intent, owners, owner, versions, time, force=True)
-    except Misfit as misfit:
-        raise status_error(500, "", str(misfit)) from None
+            result, owners = _apply(live, intent, owners, owner, converter, time, force=True)
+    except ManagedFieldsError as error:
+        raise status_error(500, "", str(error)) from None
     if manager == last_applied.KUBECTL:
-        result = last_applied.synchronized(result, intent)
-    # Of metadata nothing is null: what nothing is left of is not there.
+        result = last_applied.update_last_applied(result, intent)
+    # `remove_items` leaves null where it emptied a map; the encoded ObjectMeta of kube-apiserver has no nulls.
     metadata = {name: value for name, value in result["metadata"].items() if value is not None}
     metadata.pop("managedFields", None)
     if owners:
-        metadata["managedFields"] = written(owners)
+        metadata["managedFields"] = encode_managed_fields(owners)
     return {**result, "metadata": metadata}
 
 
-def _tracked(live: Json | None, versions: _Versions, subresource: str, time: str) -> Owners:
-    """Who owns what; if nobody is tracked, all there is belongs to the time before."""
-    owners = owners_of(live["metadata"].get("managedFields") if live else None)
+def _owners_before_apply(live: Json | None, converter: _VersionConverter, subresource: str, time: str) -> Owners:
+    """The owners of the live object before an apply.
+
+    If managedFields are empty, all existing fields get the manager before-first-apply (internal/skipnonapplied.go):
+    else the first apply would own nothing but its own fields, and no conflict would protect the others.
+    """
+    owners = decode_managed_fields(live["metadata"].get("managedFields") if live else None)
     if live is None or owners:
         return owners
-    before = Owner(BEFORE_FIRST_APPLY, "Update", versions.api_version, subresource)
-    return _updated(versions.kind.empty, live, {}, before, versions, time)
+    before = Owner(BEFORE_FIRST_APPLY, "Update", converter.api_version, subresource)
+    return _update(converter.kind.empty, live, {}, before, converter, time)
 
 
-def _described(intent: Json) -> str:
-    """An object as the real server names it in errors; the version of the core group has an empty group before it."""
+def _object_text(intent: Json) -> str:
+    """An object as kube-apiserver prints it in errors; the core group is an empty group before a slash."""
     metadata = intent.get("metadata") or {}
     version = str(intent.get("apiVersion", ""))
     kind = f"{version if '/' in version else f'/{version}'}, Kind={intent.get('kind', '')}"
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind}"
 
 
-def _applied(
-    live: Json | None, intent: Json, owners: Owners, owner: Owner, versions: _Versions, time: str, *, force: bool
+def _apply(
+    live: Json | None,
+    intent: Json,
+    owners: Owners,
+    owner: Owner,
+    converter: _VersionConverter,
+    time: str,
+    *,
+    force: bool,
 ) -> tuple[Json, Owners]:
-    """The object with the intent in it, and its owners then."""
-    kind = versions.kind
+    """The object with the intent merged and pruned, and its owners: `Updater.Apply` of merge/update.go."""
+    kind = converter.kind
     old: Json = live if live is not None else {}
-    owners = _of_today(old, owners, versions)
+    owners = _reconcile_owners(old, owners, converter)
     last = owners.get(owner)
-    claimed = ownable(claim(kind, intent), versions.reset, spoken=True)
-    after = {**owners, owner: Entry(claimed, versions.api_version, last.time if last else "")}
-    new = _pruned(merged(kind, old, intent), after, claimed, last, versions)
-    known = {versions.api_version: versions.changes(old, new, versions.api_version)}
+    applied_set = filter_fields(to_field_set(kind, intent), converter.reset, request_version=True)
+    after = {**owners, owner: Entry(applied_set, converter.api_version, last.time if last else "")}
+    new = _prune(merge(kind, old, intent), after, applied_set, last, converter)
+    comparisons = {converter.api_version: converter.compare(old, new, converter.api_version)}
     if not force:
-        conflicts = _conflicts(old, new, after, owner, versions, known)
+        conflicts = _conflicts(old, new, after, owner, converter, comparisons)
         if conflicts:
             raise ApplyConflict(conflicts)
-    after = _bereft(old, new, after, owner, versions, known)
-    mine = difference(claimed, _UNOWNED)
+    after = _remove_changed(old, new, after, owner, converter, comparisons)
+    mine = difference(applied_set, _STRIPPED)
     if not mine:
         del after[owner]
         return new, after
     unchanged = live is not None and json_equal(old, new)
-    if unchanged and last is not None and last.fields == mine and last.api_version == versions.api_version:
+    if unchanged and last is not None and last.fields == mine and last.api_version == converter.api_version:
         after[owner] = last
     else:
         moment = (last.time if last else "") if unchanged else time
-        after[owner] = Entry(mine, versions.api_version, moment)
+        after[owner] = Entry(mine, converter.api_version, moment)
     return new, after
 
 
-def _of_today(old: Json, owners: Owners, versions: _Versions) -> Owners:
-    """The owners by the types of today, without those of versions that are no more."""
+def _reconcile_owners(old: Json, owners: Owners, converter: _VersionConverter) -> Owners:
+    """The owners with reconciled fields, without those of versions the kind no longer has."""
     now: Owners = {}
     for owner, entry in owners.items():
         try:
-            kind = versions.at(old, entry.api_version)[1]
+            kind = converter.at(old, entry.api_version)[1]
         except LookupError:
             continue
-        fields = _by_today(entry, kind)
+        fields = _reconcile(entry, kind)
         now[owner] = entry if fields is entry.fields else Entry(fields, entry.api_version, entry.time)
     return now
 
@@ -303,74 +344,90 @@ def _conflicts(
     new: Json,
     owners: Owners,
     applying: Owner,
-    versions: _Versions,
-    known: dict[str, tuple[FieldSet, FieldSet, FieldType]],
+    converter: _VersionConverter,
+    comparisons: dict[str, tuple[FieldSet, FieldSet, FieldType]],
 ) -> list[Conflict]:
     found: list[Conflict] = []
     for owner, entry in owners.items():
         if owner == applying:
             continue
-        if entry.api_version not in known:
-            known[entry.api_version] = versions.changes(old, new, entry.api_version)
-        disputed = intersection(entry.fields, known[entry.api_version][0])
+        if entry.api_version not in comparisons:
+            comparisons[entry.api_version] = converter.compare(old, new, entry.api_version)
+        disputed = intersection(entry.fields, comparisons[entry.api_version][0])
         found.extend(Conflict(owner, path) for path in paths(disputed))
     return found
 
 
-def _pruned(whole: Json, owners: Owners, claimed: FieldSet, last: Entry | None, versions: _Versions) -> Json:
-    """The merged object without what the manager wanted before, wants no more, and nobody else owns."""
+def _prune(
+    whole: Json, owners: Owners, applied_set: FieldSet, last: Entry | None, converter: _VersionConverter
+) -> Json:
+    """The merged object without the fields the manager applied last time, not this time, and no other manager owns.
+
+    `prune` of merge/update.go: remove the fields of the last intent; add back those that any manager owns, this one's
+    new intent included; then add back what went with a removed parent but was not in the last intent
+    (`addBackDanglingItems`). It works in the version of the last intent, since the old paths are in that version.
+    """
     if last is None or not last.fields:
         return whole
-    if last.api_version == versions.api_version and not difference(last.fields, claimed):
+    if last.api_version == converter.api_version and not difference(last.fields, applied_set):
         return whole
     try:
-        whole_then, kind = versions.at(whole, last.api_version)
+        whole_then, kind = converter.at(whole, last.api_version)
     except LookupError:
         return whole
-    wanted = with_named_fields(last.fields, kind)
-    left = _with_owned(whole_then, without(kind, whole_then, wanted), last.api_version, owners, versions)
+    wanted = ensure_named_fields_are_members(last.fields, kind)
+    left = _add_back_owned_items(
+        whole_then, remove_items(kind, whole_then, wanted), last.api_version, owners, converter
+    )
     try:
-        left_then, _ = versions.at(left, last.api_version)
+        left_then, _ = converter.at(left, last.api_version)
     except LookupError:
-        return versions.at(whole_then, versions.api_version)[0]
-    lost = difference(_named_claim(kind, whole_then), _named_claim(kind, left_then))
-    return versions.at(without(kind, whole_then, intersection(lost, wanted)), versions.api_version)[0]
+        return converter.at(whole_then, converter.api_version)[0]
+    lost = difference(_field_set_with_named_fields(kind, whole_then), _field_set_with_named_fields(kind, left_then))
+    return converter.at(remove_items(kind, whole_then, intersection(lost, wanted)), converter.api_version)[0]
 
 
-def _named_claim(kind: FieldType, value: Json) -> FieldSet:
-    return with_named_fields(claim(kind, value), kind)
+def _field_set_with_named_fields(kind: FieldType, value: Json) -> FieldSet:
+    return ensure_named_fields_are_members(to_field_set(kind, value), kind)
 
 
-def _with_owned(whole: Json, left: Json, first: str, owners: Owners, versions: _Versions) -> Json:
-    """What is left of an object, and everything anybody owns of it."""
+def _add_back_owned_items(whole: Json, left: Json, first: str, owners: Owners, converter: _VersionConverter) -> Json:
+    """The pruned object with the fields added back that any manager owns, in each manager's version.
+
+    `first` is the version of the pruned object. It comes first, since a conversion may need the fields that were
+    removed (`addBackOwnedItems` of merge/update.go).
+    """
     owned: dict[str, FieldSet] = {first: {}}
     for entry in owners.values():
         owned[entry.api_version] = union(owned.get(entry.api_version, {}), entry.fields)
     for version, fields in owned.items():
         try:
-            whole_there, kind = versions.at(whole, version)
-            left_there, _ = versions.at(left, version)
+            whole_there, kind = converter.at(whole, version)
+            left_there, _ = converter.at(left, version)
         except LookupError:
             continue
-        kept = union(_named_claim(kind, left_there), with_named_fields(fields, kind))
+        kept = union(_field_set_with_named_fields(kind, left_there), ensure_named_fields_are_members(fields, kind))
         whole = whole_there
-        left = without(kind, whole, difference(_named_claim(kind, whole), kept))
+        left = remove_items(kind, whole, difference(_field_set_with_named_fields(kind, whole), kept))
     return left
 
 
 def only_times_differ(live: Json, new: Json) -> bool:
-    """Whether a write would change nothing but times of managed fields, so that it need not be made."""
+    """Whether two objects differ only in the times of their managedFields.
+
+    kube-apiserver skips such a write (k8s.io/apiserver/pkg/endpoints/handlers/fieldmanager/equality.go).
+    """
     before, after = live["metadata"], new["metadata"]
     one, two = before.get("managedFields") or [], after.get("managedFields") or []
-    if len(one) != len(two) or any(_timeless(a) != _timeless(b) for a, b in zip(one, two, strict=True)):
+    if len(one) != len(two) or any(_without_time(a) != _without_time(b) for a, b in zip(one, two, strict=True)):
         return False
-    return json_equal(_unmanaged(live), _unmanaged(new))
+    return json_equal(_without_managed_fields(live), _without_managed_fields(new))
 
 
-def _timeless(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_time(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name != "time"}
 
 
-def _unmanaged(whole: Json) -> Json:
+def _without_managed_fields(whole: Json) -> Json:
     metadata = {name: value for name, value in whole["metadata"].items() if name != "managedFields"}
     return {**whole, "metadata": metadata}

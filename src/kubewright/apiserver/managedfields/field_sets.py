@@ -1,8 +1,10 @@
-"""Sets of fields, in the very form they are stored in: the tries of fieldsV1.
+"""Sets of field paths, in the encoding of fieldsV1: tries of path elements.
 
-A set is a dictionary from steps to nodes. A node without members is a field of the set; one with members is a
-field of the set if `.` is among them, and in any case leads to fields below it. The dictionary of a whole set is
-not a node: empty, it is the empty set. Nothing here changes its arguments; results share what stayed the same.
+A set is a dictionary from path elements to nodes. A node without members is a path in the set; a node with members is
+one if `.` is among them, and leads to longer paths in any case. The dictionary of a whole set is not a node: if empty,
+it is the empty set. The operations are those of sigs.k8s.io/structured-merge-diff fieldpath/set.go; working on the
+encoding saves decoding and encoding managedFields on every write. Nothing in here changes its arguments; results share
+unchanged parts with them.
 """
 
 from __future__ import annotations
@@ -10,22 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from kubewright.apiserver.managedfields.path_elements import sorting_key
+from kubewright.apiserver.managedfields.path_elements import sort_key
 
 __all__ = (
     "FieldSet",
     "difference",
-    "exclude",
     "field_set_of",
     "has",
-    "in_order",
     "intersection",
     "paths",
+    "recursive_difference",
+    "sort_elements",
     "union",
 )
 
 FieldSet: TypeAlias = dict[str, Any]
-"""Steps to nodes; a node is such a dictionary too."""
+"""Path elements to nodes; a node is such a dictionary too."""
 
 
 def field_set_of(*names: Iterable[str]) -> FieldSet:
@@ -44,7 +46,7 @@ def _is_member(node: Mapping[str, Any]) -> bool:
 
 
 def union(one: FieldSet, two: FieldSet) -> FieldSet:
-    """Fields that are in either."""
+    """The paths in either set."""
     if not two or one is two:
         return one
     if not one:
@@ -52,11 +54,11 @@ def union(one: FieldSet, two: FieldSet) -> FieldSet:
     merged = dict(one)
     for step, node in two.items():
         mine = merged.get(step)
-        merged[step] = node if mine is None else _both(mine, node)
+        merged[step] = node if mine is None else _union_nodes(mine, node)
     return merged
 
 
-def _both(one: FieldSet, two: FieldSet) -> FieldSet:
+def _union_nodes(one: FieldSet, two: FieldSet) -> FieldSet:
     if one is two or one == two:
         return one
     if not one:
@@ -67,7 +69,7 @@ def _both(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, two: FieldSet) -> FieldSet:
-    """Fields of the first that are not in the second; fields below those of the second stay."""
+    """The paths of the first set that are not in the second; paths below those of the second stay."""
     if not one or not two:
         return one
     left = one
@@ -75,7 +77,7 @@ def difference(one: FieldSet, two: FieldSet) -> FieldSet:
         node = one.get(step)
         if node is None:
             continue
-        rest = _rest(node, other)
+        rest = _difference_of_nodes(node, other)
         if rest is not node:
             if left is one:
                 left = dict(one)
@@ -86,26 +88,26 @@ def difference(one: FieldSet, two: FieldSet) -> FieldSet:
     return left
 
 
-def _rest(node: FieldSet, other: FieldSet) -> FieldSet | None:
-    """What is left of a node; None if nothing is."""
+def _difference_of_nodes(node: FieldSet, other: FieldSet) -> FieldSet | None:
+    """The difference of two nodes; None if it is empty."""
     if not node:
         return None if _is_member(other) else node
     if not other:
         if "." not in node:
             return node
         return {step: inner for step, inner in node.items() if step != "."} or None
-    return _short(difference(node, other))
+    return _normalize(difference(node, other))
 
 
-def _short(node: FieldSet) -> FieldSet | None:
-    """A node in its shortest form: a field with nothing below it is a leaf; None if nothing is left."""
+def _normalize(node: FieldSet) -> FieldSet | None:
+    """The canonical encoding of a node: a member with nothing below it is {}; None if it is empty."""
     if not node:
         return None
     return {} if len(node) == 1 and "." in node else node
 
 
-def exclude(one: FieldSet, two: FieldSet) -> FieldSet:
-    """Fields of the first that are neither in the second nor below a field of it."""
+def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
+    """The paths of the first set that are neither in the second nor below a path of it."""
     if not one or not two:
         return one
     left = one
@@ -113,7 +115,7 @@ def exclude(one: FieldSet, two: FieldSet) -> FieldSet:
         node = one.get(step)
         if node is None:
             continue
-        rest = None if _is_member(other) else _short(exclude(node, other)) if node else node
+        rest = None if _is_member(other) else _normalize(recursive_difference(node, other)) if node else node
         if rest is not node:
             if left is one:
                 left = dict(one)
@@ -125,7 +127,7 @@ def exclude(one: FieldSet, two: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
-    """Fields that are in both."""
+    """The paths in both sets."""
     common: FieldSet = {}
     for step, node in one.items():
         other = two.get(step)
@@ -135,14 +137,14 @@ def intersection(one: FieldSet, two: FieldSet) -> FieldSet:
             if _is_member(node) and _is_member(other):
                 common[step] = {}
             continue
-        shared = _short(intersection(node, other))
+        shared = _normalize(intersection(node, other))
         if shared is not None:
             common[step] = shared
     return common
 
 
 def has(fields: FieldSet, path: Iterable[str]) -> bool:
-    """Whether the path, given as steps, is in the set."""
+    """Whether the path, given as path elements, is in the set."""
     node: FieldSet | None = fields
     for step in path:
         node = node.get(step) if node else None
@@ -152,8 +154,8 @@ def has(fields: FieldSet, path: Iterable[str]) -> bool:
 
 
 def paths(fields: FieldSet) -> Iterator[tuple[str, ...]]:
-    """Every path of the set, as steps: at each level first the fields themselves, then what is below them."""
-    steps = sorted((step for step in fields if step != "."), key=sorting_key)
+    """Every path of the set, as path elements: at each level first the members, then the paths below them."""
+    steps = sorted((step for step in fields if step != "."), key=sort_key)
     for step in steps:
         if _is_member(fields[step]):
             yield (step,)
@@ -162,15 +164,15 @@ def paths(fields: FieldSet) -> Iterator[tuple[str, ...]]:
             yield (step, *below)
 
 
-def in_order(fields: FieldSet) -> FieldSet:
-    """The same set with its steps in the order the real server writes them."""
+def sort_elements(fields: FieldSet) -> FieldSet:
+    """The same set with its path elements in the order in which kube-apiserver encodes them."""
     if len(fields) > 1:
-        steps = sorted(fields) if _only_fields(fields) else sorted(fields, key=sorting_key)
+        steps = sorted(fields) if _only_fields(fields) else sorted(fields, key=sort_key)
     else:
         steps = list(fields)
-    return {step: in_order(fields[step]) if fields[step] else fields[step] for step in steps}
+    return {step: sort_elements(fields[step]) if fields[step] else fields[step] for step in steps}
 
 
 def _only_fields(fields: FieldSet) -> bool:
-    # Names sort as text, and the dot before them.
+    # Field names sort as text, and the dot before them.
     return all(step[0] == "f" or step == "." for step in fields)

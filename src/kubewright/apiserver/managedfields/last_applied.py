@@ -1,7 +1,8 @@
-"""The annotation client-side apply leaves behind, and how kubectl gets from there to server-side apply.
+"""The last-applied-configuration annotation of client-side apply, for users who move to server-side apply.
 
-For the manager `kubectl` alone, a conflict about a field that is still as its last client-side apply set it is no
-conflict; and the annotation, where there is one, is kept up to date, so that a way back stays open.
+For the manager `kubectl` alone, a field that still has the value of its last client-side apply is no conflict, and the
+annotation, if there is one, is updated so that the user can go back to client-side apply. `field_manager` calls it. It
+follows k8s.io/apimachinery/pkg/util/managedfields/internal/lastappliedmanager.go and lastappliedupdater.go.
 """
 
 from __future__ import annotations
@@ -12,35 +13,35 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubewright.api.patches import Json
-from kubewright.apiserver.managedfields.comparison import changes
+from kubewright.apiserver.managedfields.comparison import compare
 from kubewright.apiserver.managedfields.conflicts import Conflict
 from kubewright.apiserver.managedfields.field_sets import FieldSet, difference, has
-from kubewright.apiserver.managedfields.path_elements import Misfit
-from kubewright.apiserver.managedfields.typed_values import claim
+from kubewright.apiserver.managedfields.path_elements import ManagedFieldsError
+from kubewright.apiserver.managedfields.typed_values import to_field_set
 from kubewright.apiserver.managedfields.types import FieldType
-from kubewright.apiserver.managedfields.validation import misfits
+from kubewright.apiserver.managedfields.validation import validate
 
-__all__ = ("KUBECTL", "remaining", "synchronized")
+__all__ = ("KUBECTL", "remove_last_applied_conflicts", "update_last_applied")
 
 KUBECTL: Final = "kubectl"
 ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
-MOST_BYTES: Final = 256 * 1024
+MAX_ANNOTATION_BYTES: Final = 256 * 1024
 
 _HTML: Final = re.compile("[<>&\u2028\u2029]")
 
 
-def remaining(
+def remove_last_applied_conflicts(
     conflicts: Sequence[Conflict], manager: str, live: Json | None, api_version: str, kind: FieldType
 ) -> Sequence[Conflict]:
-    """The conflicts that stay conflicts."""
+    """The conflicts without those about fields that are as the last client-side apply set them."""
     if manager != KUBECTL or live is None:
         return conflicts
-    allowed = _still_as_applied(live, api_version, kind)
+    allowed = _last_applied_fields(live, api_version, kind)
     return conflicts if allowed is None else [one for one in conflicts if not has(allowed, one.steps)]
 
 
-def _still_as_applied(live: Json, api_version: str, kind: FieldType) -> FieldSet | None:
-    """The fields client-side apply set, and that are as it set them; None if it never was here."""
+def _last_applied_fields(live: Json, api_version: str, kind: FieldType) -> FieldSet | None:
+    """The fields that are as the last client-side apply set them; None without a usable annotation."""
     text = (live["metadata"].get("annotations") or {}).get(ANNOTATION)
     if not text:
         return None
@@ -50,31 +51,31 @@ def _still_as_applied(live: Json, api_version: str, kind: FieldType) -> FieldSet
         return None
     if not isinstance(applied, dict) or applied.get("apiVersion") != api_version:
         return None
-    if misfits(kind, applied) or misfits(kind, live):
+    if validate(kind, applied) or validate(kind, live):
         return None
     try:
-        fields, gone = changes(kind, applied, live)
-        return difference(difference(claim(kind, applied), fields), gone)
-    except Misfit:
+        fields, removed = compare(kind, applied, live)
+        return difference(difference(to_field_set(kind, applied), fields), removed)
+    except ManagedFieldsError:
         return None
 
 
-def synchronized(whole: Json, intent: Json) -> Json:
-    """The object with the annotation, if it has one, as the intent would be written there."""
+def update_last_applied(whole: Json, intent: Json) -> Json:
+    """The object with its annotation, if it has one, set to the intent."""
     annotations = whole["metadata"].get("annotations") or {}
     if not annotations.get(ANNOTATION):
         return whole
-    said = dict(intent)
-    if "metadata" in said:
-        said["metadata"] = dict(said["metadata"])
-        if said["metadata"].get("annotations"):
-            rest = {name: text for name, text in said["metadata"]["annotations"].items() if name != ANNOTATION}
-            said["metadata"]["annotations"] = rest
+    applied = dict(intent)
+    if "metadata" in applied:
+        applied["metadata"] = dict(applied["metadata"])
+        if applied["metadata"].get("annotations"):
+            rest = {name: text for name, text in applied["metadata"]["annotations"].items() if name != ANNOTATION}
+            applied["metadata"]["annotations"] = rest
             if not rest:
-                del said["metadata"]["annotations"]
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+                del applied["metadata"]["annotations"]
+    text = json.dumps(applied, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
     text = _HTML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-    fitting = {**annotations, ANNOTATION: text}
-    if sum(len(name.encode()) + len(value.encode()) for name, value in fitting.items()) > MOST_BYTES:
-        del fitting[ANNOTATION]
-    return {**whole, "metadata": {**whole["metadata"], "annotations": fitting}}
+    updated = {**annotations, ANNOTATION: text}
+    if sum(len(name.encode()) + len(value.encode()) for name, value in updated.items()) > MAX_ANNOTATION_BYTES:
+        del updated[ANNOTATION]
+    return {**whole, "metadata": {**whole["metadata"], "annotations": updated}}

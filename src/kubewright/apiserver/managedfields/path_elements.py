@@ -1,7 +1,8 @@
-"""The steps of a path into an object: a field, an item by its keys, an item by its value.
+"""Path elements: a field, an item of a list by its keys, an item of a set by its value.
 
-A step is written as in fieldsV1: `f:name`, `k:{"name":"web"}`, `v:"text"`. Equal items have equal steps, so steps
-serve as dictionary keys. For people a step reads `.name`, `[name="web"]`, `[="text"]`.
+A path element, `step` for short, is a string in the encoding of fieldsV1: `f:name`, `k:{"name":"web"}`, `v:"text"`.
+Equal items have equal path elements, so they serve as dictionary keys. Error messages print `.name`, `[name="web"]`,
+`[="text"]`. It follows sigs.k8s.io/structured-merge-diff fieldpath/element.go and fieldpath/serialize-pe.go.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ import msgspec
 from kubewright.api.patches import Json
 from kubewright.apiserver.managedfields.types import ListType
 
-__all__ = ("Misfit", "item_step", "sorting_key", "step_text", "wire_text")
+__all__ = ("ManagedFieldsError", "item_path_element", "json_text", "path_element_text", "sort_key")
 
 _HTML: Final = re.compile("[<>&\u2028\u2029]")
 _decode: Final = msgspec.json.Decoder().decode
 
 
-class Misfit(Exception):
-    """A value is not what its type says; the text is that of the real server."""
+class ManagedFieldsError(Exception):
+    """A value does not match its type, or an entry of managedFields is invalid; the text is kube-apiserver's."""
 
 
-def item_step(kind: ListType, item: Json) -> str:  # hot
-    """The step to an item of a list that is not atomic."""
+def item_path_element(kind: ListType, item: Json) -> str:  # hot
+    """The path element of an item of an associative list (`listItemToPathElement` of typed/helpers.go)."""
     keys = kind.keys
     if not keys:
-        return _set_step(item)
+        return _set_item_path_element(item)
     if type(item) is not dict:
         what = "a null element" if item is None else "non-map elements"
-        raise Misfit(f"associative list with keys may not have {what}")
+        raise ManagedFieldsError(f"associative list with keys may not have {what}")
     if len(keys) == 1:
         name = keys[0]
         value = item.get(name)
@@ -44,28 +45,28 @@ def item_step(kind: ListType, item: Json) -> str:  # hot
     parts = []
     for name in keys:
         if name in item:
-            parts.append(f"{_quoted(name)}:{wire_text(item[name])}")
+            parts.append(f"{_quoted(name)}:{json_text(item[name])}")
         elif name in kind.defaults:
-            parts.append(f"{_quoted(name)}:{wire_text(kind.defaults[name])}")
+            parts.append(f"{_quoted(name)}:{json_text(kind.defaults[name])}")
     if not parts:
-        raise Misfit(
+        raise ManagedFieldsError(
             f"associative list with keys has an element that omits all key fields {_go_list(keys)} "
             "(and doesn't have default values for any key fields)"
         )
     return f"k:{{{','.join(parts)}}}"
 
 
-def _set_step(item: Json) -> str:
+def _set_item_path_element(item: Json) -> str:
     kind = type(item)
     if kind is str:
         return f"v:{_quoted(item)}"
     if kind is dict:
-        raise Misfit("associative list without keys has an element that's a map type")
+        raise ManagedFieldsError("associative list without keys has an element that's a map type")
     if kind is list:
-        raise Misfit("not supported: associative list with lists as elements")
+        raise ManagedFieldsError("not supported: associative list with lists as elements")
     if item is None:
-        raise Misfit("associative list without keys has an element that's an explicit null")
-    return f"v:{wire_text(item)}"
+        raise ManagedFieldsError("associative list without keys has an element that's an explicit null")
+    return f"v:{json_text(item)}"
 
 
 def _go_list(keys: tuple[str, ...]) -> str:
@@ -73,13 +74,13 @@ def _go_list(keys: tuple[str, ...]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A JSON string as the real server writes it inside a step."""
+    """A JSON string as Go encodes it in a path element: with HTML characters escaped."""
     quoted = encode_basestring(text)
     return quoted if _HTML.search(quoted) is None else _HTML.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
-def wire_text(value: Json) -> str:
-    """A JSON value as the real server writes it inside a step."""
+def json_text(value: Json) -> str:
+    """A JSON value as Go encodes it in a path element."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
@@ -88,16 +89,16 @@ def wire_text(value: Json) -> str:
     if kind is float:
         return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
     if kind is dict:
-        inside = ",".join(f"{_quoted(name)}:{wire_text(value[name])}" for name in sorted(value))
+        inside = ",".join(f"{_quoted(name)}:{json_text(value[name])}" for name in sorted(value))
         return f"{{{inside}}}"
     if kind is list:
-        return f"[{','.join(map(wire_text, value))}]"
+        return f"[{','.join(map(json_text, value))}]"
     return "null" if value is None else str(value)
 
 
 @lru_cache(maxsize=8192)
-def sorting_key(step: str) -> tuple[Any, ...]:
-    """The place of a step among its siblings: fields by name, then items by their keys, then by their values."""
+def sort_key(step: str) -> tuple[Any, ...]:
+    """Sorts path elements: fields by name, then items by their keys, then items by their values, then by index."""
     kind = step[0]
     if kind == "f":
         return (1, step)
@@ -123,20 +124,20 @@ def _rank(value: Json) -> tuple[Any, ...]:
     return (5,)
 
 
-def step_text(step: str) -> str:
-    """A step as people read it in a path."""
+def path_element_text(step: str) -> str:
+    """A path element in an error message."""
     kind, rest = step[0], step[2:]
     if kind == "f":
         return f".{rest}"
     if kind == "k":
         fields: Mapping[str, Json] = _decode(rest)
-        return f"[{','.join(f'{name}={_shown(fields[name])}' for name in sorted(fields))}]"
-    return f"[={_shown(_decode(rest))}]" if kind == "v" else f"[{rest}]"
+        return f"[{','.join(f'{name}={_printed(fields[name])}' for name in sorted(fields))}]"
+    return f"[={_printed(_decode(rest))}]" if kind == "v" else f"[{rest}]"
 
 
-def _shown(value: Json) -> str:
+def _printed(value: Json) -> str:
     if isinstance(value, list):
-        return f"[{','.join(map(_shown, value))}]"
+        return f"[{','.join(map(_printed, value))}]"
     if isinstance(value, dict):
-        return "".join(f"{name}={_shown(inner)}" for name, inner in value.items())
+        return "".join(f"{name}={_printed(inner)}" for name, inner in value.items())
     return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,8 @@
-"""What an endpoint may not own, because it puts it back: the status on the main one, the spec on that of the status.
+"""The fields that an endpoint resets to the live object's, so that no manager can own them through it.
 
-Most kinds with a status follow this rule; the others are listed as the real server has them. A few endpoints are
-for certain fields only, and everything else is not theirs.
+The main endpoint of most kinds resets the status, and the status endpoint resets the spec; the exceptions are listed
+here. A few endpoints, such as pods/resize, include some fields and reset all others. Upstream they are `GetResetFields`
+and `GetResetFieldsFilter` of each strategy, for example k8s.io/kubernetes/pkg/registry/core/pod/strategy.go.
 """
 
 from __future__ import annotations
@@ -12,33 +13,40 @@ from functools import cache
 from typing import Any, Final, TypeAlias, final
 
 from kubewright.api.kinds import GroupKind, GroupVersionKind
-from kubewright.apiserver.managedfields.field_sets import FieldSet, exclude, field_set_of
+from kubewright.apiserver.managedfields.field_sets import FieldSet, field_set_of, recursive_difference
 
-__all__ = ("Only", "OwnVersion", "Reset", "ownable", "reset_of_custom_kind", "reset_of_kind")
+__all__ = (
+    "IncludedFields",
+    "ResetFields",
+    "ResetInRequestVersion",
+    "filter_fields",
+    "reset_fields_of_custom_kind",
+    "reset_fields_of_kind",
+)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Only:
-    """An endpoint for these fields and what is below them; a `*` stands for any one step."""
+class IncludedFields:
+    """An endpoint that resets all fields but these and those below them; `*` matches any path element."""
 
     paths: tuple[tuple[str, ...], ...]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class OwnVersion:
-    """Fields an endpoint puts back as far as owners of the version it speaks are concerned.
+class ResetInRequestVersion:
+    """Fields that an endpoint resets in the version of the request only.
 
-    The main endpoints of custom kinds do so on the real server: a status a client sends in one version takes the
-    status from those who own it in another.
+    kube-apiserver's main endpoints of custom resources are such: a status that a client sends in one version takes
+    the status from its owners in another version.
     """
 
     fields: FieldSet
 
 
-Reset: TypeAlias = FieldSet | OwnVersion | Only
-"""The fields an endpoint may not own, or those it may own alone."""
+ResetFields: TypeAlias = FieldSet | ResetInRequestVersion | IncludedFields
+"""The fields an endpoint resets, or the only ones it does not."""
 
 _NOTHING: Final[FieldSet] = {}
 _STATUS: Final = field_set_of(("status",))
@@ -56,7 +64,7 @@ _WITH_STATUS: Final = {
     "networking.k8s.io": ("Ingress",),
     "policy": ("PodDisruptionBudget",),
 }
-"""Kinds whose main endpoint puts back the status, and whose status endpoint puts back the spec."""
+"""Kinds whose main endpoint resets the status, and whose status endpoint resets the spec."""
 
 _WITH_STATUS_ALONE: Final = {
     "admissionregistration.k8s.io": ("ValidatingAdmissionPolicy",),
@@ -68,21 +76,21 @@ _WITH_STATUS_ALONE: Final = {
     "storage.k8s.io": ("VolumeAttachment",),
     "storagemigration.k8s.io": ("StorageVersionMigration",),
 }
-"""Kinds whose status endpoint puts back the metadata, too."""
+"""Kinds whose status endpoint resets the metadata, too."""
 
-_RESIZED: Final = tuple(
+_RESIZE: Final = tuple(
     ("spec", containers, "*", field)
     for containers in ("containers", "initContainers")
     for field in ("resources", "resizePolicy")
 )
 
-_OTHERS: Final[dict[tuple[GroupKind, str], Reset]] = {
+_EXCEPTIONS: Final[dict[tuple[GroupKind, str], ResetFields]] = {
     (GroupKind("", "Namespace"), "finalize"): _STATUS,
     (GroupKind("", "Pod"), "status"): field_set_of(
         ("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")
     ),
-    (GroupKind("", "Pod"), "ephemeralcontainers"): Only((("spec", "ephemeralContainers"),)),
-    (GroupKind("", "Pod"), "resize"): Only(_RESIZED),
+    (GroupKind("", "Pod"), "ephemeralcontainers"): IncludedFields((("spec", "ephemeralContainers"),)),
+    (GroupKind("", "Pod"), "resize"): IncludedFields(_RESIZE),
     (GroupKind("apps", "Deployment"), "status"): field_set_of(("spec",), ("metadata", "labels")),
     (GroupKind("certificates.k8s.io", "CertificateSigningRequest"), ""): field_set_of(("spec",), ("status",)),
     (GroupKind("certificates.k8s.io", "CertificateSigningRequest"), "status"): field_set_of(
@@ -96,11 +104,11 @@ _OTHERS: Final[dict[tuple[GroupKind, str], Reset]] = {
 
 
 @cache
-def reset_of_kind(gvk: GroupVersionKind, subresource: str = "") -> Reset:
-    """What an endpoint of a built-in kind may not own."""
-    special = _OTHERS.get((GroupKind(gvk.group, gvk.kind), subresource))
-    if special is not None:
-        return special
+def reset_fields_of_kind(gvk: GroupVersionKind, subresource: str = "") -> ResetFields:
+    """The fields that an endpoint of a built-in kind resets."""
+    exception = _EXCEPTIONS.get((GroupKind(gvk.group, gvk.kind), subresource))
+    if exception is not None:
+        return exception
     usual = gvk.kind in _WITH_STATUS.get(gvk.group, ())
     alone = gvk.kind in _WITH_STATUS_ALONE.get(gvk.group, ())
     if not (usual or alone) or subresource not in ("", "status"):
@@ -110,23 +118,23 @@ def reset_of_kind(gvk: GroupVersionKind, subresource: str = "") -> Reset:
     return _SPEC if usual else _SPEC_AND_METADATA
 
 
-def reset_of_custom_kind(subresource: str = "", *, has_status: bool) -> Reset:
-    """What an endpoint of a custom kind may not own; the main one owns the status if there is no other for it."""
+def reset_fields_of_custom_kind(subresource: str = "", *, has_status: bool) -> ResetFields:
+    """The fields that an endpoint of a custom resource resets; without a status subresource, the main one owns it."""
     if subresource == "status":
         return _SPEC
-    return OwnVersion(_STATUS) if has_status and not subresource else _NOTHING
+    return ResetInRequestVersion(_STATUS) if has_status and not subresource else _NOTHING
 
 
-def ownable(fields: FieldSet, reset: Reset, *, spoken: bool) -> FieldSet:
-    """The fields of a set that an endpoint may own; `spoken` if the set is of the version the endpoint speaks."""
-    if isinstance(reset, Only):
-        return _only(fields, reset.paths)
-    if isinstance(reset, OwnVersion):
-        return exclude(fields, reset.fields) if spoken else fields
-    return exclude(fields, reset)
+def filter_fields(fields: FieldSet, reset: ResetFields, *, request_version: bool) -> FieldSet:
+    """The set without the fields an endpoint resets; `request_version` if its paths are in the request's version."""
+    if isinstance(reset, IncludedFields):
+        return _include(fields, reset.paths)
+    if isinstance(reset, ResetInRequestVersion):
+        return recursive_difference(fields, reset.fields) if request_version else fields
+    return recursive_difference(fields, reset)
 
 
-def _only(fields: FieldSet, paths: Sequence[tuple[str, ...]]) -> FieldSet:
+def _include(fields: FieldSet, paths: Sequence[tuple[str, ...]]) -> FieldSet:
     kept: FieldSet = {}
     for step, node in fields.items():
         if step == ".":
@@ -134,9 +142,9 @@ def _only(fields: FieldSet, paths: Sequence[tuple[str, ...]]) -> FieldSet:
         rests = [path[1:] for path in paths if path[0] == "*" or step == f"f:{path[0]}"]
         if not rests:
             continue
-        # What leads to the fields stays, where it was owned itself.
+        # A parent of the included fields stays if it was a member itself.
         member: dict[str, Any] = {".": {}} if "." in node else {}
-        below = node if () in rests or not node else {**member, **_only(node, rests)}
+        below = node if () in rests or not node else {**member, **_include(node, rests)}
         if below or not node:
             kept[step] = {} if below == member else below
     return kept

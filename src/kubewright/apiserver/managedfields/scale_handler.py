@@ -1,8 +1,9 @@
-"""Ownership of `spec.replicas`, carried from an object to its scale and back.
+"""Maps the managedFields of an object to those of its Scale and back.
 
-Whoever scales owns one field of the object, written down with the subresource `scale`. For the time of the write
-that is `spec.replicas` of a Scale, whose managed fields are made from those of the object (`of_scale`), recorded as
-for any other kind, and put back (`of_parent`).
+A manager that writes `/scale` owns the replicas field of the object, in an entry with the subresource `scale`. During
+the write it owns `spec.replicas` of the Scale: `to_subresource` makes the managedFields of the Scale from those of the
+object, the field manager updates them, and `to_parent` maps them back. It follows
+k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go. No verb calls it yet: `verbs.scale` writes the object.
 """
 
 from __future__ import annotations
@@ -10,43 +11,43 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kubewright.apiserver.managedfields.entries import Entry, Owners, owners_of, written
+from kubewright.apiserver.managedfields.entries import Entry, Owners, decode_managed_fields, encode_managed_fields
 from kubewright.apiserver.managedfields.field_sets import FieldSet, difference, field_set_of, has
 
-__all__ = ("SCALE_API_VERSION", "ReplicasPaths", "of_parent", "of_scale")
+__all__ = ("SCALE_API_VERSION", "ReplicasPaths", "to_parent", "to_subresource")
 
 SCALE_API_VERSION: Final = "autoscaling/v1"
 
 ReplicasPaths: TypeAlias = Mapping[str, Sequence[str] | None]
-"""Where the replicas are in each version (apiVersion) of a kind; None if that version has no scale."""
+"""The path of the replicas in each apiVersion of a kind; None if that version has no scale."""
 
 _REPLICAS: Final = ("f:spec", "f:replicas")
 
 
-def of_scale(entries: Sequence[Mapping[str, Any]], paths: ReplicasPaths) -> list[Mapping[str, Any]]:
-    """The managed fields of the scale of an object."""
+def to_subresource(entries: Sequence[Mapping[str, Any]], paths: ReplicasPaths) -> list[Mapping[str, Any]]:
+    """The managedFields of the Scale, from those of the object."""
     found: Owners = {}
-    for owner, entry in owners_of(entries).items():
+    for owner, entry in decode_managed_fields(entries).items():
         path = paths.get(entry.api_version)
         if path is not None and has(entry.fields, _steps(path)):
             found[owner] = Entry(_set_of("spec", "replicas"), SCALE_API_VERSION, entry.time)
-    return written(found)
+    return encode_managed_fields(found)
 
 
-def of_parent(
+def to_parent(
     entries: Sequence[Mapping[str, Any]],
     scale_entries: Sequence[Mapping[str, Any]],
     *,
     api_version: str,
     paths: ReplicasPaths,
 ) -> list[Mapping[str, Any]]:
-    """The managed fields of an object, given what they were and those of its scale after the write."""
-    parents = owners_of(entries)
-    scales = owners_of(scale_entries)
+    """The managedFields of the object, from the old ones and those of the Scale after the write."""
+    parents = decode_managed_fields(entries)
+    scales = decode_managed_fields(scale_entries)
     found: Owners = {}
     for owner, entry in parents.items():
         if entry.api_version not in paths:
-            continue  # a version that is no more
+            continue  # the kind no longer has this version
         path = paths[entry.api_version]
         if path is None or not has(entry.fields, _steps(path)):
             found[owner] = entry
@@ -62,7 +63,7 @@ def of_parent(
         if here is not None and has(entry.fields, _REPLICAS):
             since = parents[owner].time if owner in parents else ""
             found[owner] = Entry(_set_of(*here), api_version, since)
-    return written(found)
+    return encode_managed_fields(found)
 
 
 def _steps(path: Sequence[str]) -> list[str]:

@@ -1,74 +1,78 @@
-"""What an intent claims: the set of fields an applied configuration names, and how a type bends such a set.
+"""The field set of a typed value, and the reconciliation of a field set with a changed schema.
 
-A claim names leaves. A map that is a field of a struct is not claimed itself, unless it is empty or null; an entry
-of a map and an item of a list are, since they exist only as long as somebody wants them to.
+`to_field_set` follows sigs.k8s.io/structured-merge-diff typed/tofieldset.go: the set has the leaves of a value. A field
+of a struct with fields of its own is no member itself, unless it is empty or null. An entry of a map and an item of
+a list are members, since they exist only as long as a manager owns them: when their last owner drops them, they go.
 """
 
 from __future__ import annotations
 
 from kubewright.api.patches import Json
 from kubewright.apiserver.managedfields.field_sets import FieldSet
-from kubewright.apiserver.managedfields.path_elements import item_step
+from kubewright.apiserver.managedfields.path_elements import item_path_element
 from kubewright.apiserver.managedfields.types import FieldType, ListType, MapType
 
-__all__ = ("claim", "reconciled", "with_named_fields")
+__all__ = ("ensure_named_fields_are_members", "reconcile_field_set", "to_field_set")
 
 
-def claim(kind: FieldType, value: Json) -> FieldSet:
-    """The set of fields a whole object names. Raises Misfit."""
-    node = _claimed(kind, value)
+def to_field_set(kind: FieldType, value: Json) -> FieldSet:
+    """The field set of a whole object. Raises ManagedFieldsError."""
+    node = _to_node(kind, value)
     return {step: inner for step, inner in node.items() if step != "."} if node else {}
 
 
-def _claimed(kind: FieldType, value: Json) -> FieldSet | None:
-    """The node of what a value claims; None if it claims nothing."""
+def _to_node(kind: FieldType, value: Json) -> FieldSet | None:
+    """The node of a value; None if the value adds nothing to the set."""
     if kind.leaf:
         return {}
     if type(value) is dict and kind.map is not None:
-        return {} if kind.map.atomic else _claimed_map(kind.map, value)
+        return {} if kind.map.atomic else _map_to_node(kind.map, value)
     if type(value) is list and kind.items is not None:
-        return {} if kind.items.atomic else _claimed_list(kind.items, value)
+        return {} if kind.items.atomic else _list_to_node(kind.items, value)
     return {} if value is not None and kind.scalar is not None else None
 
 
-def _claimed_map(kind: MapType, value: dict[str, Json]) -> FieldSet | None:
+def _map_to_node(kind: MapType, value: dict[str, Json]) -> FieldSet | None:
     node: FieldSet = {}
     for name, inner in value.items():
         named = kind.fields.get(name)
         field = named if named is not None else kind.element
-        below = None if field is None else _claimed(field, inner)
+        below = None if field is None else _to_node(field, inner)
         if inner is None or inner == {}:
             below = {}
         elif named is None:
-            below = _with_itself(below)
+            below = _as_member(below)
         if below is not None:
             node["f:" + name] = below
     return node or None
 
 
-def _with_itself(node: FieldSet | None) -> FieldSet:
+def _as_member(node: FieldSet | None) -> FieldSet:
     return {} if not node else node if "." in node else {".": {}, **node}
 
 
-def _claimed_list(kind: ListType, items: list[Json]) -> FieldSet | None:
+def _list_to_node(kind: ListType, items: list[Json]) -> FieldSet | None:
     node: FieldSet = {}
     for item in items:
-        step = item_step(kind, item)
-        # Items that share a step are owned together, as one.
-        node[step] = {} if step in node else _with_itself(_claimed(kind.element, item))
+        step = item_path_element(kind, item)
+        # Duplicate items are owned together, as one.
+        node[step] = {} if step in node else _as_member(_to_node(kind.element, item))
     return node or None
 
 
-def with_named_fields(fields: FieldSet, kind: FieldType | None) -> FieldSet:
-    """The set, and in it every field of a struct that has a field of the set below it."""
+def ensure_named_fields_are_members(fields: FieldSet, kind: FieldType | None) -> FieldSet:
+    """The set with every struct field as a member that has a member below it.
+
+    `Set.EnsureNamedFieldsAreMembers`: pruning removes members, and must remove a struct it emptied.
+    """
     whole: FieldSet = {}
     for step, node in fields.items():
         if not node:
             whole[step] = node
             continue
-        below = with_named_fields(node, _below(kind, step))
+        below = ensure_named_fields_are_members(node, _below(kind, step))
         named = step[0] == "f" and kind is not None and kind.map is not None and step[2:] in kind.map.fields
-        whole[step] = _with_itself(below) if named else below
+        whole[step] = _as_member(below) if named else below
     return whole
 
 
@@ -80,15 +84,18 @@ def _below(kind: FieldType | None, step: str) -> FieldType | None:
     return kind.items.element if step[0] == "k" and kind.items is not None else None
 
 
-def reconciled(fields: FieldSet, kind: FieldType) -> FieldSet:
-    """The set as it is under the type of today: where parts were owned and the whole is now one value, the whole."""
+def reconcile_field_set(fields: FieldSet, kind: FieldType) -> FieldSet:
+    """The set under the schema of now: where a map or list has become atomic, its members are replaced by itself.
+
+    sigs.k8s.io/structured-merge-diff typed/reconcile_schema.go.
+    """
     found = kind.map
     if found is not None:
-        return fields if found.deduced else _reconciled_below(fields, kind)
-    return fields if kind.items is None else _reconciled_below(fields, kind)
+        return fields if found.deduced else _reconcile_members(fields, kind)
+    return fields if kind.items is None else _reconcile_members(fields, kind)
 
 
-def _reconciled_below(fields: FieldSet, kind: FieldType) -> FieldSet:
+def _reconcile_members(fields: FieldSet, kind: FieldType) -> FieldSet:
     out = fields
     for step, node in fields.items():
         if not node or step == ".":
@@ -96,7 +103,7 @@ def _reconciled_below(fields: FieldSet, kind: FieldType) -> FieldSet:
         below = _type_at(kind, step)
         if below is None:
             continue
-        now = {} if _is_whole(below) else reconciled(node, below)
+        now = {} if _is_atomic(below) else reconcile_field_set(node, below)
         if now is not node:
             if out is fields:
                 out = dict(fields)
@@ -110,7 +117,7 @@ def _type_at(kind: FieldType, step: str) -> FieldType | None:
     return None if kind.items is None else kind.items.element
 
 
-def _is_whole(kind: FieldType) -> bool:
+def _is_atomic(kind: FieldType) -> bool:
     if kind.map is not None:
         return kind.map.atomic and not kind.map.deduced
     return kind.scalar is None and kind.items is not None and kind.items.atomic

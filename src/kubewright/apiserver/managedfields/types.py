@@ -1,11 +1,12 @@
-"""How the fields of a kind merge: as one value, name by name, item by item.
+"""Field types: whether a value is a scalar, a list or a map, and how it merges.
 
-A field type says what a value may be (scalar, list or map; several, where a schema leaves it open) and whether a
-list or map is owned as a whole (atomic) or by its parts. Types are compiled once: from the OpenAPI documents for
-built-in kinds (`type_of_kind`), from the structural schema of a version for custom ones (`type_of_schema`).
-`UNTYPED` is what there is without a schema: maps by name, all else as a whole.
+A `FieldType` is an Atom of sigs.k8s.io/structured-merge-diff schema/elements.go: it allows a scalar, a list, a map, or
+several of them where a schema leaves it open; lists and maps are atomic (owned as a whole) or not (owned by member).
+Types are compiled once: from the OpenAPI documents for built-in kinds (`type_of_kind`), from the structural schema of
+a version for custom resources (`type_of_schema`). `UNTYPED` is the deduced type of objects without a schema: maps merge
+by key, lists are atomic. The strategies of the kinds call it.
 
-A type is fixed once compiled. It may contain itself: a JSON schema has properties that are JSON schemas.
+A type may contain itself: a JSON schema has properties that are JSON schemas.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _NULL_LISTS: Final = {"ClusterRole": ("rules",), "EndpointSlice": ("ports",), "Role": ("rules",)}
-"""Optional lists that are written as null when there is none."""
+"""Lists that Go encodes as null if they are nil: they have no omitempty."""
 _UNSET_TIMES: Final = (
     *("eventTime", "firstTimestamp", "lastTimestamp"),
     *("deprecatedFirstTimestamp", "deprecatedLastTimestamp"),
 )
-"""Events alone have times that are null rather than not there."""
+"""Times of an Event: without omitempty, they are null if unset."""
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 
 
 @final
 class MapType:
-    """A map: named fields, a type for all other names (None: there are no others), and whether it is one value."""
+    """A map or struct: named fields, the type of all other keys (None if there are none), and whether it is atomic."""
 
     __slots__ = ("atomic", "deduced", "element", "fields")
 
@@ -48,12 +49,12 @@ class MapType:
         self.fields = fields
         self.element = element
         self.atomic = atomic
-        self.deduced = deduced  # no named fields, and anything below: ownership in it is never migrated
+        self.deduced = deduced  # without a schema: `reconcile_field_set` leaves the members alone
 
 
 @final
 class ListType:
-    """A list: one value, a set of scalars, or (with keys) items known by the values of their keys."""
+    """A list: atomic, a set of scalars, or with keys an associative list (x-kubernetes-list-type: map)."""
 
     __slots__ = ("atomic", "defaults", "element", "keys")
 
@@ -73,7 +74,7 @@ class ListType:
 
 @final
 class FieldType:
-    """What a value may be, and how each of those merges."""
+    """What a value may be, and how it merges."""
 
     __slots__ = ("built_in", "empty", "items", "leaf", "map", "scalar")
 
@@ -82,12 +83,12 @@ class FieldType:
         *,
         scalar: Scalar | None = None,
         items: ListType | None = None,
-        map: MapType | None = None,  # noqa: A002 - the word for it
+        map: MapType | None = None,  # noqa: A002 - as in structured-merge-diff
     ) -> None:
         self.empty: dict[str, Json] = {}
-        """Of a whole kind: the object nobody has written to yet, which a create is compared with."""
+        """Of a whole kind: the zero value of the Go struct, which a create is compared with."""
         self.built_in = False
-        """Of a whole kind: whether the server has always known it; a few things differ."""
+        """Of a whole kind: whether it is a built-in one, whose schema never changes."""
         self._set(scalar, items, map)
 
     def _set(self, scalar: Scalar | None, items: ListType | None, map_: MapType | None) -> None:
@@ -95,28 +96,28 @@ class FieldType:
         self.items = items
         self.map = map_
         self.leaf = (items is None or items.atomic) and (map_ is None or map_.atomic)
-        """Whether every value is owned as a whole."""
+        """Whether every value is a scalar or atomic."""
 
-    def become(self, other: FieldType) -> None:
-        """Take over what another type says; for types that were needed before they were known."""
+    def assign(self, other: FieldType) -> None:
+        """Set this type to another one; for a type that is referred to before it is compiled."""
         self._set(other.scalar, other.items, other.map)
 
 
 def _untyped() -> tuple[FieldType, FieldType]:
     atomic = FieldType(scalar="untyped")
-    atomic.become(
+    atomic.assign(
         FieldType(scalar="untyped", items=ListType(atomic, atomic=True), map=MapType({}, atomic, atomic=True))
     )
     deduced = FieldType(scalar="untyped")
     items = ListType(atomic, atomic=True)
-    deduced.become(
+    deduced.assign(
         FieldType(scalar="untyped", items=items, map=MapType({}, deduced, atomic=False, deduced=True)),
     )
     return atomic, deduced
 
 
 _ATOMIC, UNTYPED = _untyped()
-"""Anything as a whole; and anything, with maps owned name by name."""
+"""Any value, atomic; and any value, with maps that merge by key."""
 
 
 @cache
@@ -126,7 +127,7 @@ def type_of_kind(gvk: GroupVersionKind) -> FieldType | None:
     if schema is None:
         return None
     compiled = FieldType()
-    compiled.become(_compiled(schema, lax=False))
+    compiled.assign(_compile(schema, preserve_unknown=False))
     compiled.empty = _zero(schema)
     if gvk.kind == "Event":
         compiled.empty |= {name: None for name in _UNSET_TIMES if name in schema["properties"]}
@@ -137,19 +138,19 @@ def type_of_kind(gvk: GroupVersionKind) -> FieldType | None:
 
 
 def type_of_schema(schema: Mapping[str, Any] | None, *, preserve_unknown: bool = False) -> FieldType:
-    """The type of one version of a custom kind, from its structural schema; without one, anything goes."""
+    """The type of a version of a custom resource, from its structural schema; `UNTYPED` without one."""
     if not schema:
         return UNTYPED
     whole = dict(schema)
     known = dict(whole.get("properties") or {})
     known.update(apiVersion=_TEXT, kind=_TEXT, metadata={"$ref": _REFERENCE + _META})
     whole["properties"] = known
-    return _compiled(whole, lax=preserve_unknown)
+    return _compile(whole, preserve_unknown=preserve_unknown)
 
 
 @cache
 def _component(name: str, map_type: str) -> FieldType:
-    """The type of a component; what stands beside a reference may say that its map is one value."""
+    """The type of a component; a map type beside the $ref overrides the component's."""
     if name == _QUANTITY:
         return FieldType(scalar="untyped")
     if name == _RAW:
@@ -161,7 +162,7 @@ def _component(name: str, map_type: str) -> FieldType:
     schema = dict(documents.component(name) or {})
     if map_type:
         schema["x-kubernetes-map-type"] = map_type
-    compiled.become(_compiled(schema, lax=False))
+    compiled.assign(_compile(schema, preserve_unknown=False))
     del _pending[name, map_type]
     return compiled
 
@@ -170,59 +171,63 @@ _pending: Final[dict[tuple[str, str], FieldType]] = {}
 """Components being compiled, for those that contain themselves."""
 
 
-def _referred(schema: Mapping[str, Any]) -> str:
+def _reference_name(schema: Mapping[str, Any]) -> str:
     whole: Sequence[Mapping[str, Any]] = schema.get("allOf") or ()
     named: Mapping[str, Any] = schema if "$ref" in schema else whole[0] if len(whole) == 1 else {}
     return str(named.get("$ref", "")).removeprefix(_REFERENCE)
 
 
-def _inner(schema: Mapping[str, Any], *, lax: bool) -> FieldType:
-    """The type of a field, an item or a value: of a component, or of the schema that stands there."""
-    name = _referred(schema)
+def _inner(schema: Mapping[str, Any], *, preserve_unknown: bool) -> FieldType:
+    """The type of a field, an item or a value: of the component it refers to, or of the inline schema."""
+    name = _reference_name(schema)
     if name:
         return _component(name, str(schema.get("x-kubernetes-map-type", "")))
     if schema.get("x-kubernetes-embedded-resource"):
         known = dict(schema.get("properties") or {})
         known.update(apiVersion=_TEXT, kind=_TEXT, metadata={"$ref": _REFERENCE + _META})
         schema = {**schema, "properties": known}
-    return _compiled(schema, lax=lax)
+    return _compile(schema, preserve_unknown=preserve_unknown)
 
 
-def _compiled(schema: Mapping[str, Any], *, lax: bool) -> FieldType:
-    lax = lax or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+def _compile(schema: Mapping[str, Any], *, preserve_unknown: bool) -> FieldType:
+    preserve_unknown = preserve_unknown or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     kind = schema.get("type", "")
     if kind == "object":
-        return FieldType(map=_map(schema, lax=lax))
+        return FieldType(map=_map(schema, preserve_unknown=preserve_unknown))
     if kind == "array":
-        return FieldType(items=_list(schema, lax=lax))
+        return FieldType(items=_list(schema, preserve_unknown=preserve_unknown))
     if kind in ("integer", "number"):
         return FieldType(scalar="numeric")
     if kind == "boolean":
         return FieldType(scalar="boolean")
     if kind == "string":
         return FieldType(scalar="string" if schema.get("format", "") in ("", "byte") else "untyped")
-    return FieldType(scalar="untyped", items=_list(schema, lax=lax), map=_map(schema, lax=lax))
+    return FieldType(
+        scalar="untyped",
+        items=_list(schema, preserve_unknown=preserve_unknown),
+        map=_map(schema, preserve_unknown=preserve_unknown),
+    )
 
 
-def _map(schema: Mapping[str, Any], *, lax: bool) -> MapType:
+def _map(schema: Mapping[str, Any], *, preserve_unknown: bool) -> MapType:
     properties: Mapping[str, Any] = schema.get("properties") or {}
-    fields = {name: _inner(field, lax=lax) for name, field in properties.items()}
+    fields = {name: _inner(field, preserve_unknown=preserve_unknown) for name, field in properties.items()}
     others = schema.get("additionalProperties")
     element: FieldType | None = None
     deduced = False
     if isinstance(others, Mapping):
-        element = _inner(others, lax=lax)
-        # Where a schema was written in place, "any scalar" counts as no type at all.
-        deduced = not fields and element.scalar == "untyped" and not _referred(others)
-    elif others or (others is None and (lax or not fields)):
+        element = _inner(others, preserve_unknown=preserve_unknown)
+        # An inline schema of any scalar counts as no schema at all.
+        deduced = not fields and element.scalar == "untyped" and not _reference_name(others)
+    elif others or (others is None and (preserve_unknown or not fields)):
         element = UNTYPED
         deduced = not fields
     return MapType(fields, element, atomic=schema.get("x-kubernetes-map-type") == "atomic", deduced=deduced)
 
 
-def _list(schema: Mapping[str, Any], *, lax: bool) -> ListType:
+def _list(schema: Mapping[str, Any], *, preserve_unknown: bool) -> ListType:
     items = schema.get("items")
-    element = _ATOMIC if items is None else _inner(items, lax=lax)
+    element = _ATOMIC if items is None else _inner(items, preserve_unknown=preserve_unknown)
     atomic, keys = _list_kind(schema)
     if atomic or not keys:
         return ListType(element, atomic=atomic)
@@ -233,7 +238,7 @@ def _list(schema: Mapping[str, Any], *, lax: bool) -> ListType:
 
 
 def _list_kind(schema: Mapping[str, Any]) -> tuple[bool, Sequence[str]]:
-    """Whether a list is one value, and the keys of its items; without a list type, the patch strategy says."""
+    """Whether a list is atomic, and the keys of its items; without a list type, by its patch strategy."""
     declared = schema.get("x-kubernetes-list-type")
     if declared is not None:
         return declared == "atomic", schema.get("x-kubernetes-list-map-keys") or () if declared == "map" else ()
@@ -244,12 +249,12 @@ def _list_kind(schema: Mapping[str, Any]) -> tuple[bool, Sequence[str]]:
 
 
 def _zero(schema: Mapping[str, Any]) -> dict[str, Json]:
-    """The object of a built-in kind with nothing set, as the server holds it: the members that are always there."""
+    """The JSON of the zero value of a built-in kind: the fields that Go always encodes."""
     empty: dict[str, Json] = {}
     required = schema.get("required") or ()
     for name, field in (schema.get("properties") or {}).items():
         default = field.get("default")
-        component = _referred(field)
+        component = _reference_name(field)
         if component:
             inner = documents.component(component) or {}
             if default == {} and inner.get("type") == "object":

@@ -1,1 +1,4 @@
-"""The server as a client: of webhooks, kubelets, extension servers. Not what is asked of them."""
+"""The API server as an HTTP client: of webhooks, kubelets and aggregated API servers, and how it finds them.
+
+It carries bytes and reviews; what they mean is known to `admission`, `apiextensions` and `proxy`.
+"""

@@ -1,6 +1,7 @@
-"""Whether a certificate is that of the server that was asked for, and if not, why, in the words of Go.
+"""Checks that a certificate is for a host name, with the errors of Go's crypto/x509 (`VerifyHostname`).
 
-Pure; works on what `ssl` says of a peer's certificate once its chain has been verified.
+Pure: it works on the dictionary of `SSLSocket.getpeercert`, after OpenSSL has verified the chain. `http_client` calls
+it, since OpenSSL's own check gives another message.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ("misfit_of",)
+__all__ = ("hostname_error",)
 
 
-def misfit_of(certificate: Mapping[str, Any], name: str) -> str:
+def hostname_error(certificate: Mapping[str, Any], name: str) -> str:
     """Why this certificate is not for that host name or address; empty if it is."""
     alternatives = certificate.get("subjectAltName", ())
     address = _address(name)
@@ -24,7 +25,7 @@ def misfit_of(certificate: Mapping[str, Any], name: str) -> str:
             return ""
         return f"certificate is valid for {', '.join(map(str, found))}, not {name}"
     names = [value for kind, value in alternatives if kind == "DNS"]
-    if any(_fits(pattern, name) for pattern in names):
+    if any(_matches(pattern, name) for pattern in names):
         return ""
     if not alternatives and _common_name(certificate):
         return "certificate relies on legacy Common Name field, use SANs instead"
@@ -40,7 +41,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _fits(pattern: str, name: str) -> bool:
+def _matches(pattern: str, name: str) -> bool:
     wanted, given = pattern.lower().rstrip(".").split("."), name.lower().rstrip(".").split(".")
     if len(wanted) != len(given):
         return False

@@ -1,8 +1,8 @@
-"""The embedded API server as a client: of webhooks, extension servers, kubelets and whatever it is a proxy for.
+"""The HTTP/1.1 client of the API server: for webhooks, aggregated API servers, kubelets and the proxy subresources.
 
-HTTP/1.1 on asyncio's streams and httptools' parser. Connections are kept and used again. What goes wrong on the way is
-one `HttpClientError` in the words of Go's HTTP client, because they end up in messages that people search for. What an
-answer means is not known here.
+It uses asyncio's streams and httptools' response parser, keeps idle connections, and sends a request again if the
+server had closed the idle connection. Every failure is an `HttpClientError` with the message of Go's net/http, because
+kube-apiserver's messages contain it and people search for it. It does not interpret responses.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import Final, final
 import httptools
 from msgspec import Struct
 
-from kubewright.apiserver.outbound.certificate_names import misfit_of
+from kubewright.apiserver.outbound.certificate_names import hostname_error
 
 __all__ = ("ClientConnection", "Destination", "HttpClient", "HttpClientError", "IncomingResponse")
 
 _READ: Final = 64 * 1024
 _MAX_HEAD: Final = 1024 * 1024
-_IDLE_KEPT: Final = 25
+_MAX_IDLE: Final = 25
 _IDLE_SECONDS: Final = 90.0
 _UNKNOWN_AUTHORITY: Final = "certificate signed by unknown authority"
 _TRIED: Final = re.compile(r"Connect call failed \('([^']+)', \d+")
@@ -43,30 +43,30 @@ _REASONS: Final = {
 
 @final
 class HttpClientError(Exception):
-    """No answer came; the text is what Go says behind the method and the address."""
+    """No response came; the text is what Go's net/http says after method and URL."""
 
-    def __init__(self, text: str, *, overdue: bool = False) -> None:
+    def __init__(self, text: str, *, timed_out: bool = False) -> None:
         super().__init__(text)
-        self.overdue = overdue
+        self.timed_out = timed_out
 
 
 class Destination(Struct, frozen=True):
-    """A server to talk to. `host` is as in its address, `server_name` whose certificate it must show."""
+    """A server to connect to: `host` is as in its URL, `server_name` is the name its certificate must have."""
 
     host: str
     server_name: str = ""
     secure: bool = True
     authorities: bytes = b""
-    """PEM; none are those the system trusts."""
+    """CA certificates as PEM; if empty, the system's."""
     verify: bool = True
     certificate: tuple[str, str] = ("", "")
-    """The files of a client certificate and its key."""
+    """The files of the client certificate and its key."""
     dial: Callable[[], tuple[str, int]] | None = None
-    """Where the connection really goes; asked for each, and may raise `HttpClientError`."""
+    """Resolves the address for each new connection, if it is not the one in `host`; may raise `HttpClientError`."""
 
     @property
     def url(self) -> str:
-        """Its address, without a path."""
+        """Scheme and host, without a path."""
         return f"{'https' if self.secure else 'http'}://{self.host}"
 
     def address(self) -> tuple[str, int]:
@@ -81,28 +81,28 @@ class Destination(Struct, frozen=True):
 
 @final
 class IncomingResponse:
-    """An answer as it comes in: the head is there, the body may still be on its way."""
+    """A response whose head has arrived; its body may still be under way."""
 
-    def __init__(self, line: ClientConnection, release: Callable[[ClientConnection], None]) -> None:
+    def __init__(self, connection: ClientConnection, release: Callable[[ClientConnection], None]) -> None:
         self.code = 0
         self.headers: list[tuple[str, str]] = []
         self.complete = False
-        self._line = line
+        self._connection = connection
         self._release: Callable[[ClientConnection], None] | None = release
         self._parts: list[bytes] = []
-        self._headed = False
+        self._has_head = False
         self._keeps_alive = False
         self._size = 0
         self._parser = httptools.HttpResponseParser(self)
 
     def header(self, name: str) -> str:
-        """The value of a header, by its name in lower case, or nothing."""
+        """The value of a header, by its name in lower case; empty without one."""
         return next((value for key, value in self.headers if key.lower() == name), "")
 
-    # the parser's side
+    # httptools callbacks
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._headed:
+        if not self._has_head:
             self.headers.append((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")))
 
     def on_headers_complete(self) -> None:
@@ -110,31 +110,31 @@ class IncomingResponse:
         if code < 200 and code != 101:
             self.headers.clear()
         else:
-            self.code, self._headed = code, True
+            self.code, self._has_head = code, True
 
     def on_body(self, body: bytes) -> None:
         self._parts.append(body)
 
     def on_message_complete(self) -> None:
-        self.complete = self._headed
-        self._keeps_alive = bool(self._parser.should_keep_alive())  # later it no longer knows
+        self.complete = self._has_head
+        self._keeps_alive = bool(self._parser.should_keep_alive())  # the parser knows it only here
 
-    # the caller's side
+    # reading
 
     async def read_head(self, *, without_body: bool) -> None:
         """Wait for status and headers."""
-        while not self._headed:
+        while not self._has_head:
             await self._feed(at_end="EOF")
         self.complete = self.complete or without_body or self.code in (204, 304)
 
     async def body(self, limit: int) -> bytes:
-        """All of it."""
+        """The whole body."""
         size = 0
         parts = []
         async for part in self.chunks():
             size += len(part)
             if size > limit:
-                raise HttpClientError(f"the answer is larger than {limit} bytes")
+                raise HttpClientError(f"the response body is larger than {limit} bytes")
             parts.append(part)
         return b"".join(parts)
 
@@ -152,15 +152,15 @@ class IncomingResponse:
             self.close()
 
     async def _feed(self, *, at_end: str) -> None:
-        data = await self._line.read()
+        data = await self._connection.read()
         if not data:
-            endless = self._headed and not self.header("content-length") and not self.header("transfer-encoding")
+            endless = self._has_head and not self.header("content-length") and not self.header("transfer-encoding")
             if not endless:
                 raise HttpClientError(at_end)
             self.complete = True
             return
-        self._line.answered = True
-        if not self._headed:
+        self._connection.got_response = True
+        if not self._has_head:
             self._size += len(data)
             if self._size > _MAX_HEAD:
                 raise HttpClientError("net/http: server response headers exceeded 1048576 bytes; aborted")
@@ -172,35 +172,35 @@ class IncomingResponse:
         except httptools.HttpParserError:
             raise HttpClientError("malformed HTTP response") from None
 
-    def take_over(self) -> ClientConnection:
-        """The connection itself, whose protocol has changed; what came behind the head is read first."""
+    def hijack(self) -> ClientConnection:
+        """The connection, after a switch of protocols; the bytes that came after the head are read first."""
         self._release = None
         parts, self._parts = self._parts, []
-        self._line.unread = b"".join(parts)
-        return self._line
+        self._connection.unread = b"".join(parts)
+        return self._connection
 
     def close(self) -> None:
-        """Be done with it; the connection is kept if the answer was read to its end."""
+        """Close the response; its connection becomes idle if the body was read to the end."""
         release, self._release = self._release, None
         if release is not None:
-            self._line.reusable = self._keeps_alive and not self._parts
-            release(self._line)
+            self._connection.reusable = self._keeps_alive and not self._parts
+            release(self._connection)
 
 
 @final
 class ClientConnection:
     """One open connection."""
 
-    __slots__ = ("_reader", "answered", "key", "rested", "reusable", "unread", "used", "writer")
+    __slots__ = ("_reader", "got_response", "idle_since", "key", "reusable", "reused", "unread", "writer")
 
     def __init__(self, key: tuple[object, ...], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.key = key
         self._reader = reader
         self.writer = writer
-        self.used = False
-        self.answered = False
+        self.reused = False
+        self.got_response = False
         self.reusable = False
-        self.rested = 0.0
+        self.idle_since = 0.0
         self.unread = b""
 
     @property
@@ -208,7 +208,7 @@ class ClientConnection:
         return not self._reader.at_eof() and not self.writer.is_closing()
 
     async def send(self, data: bytes) -> None:
-        self.answered = False
+        self.got_response = False
         self.writer.write(data)
         await self.writer.drain()
 
@@ -221,7 +221,7 @@ class ClientConnection:
         except (ConnectionError, ssl.SSLError) as error:
             if isinstance(error, ssl.SSLError):
                 raise HttpClientError(f"remote error: tls: {_alert(error)}") from None
-            ends = _end(self.writer, "sockname"), _end(self.writer, "peername")
+            ends = _address_text(self.writer, "sockname"), _address_text(self.writer, "peername")
             raise HttpClientError(f"read tcp {ends[0]}->{ends[1]}: read: connection reset by peer") from None
 
     def close(self) -> None:
@@ -230,13 +230,13 @@ class ClientConnection:
 
 @final
 class HttpClient:
-    """Asks other servers."""
+    """Sends requests to other servers and keeps idle connections, as an http.Transport in Go."""
 
     def __init__(self) -> None:
         self._idle: dict[tuple[object, ...], list[ClientConnection]] = {}
         self._open: set[ClientConnection] = set()
 
-    async def ask(
+    async def request(
         self,
         destination: Destination,
         method: str,
@@ -246,57 +246,57 @@ class HttpClient:
         body: bytes = b"",
         timeout: float | None = None,
     ) -> IncomingResponse:
-        """Send a request; returns when the head of the answer is there. `timeout` is for that, in seconds.
+        """Send a request and wait for the head of the response, for `timeout` seconds at most.
 
-        Whoever gets the answer reads it to its end or closes it.
+        The caller reads the response to its end or closes it.
         """
         try:
             async with asyncio.timeout(timeout):
-                return await self._asked(destination, method, _request(destination, method, target, headers, body))
+                return await self._round_trip(destination, method, _request(destination, method, target, headers, body))
         except TimeoutError:
-            raise HttpClientError("context deadline exceeded", overdue=True) from None
+            raise HttpClientError("context deadline exceeded", timed_out=True) from None
 
-    async def _asked(self, destination: Destination, method: str, data: bytes) -> IncomingResponse:
+    async def _round_trip(self, destination: Destination, method: str, data: bytes) -> IncomingResponse:
         while True:
-            line = self._rested(destination) or await self._connected(destination)
-            incoming = IncomingResponse(line, self._released)
+            connection = self._idle_connection(destination) or await self._connect(destination)
+            incoming = IncomingResponse(connection, self._put_idle)
             try:
-                with contextlib.suppress(ConnectionError):  # what the server said before it hung up is still to be read
-                    await line.send(data)
+                with contextlib.suppress(ConnectionError):  # the server may have responded before it closed
+                    await connection.send(data)
                 await incoming.read_head(without_body=method == "HEAD")
             except BaseException as error:
-                self._drop(line)
-                if isinstance(error, HttpClientError) and line.used and not line.answered:
-                    continue  # it was closed while nobody looked
+                self._drop(connection)
+                if isinstance(error, HttpClientError) and connection.reused and not connection.got_response:
+                    continue  # the server had closed the idle connection: it never saw the request
                 raise
             return incoming
 
     # connections
 
-    def _rested(self, destination: Destination) -> ClientConnection | None:
+    def _idle_connection(self, destination: Destination) -> ClientConnection | None:
         idle = self._idle.get(_key(destination)) or []
         now = asyncio.get_running_loop().time()
         while idle:
-            line = idle.pop()
-            if line.alive and now - line.rested < _IDLE_SECONDS:
-                line.used = True
-                return line
-            self._drop(line)
+            connection = idle.pop()
+            if connection.alive and now - connection.idle_since < _IDLE_SECONDS:
+                connection.reused = True
+                return connection
+            self._drop(connection)
         return None
 
-    def _released(self, line: ClientConnection) -> None:
-        idle = self._idle.setdefault(line.key, [])
-        if line.reusable and line.alive and len(idle) < _IDLE_KEPT:
-            line.rested = asyncio.get_running_loop().time()
-            idle.append(line)
+    def _put_idle(self, connection: ClientConnection) -> None:
+        idle = self._idle.setdefault(connection.key, [])
+        if connection.reusable and connection.alive and len(idle) < _MAX_IDLE:
+            connection.idle_since = asyncio.get_running_loop().time()
+            idle.append(connection)
         else:
-            self._drop(line)
+            self._drop(connection)
 
-    def _drop(self, line: ClientConnection) -> None:
-        self._open.discard(line)
-        line.close()
+    def _drop(self, connection: ClientConnection) -> None:
+        self._open.discard(connection)
+        connection.close()
 
-    async def _connected(self, destination: Destination) -> ClientConnection:
+    async def _connect(self, destination: Destination) -> ClientConnection:
         host, port = destination.address()
         context = None
         if destination.secure:
@@ -308,25 +308,25 @@ class HttpClient:
             )
         except OSError as error:
             raise HttpClientError(_dial_error(error, host, port)) from None
-        line = ClientConnection(_key(destination), reader, writer)
-        self._open.add(line)
+        connection = ClientConnection(_key(destination), reader, writer)
+        self._open.add(connection)
         if context is not None and destination.verify:
-            wrong = misfit_of(writer.get_extra_info("peercert") or {}, name)
+            wrong = hostname_error(writer.get_extra_info("peercert") or {}, name)
             if wrong:
-                self._drop(line)
+                self._drop(connection)
                 raise HttpClientError(f"tls: failed to verify certificate: x509: {wrong}")
-        return line
+        return connection
 
     async def close(self) -> None:
-        """Close every connection; asking again opens new ones."""
-        lines, self._open = self._open, set()
+        """Close every connection; the next request opens a new one."""
+        connections, self._open = self._open, set()
         self._idle.clear()
-        for line in lines:
-            line.close()
-        for line in lines:
+        for connection in connections:
+            connection.close()
+        for connection in connections:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(1):
-                    await line.writer.wait_closed()
+                    await connection.writer.wait_closed()
 
 
 def _key(destination: Destination) -> tuple[object, ...]:
@@ -343,14 +343,14 @@ def _key(destination: Destination) -> tuple[object, ...]:
 
 @lru_cache(maxsize=256)
 def _context(authorities: bytes, verify: bool, certificate: tuple[str, str]) -> ssl.SSLContext:
-    # Names are compared by `certificate_names`, which can say what is wrong as Go says it.
+    # `hostname_error` compares the names, with Go's messages.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a bundle may hold the server's own certificate
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a caBundle may contain the server's own certificate
     if not verify:
         context.verify_mode = ssl.CERT_NONE
     elif authorities:
-        with contextlib.suppress(ssl.SSLError, ValueError):  # an unreadable bundle trusts nobody
+        with contextlib.suppress(ssl.SSLError, ValueError):  # with an unreadable bundle no server is trusted
             context.load_verify_locations(cadata=authorities.decode("ascii", "replace"))
     else:
         context.load_default_certs()
@@ -387,7 +387,7 @@ def _dial_error(error: OSError, host: str, port: int) -> str:
     if isinstance(error, ConnectionResetError):
         return "EOF"
     reason = _REASONS.get(error.errno or 0) or os.strerror(error.errno or 0).lower()
-    # asyncio says which address of a name it tried last.
+    # asyncio's message has the address it tried last.
     tried = _TRIED.search(str(error))
     host = tried[1] if tried else host
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -405,17 +405,17 @@ def _alert(error: ssl.SSLError) -> str:
     return text.removeprefix("tlsv1 alert ").removeprefix("sslv3 alert ").removeprefix("tlsv13 alert ")
 
 
-def _end(writer: asyncio.StreamWriter, which: str) -> str:
+def _address_text(writer: asyncio.StreamWriter, which: str) -> str:
     address = writer.get_extra_info(which) or ("", 0)
     return f"{address[0]}:{address[1]}"
 
 
 @lru_cache(maxsize=1)
 def _name_server() -> str:
-    """` on 10.0.0.2:53`, as Go says whom it asked."""
+    """` on 10.0.0.2:53`: Go's resolver names its server in the error."""
     with contextlib.suppress(OSError):
-        for line in Path("/etc/resolv.conf").read_text().splitlines():
-            words = line.split()
+        for connection in Path("/etc/resolv.conf").read_text().splitlines():
+            words = connection.split()
             if len(words) > 1 and words[0] == "nameserver":
                 return f" on {words[1]}:53"
     return ""

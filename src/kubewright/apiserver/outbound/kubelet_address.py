@@ -1,4 +1,7 @@
-"""Where the kubelet of a node listens, as the node's status says."""
+"""Finds the kubelet of a node by the addresses and the daemon endpoint in the node's status. `proxy` calls it.
+
+It follows `NodeConnectionInfoGetter` of k8s.io/kubernetes/pkg/kubelet/client/kubelet_client.go.
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,23 @@ from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.status_errors import not_found, status_error
 
-__all__ = ("kubelet_of",)
+__all__ = ("kubelet_destination",)
 
 _PORT: Final = 10250
 _PREFERRED: Final = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
 
 
-def kubelet_of(store: Store, node: str, *, asked_for: GroupResource) -> Destination:
-    """The kubelet of a node; its certificate is not checked, as no server does that unless it is told to.
+def kubelet_destination(store: Store, node: str, *, resource: GroupResource) -> Destination:
+    """The kubelet of a node. Its certificate is not verified, as by kube-apiserver without a kubelet CA.
 
-    `asked_for` is the resource of the request: a node that is missing is said to be one of those, as the real server
-    has it.
+    `resource` is the resource of the request: kube-apiserver's error for a missing node names that.
     """
     entry = store.table("/nodes").get(node)
     if entry is None:
-        raise not_found(asked_for, node)
+        raise not_found(resource, node)
     status = decode_json(entry.value).get("status") or {}
     addresses = {item.get("type"): item.get("address") for item in reversed(status.get("addresses") or [])}
-    # A host name of a simulated node is known to nobody, its address always is.
+    # The internal IP first: no DNS resolves the host names of simulated nodes.
     for kind in ("InternalIP", *_PREFERRED):
         if addresses.get(kind):
             endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}

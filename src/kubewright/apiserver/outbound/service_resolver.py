@@ -1,8 +1,8 @@
-"""Where a Service really is: from its name and port to an address a connection can be made to.
+"""Resolves a Service and port to an address to connect to. Webhooks, the aggregator and the proxies call it.
 
-There is no cluster network here, so a cluster IP leads nowhere; the endpoints behind it are asked for instead. For a
-service whose server runs on a developer's machine, `overrides` names its address, or the Service is of the type
-ExternalName. Asked by webhooks, aggregation and proxies.
+There is no cluster network, so no cluster IP can be reached: as kube-apiserver's endpoint-based service resolver
+(k8s.io/kube-aggregator/pkg/apiserver/resolvers.go), it takes one of the ready endpoints instead. For a server on the
+developer's machine, `overrides` has its address, or the Service is of type ExternalName.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _SERVICE: Final = "kubernetes.io/service-name"
 
 @final
 class ServiceResolver:
-    """Finds the addresses of services in the store."""
+    """Resolves services by their EndpointSlices in the store, in turn."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.overrides: dict[tuple[str, str], tuple[str, int]] = {}
-        """By namespace and name: the address to use, whatever the cluster says."""
+        """Addresses that win over the store, by namespace and name."""
         self._turn = 0
 
     def resolve(self, namespace: str, name: str, port: int | str) -> tuple[str, int]:
-        """Host and port for one connection; raises `HttpClientError` in the words of kube-apiserver."""
+        """Host and port for one connection; raises `HttpClientError` with kube-apiserver's message."""
         known = self.overrides.get((namespace, name))
         if known is not None:
             return known

@@ -1,7 +1,8 @@
-"""One call of a webhook: a review out, a review back, or a reason why not.
+"""Calls a webhook with a review and returns its review. Admission and conversion use it; neither retries.
 
-What may go wrong is told as kube-apiserver tells it, whose client treats a webhook like any Kubernetes API: codes
-become its sentences, a Status in the body its message. It goes where it is redirected to; retries there are none.
+kube-apiserver calls webhooks with client-go's REST client, so the errors are those of a Kubernetes API: a Status in the
+body gives its message, any other response the message for its code (`NewGenericServerResponse` in
+k8s.io/apimachinery/pkg/api/errors/errors.go). Redirects are followed, as net/http does.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import media_type
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("CallFailed", "WebhookClient", "check_type", "served_error")
+__all__ = ("WebhookCallError", "WebhookClient", "check_type", "server_response_error")
 
-_LARGEST: Final = 16 * 1024 * 1024
-_MOST_HOPS: Final = 10
-_AGAIN: Final = (307, 308)
-_ELSEWHERE: Final = (301, 302, 303, *_AGAIN)
+_MAX_BODY: Final = 16 * 1024 * 1024
+_MAX_REDIRECTS: Final = 10
+_REDIRECTS_WITH_BODY: Final = (307, 308)
+_REDIRECTS: Final = (301, 302, 303, *_REDIRECTS_WITH_BODY)
 _SHOWN: Final = 2048
 _HEADERS: Final = (
     ("User-Agent", "kube-apiserver-admission"),
@@ -34,7 +35,7 @@ _UNREADABLE: Final = "couldn't get version/kind; json parse error"
 _TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-_SENTENCES: Final = {
+_MESSAGES: Final = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -49,8 +50,8 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 @final
-class CallFailed(Exception):
-    """There is no usable answer; the text says why. `code` is what it counts as."""
+class WebhookCallError(Exception):
+    """The webhook gave no usable response. `code` is the HTTP status of the failure."""
 
     def __init__(self, text: str, *, code: int = 503) -> None:
         super().__init__(text)
@@ -65,43 +66,45 @@ class WebhookClient:
         self._outbound = outbound
 
     async def call(self, target: WebhookTarget, review: Mapping[str, Any], *, timeout: int) -> dict[str, Any]:
-        """The answer to a review, an object of JSON; raises `CallFailed`."""
-        asked = _Asked(msgspec.structs.replace(target, path=f"{target.path}?timeout={timeout}s"))
+        """The review that the webhook returns; raises `WebhookCallError`."""
+        last = _LastRequest(msgspec.structs.replace(target, path=f"{target.path}?timeout={timeout}s"))
         try:
             async with asyncio.timeout(timeout):
-                incoming = await self._followed(asked, encode_json(review))
-                body = await incoming.body(_LARGEST)
+                incoming = await self._follow_redirects(last, encode_json(review))
+                body = await incoming.body(_MAX_BODY)
         except TimeoutError:
-            raise CallFailed(f"{asked}: context deadline exceeded") from None
+            raise WebhookCallError(f"{last}: context deadline exceeded") from None
         except HttpClientError as error:
-            raise CallFailed(f"{asked}: {error}") from None
+            raise WebhookCallError(f"{last}: {error}") from None
         content_type = incoming.header("content-type")
         if not 200 <= incoming.code <= 206:
-            raise CallFailed(served_error(incoming.code, content_type, body), code=incoming.code)
+            raise WebhookCallError(server_response_error(incoming.code, content_type, body), code=incoming.code)
         if not body:
             kind = content_type or "application/json"
-            raise CallFailed(f"0-length response with status code: {incoming.code} and content type: {kind}")
+            raise WebhookCallError(f"0-length response with status code: {incoming.code} and content type: {kind}")
         return _object(body)
 
-    async def _followed(self, asked: _Asked, review: bytes) -> IncomingResponse:
-        """The first answer that does not point elsewhere; only some of those that do want the review sent there."""
+    async def _follow_redirects(self, last: _LastRequest, review: bytes) -> IncomingResponse:
+        """The first response that is no redirect. As net/http: 307 and 308 repeat the POST, the others become a GET."""
         method, body, location = "POST", review, ""
-        for _ in range(_MOST_HOPS):
-            target = asked.target
-            incoming = await self._outbound.ask(target.destination, method, target.path, headers=_HEADERS, body=body)
-            location = incoming.header("location") if incoming.code in _ELSEWHERE else ""
+        for _ in range(_MAX_REDIRECTS):
+            target = last.target
+            incoming = await self._outbound.request(
+                target.destination, method, target.path, headers=_HEADERS, body=body
+            )
+            location = incoming.header("location") if incoming.code in _REDIRECTS else ""
             if not location:
                 return incoming
             incoming.close()
-            if incoming.code not in _AGAIN:
+            if incoming.code not in _REDIRECTS_WITH_BODY:
                 method, body = "GET", b""
-            asked.target = target.elsewhere(location)
-        raise CallFailed(f'Post "{location}": stopped after {_MOST_HOPS} redirects')
+            last.target = target.redirected(location)
+        raise WebhookCallError(f'Post "{location}": stopped after {_MAX_REDIRECTS} redirects')
 
 
 @final
-class _Asked:
-    """Who was asked last, in the words of Go's client, which always says how it began."""
+class _LastRequest:
+    """The last request of a chain of redirects, as net/http's errors print it: with the method of the first."""
 
     def __init__(self, target: WebhookTarget) -> None:
         self.target = target
@@ -110,11 +113,11 @@ class _Asked:
         return f'Post "{self.target.url}"'
 
 
-def served_error(code: int, content_type: str, body: bytes) -> str:
-    """What a client of Kubernetes makes of an answer that is an error."""
-    said = _status_message(body)
-    if said:
-        return said
+def server_response_error(code: int, content_type: str, body: bytes) -> str:
+    """The message client-go makes of a response with an error code."""
+    message = _status_message(body)
+    if message:
+        return message
     text = "unknown"
     if not content_type or media_type(content_type).startswith("text/"):
         text = body[:_SHOWN].decode(errors="replace").strip()
@@ -123,8 +126,8 @@ def served_error(code: int, content_type: str, body: bytes) -> str:
     if code == 406:
         usual = "the server was unable to respond with a content type that the client supports"
         return usual if text in ("", "unknown") else text
-    if code in _SENTENCES:
-        return _SENTENCES[code]
+    if code in _MESSAGES:
+        return _MESSAGES[code]
     if code >= 500:
         quoted = msgspec.json.encode(text).decode()
         return f"an error on the server ({quoted}) has prevented the request from succeeding"
@@ -146,22 +149,24 @@ def _object(body: bytes) -> dict[str, Any]:
         tree = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         if body.lstrip()[:1] in (b"{", b"["):
-            raise CallFailed(f"{_UNREADABLE}: {syntax_error(body)}") from None
-        tree = body.decode(errors="replace")  # any line of text is YAML
+            raise WebhookCallError(f"{_UNREADABLE}: {syntax_error(body)}") from None
+        tree = body.decode(errors="replace")  # any line of text is a YAML string
     if not isinstance(tree, dict):
-        raise CallFailed(
+        raise WebhookCallError(
             f"{_UNREADABLE}: json: cannot unmarshal {json_type_name(tree)} into Go value of type {_TYPE_META}"
         )
     return tree
 
 
 def check_type(tree: Mapping[str, Any], api_version: str, kind: str, known: frozenset[tuple[str, str]]) -> None:
-    """Whether an answer can be decoded as what is expected: `CallFailed` if it says it is something else."""
-    said = (str(tree.get("apiVersion") or api_version), str(tree.get("kind") or kind))
-    if said == (api_version, kind):
+    """Raise `WebhookCallError` if a review is of another type than expected, with the error of Go's scheme."""
+    given = (str(tree.get("apiVersion") or api_version), str(tree.get("kind") or kind))
+    if given == (api_version, kind):
         return
-    version = said[0].rpartition("/")[2]
-    if said in known or said == ("v1", "Status"):
+    version = given[0].rpartition("/")[2]
+    if given in known or given == ("v1", "Status"):
         wanted = api_version.rpartition("/")[2]
-        raise CallFailed(f"converting ({version}.{said[1]}) to ({wanted}.{kind}): unknown conversion")
-    raise CallFailed(f'no kind "{said[1]}" is registered for version "{said[0]}" in scheme "pkg/runtime/scheme.go:111"')
+        raise WebhookCallError(f"converting ({version}.{given[1]}) to ({wanted}.{kind}): unknown conversion")
+    raise WebhookCallError(
+        f'no kind "{given[1]}" is registered for version "{given[0]}" in scheme "pkg/runtime/scheme.go:111"'
+    )

@@ -202,7 +202,7 @@ class Aggregator:
         headers.append(("X-Forwarded-For", _chain(request)))
         seconds, if_late = _patience(request)
         try:
-            incoming = await self.outbound.ask(
+            incoming = await self.outbound.request(
                 server.destination,
                 request.method,
                 _target(request),
@@ -211,7 +211,7 @@ class Aggregator:
                 timeout=seconds,
             )
         except HttpClientError as error:
-            if error.overdue and if_late is not None:
+            if error.timed_out and if_late is not None:
                 return if_late
             return _said(503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}")
         return await _answered(incoming, upgrade=bool(upgrade))

@@ -110,7 +110,7 @@ class ExtensionServer:
         headers += [("If-None-Match", tag)] if tag else []
         try:
             async with asyncio.timeout(seconds):
-                incoming = await outbound.ask(self.destination, "GET", path, headers=headers)
+                incoming = await outbound.request(self.destination, "GET", path, headers=headers)
                 body = await incoming.body(_LARGEST)
         except (HttpClientError, TimeoutError):
             return Fetched(503)

@@ -110,7 +110,7 @@ class Availability:
         try:
             async with asyncio.timeout(_SECONDS):
                 headers = identity_headers(_AGGREGATOR)
-                incoming = await self._outbound.ask(destination, "GET", server.path, headers=headers)
+                incoming = await self._outbound.request(destination, "GET", server.path, headers=headers)
                 await incoming.body(_LARGEST)
         except (HttpClientError, TimeoutError) as error:
             text = str(error) or _LATE

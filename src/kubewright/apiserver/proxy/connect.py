@@ -16,7 +16,7 @@ from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
-from kubewright.apiserver.outbound.kubelet_address import kubelet_of
+from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.proxy.pod_logs import chosen_container
 from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
@@ -91,7 +91,7 @@ class ProxyHandlers:
     async def node(self, call: Call) -> Reply:
         """`nodes/proxy`: the kubelet itself."""
         _, name, _ = _parts(call, "node")
-        return await self._pass(call, kubelet_of(self._store, name, asked_for=call.resource.group_resource))
+        return await self._pass(call, kubelet_destination(self._store, name, resource=call.resource.group_resource))
 
     async def way_in(self, call: Call) -> Reply:
         """`pods/exec`, `pods/attach` and `pods/portforward`."""
@@ -109,7 +109,7 @@ class ProxyHandlers:
         await self._admit(call)
         if "upgrade" not in call.request.header("connection").lower():
             raise bad_request("Upgrade request required")
-        kubelet = kubelet_of(self._store, str(node), asked_for=call.resource.group_resource)
+        kubelet = kubelet_destination(self._store, str(node), resource=call.resource.group_resource)
         path = f"/{_WAYS_IN[sub]}/{call.namespace}/{quote(name)}{container}"
         wanted = urlencode(_kubelet_query(call.request))
         return await self._pass(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
@@ -163,7 +163,7 @@ class ProxyHandlers:
         headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
         headers.append(("X-Forwarded-Uri", request.path))
         try:
-            incoming = await self._outbound.ask(to, request.method, target, headers=headers, body=request.body)
+            incoming = await self._outbound.request(to, request.method, target, headers=headers, body=request.body)
         except HttpClientError as error:
             raise unavailable(f"error trying to reach service: {error}") from None
         if incoming.code == 101:

@@ -15,8 +15,8 @@ from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
-from kubewright.apiserver.outbound.kubelet_address import kubelet_of
-from kubewright.apiserver.outbound.webhook_client import served_error
+from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
+from kubewright.apiserver.outbound.webhook_client import server_response_error
 from kubewright.apiserver.proxy.reverse_proxy import ProxiedStream
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -73,12 +73,12 @@ class PodLogs:
         return await self._fetched(call, str(node), container, said)
 
     async def _fetched(self, call: Call, node: str, container: str, said: Mapping[str, Any]) -> Reply:
-        kubelet = kubelet_of(self._store, node, asked_for=call.resource.group_resource)
+        kubelet = kubelet_destination(self._store, node, resource=call.resource.group_resource)
         path = f"/containerLogs/{call.namespace}/{call.target.name}/{container}"
         wanted = {name: "true" if value is True else value for name, value in said.items() if value is not False}
         target = f"{path}?{urlencode(sorted(wanted.items()))}" if wanted else path
         try:
-            incoming = await self._outbound.ask(kubelet, "GET", target)
+            incoming = await self._outbound.request(kubelet, "GET", target)
         except HttpClientError as error:
             raise status_error(500, "", f'Get "{kubelet.url}{target}": {error}') from None
         if not 200 <= incoming.code <= 206:
@@ -153,6 +153,6 @@ async def _refusal(incoming: IncomingResponse, name: str) -> StatusError:
         return internal_error(text)
     if incoming.code == 400:
         return bad_request(text)
-    said = f"{served_error(incoming.code, 'text/plain', body)} ( {_LOG} {name})"
+    said = f"{server_response_error(incoming.code, 'text/plain', body)} ( {_LOG} {name})"
     details = {"name": name, "kind": str(_LOG)}
     return status_error(incoming.code, _REASONS.get(incoming.code, "InternalError"), said, details=details)

@@ -22,7 +22,7 @@ def tunnel(incoming: IncomingResponse) -> Hijack:
     """The reply that hands the client's connection over to a server that has answered 101."""
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in incoming.headers)]
     head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
-    return Hijack(head, _Tunnel(incoming.take_over()))
+    return Hijack(head, _Tunnel(incoming.hijack()))
 
 
 @final

@@ -1,8 +1,10 @@
-"""How far back lists reach: what was the newest version five to ten minutes ago is the oldest one that can be listed.
+"""The compactor: every five minutes, the version that was newest five minutes before becomes the oldest to be listed.
 
-A list that is read page by page shows one version, and a client may ask for one by name; etcd forgets old versions
-every five minutes, so the last pages of a list that is read too slowly are refused. `store` may remember more, which
-watches use. Asked by `reads`, told of the time by the server.
+A list in chunks reads one resource version, and a client may name a version itself (resourceVersionMatch=Exact).
+kube-apiserver compacts etcd in this rhythm (k8s.io/apiserver/pkg/storage/etcd3/compact.go), so a continue token lives
+for five to ten minutes and then gets 410. Only this limit is kept here: the history in `store` may reach further back,
+since watches resume from kube-apiserver's watch cache, which etcd's compaction does not trim. `verbs.get` reads
+`oldest`; the server calls `tick`.
 """
 
 from __future__ import annotations
@@ -12,14 +14,14 @@ from typing import Final, final
 from kubewright._base.clock import Clock
 from kubewright.apiserver.storage.store import Store
 
-__all__ = ("Compaction",)
+__all__ = ("Compactor",)
 
 _INTERVAL: Final = 300.0
 
 
 @final
-class Compaction:
-    """The oldest version that can be listed."""
+class Compactor:
+    """Decides which is the oldest version that can be listed."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.oldest = 0
@@ -29,7 +31,7 @@ class Compaction:
         self._due = clock.monotonic() + _INTERVAL
 
     def tick(self) -> None:
-        """Forget, if it is time to."""
+        """Compact if the interval is over."""
         now = self._clock.monotonic()
         if now >= self._due:
             self.oldest, self._next = self._next, self._store.version

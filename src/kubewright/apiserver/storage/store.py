@@ -1,11 +1,12 @@
-"""What the embedded API server keeps: objects as bytes, one version for every change, and the recent history.
+"""The store: encoded objects, a resource version for every change, and the recent history.
 
-A `Table` holds one resource, sorted by key (`namespace/name`, or `name` when cluster-scoped); the `Store` holds the
-tables and the one counter all versions come from, like a revision of etcd. Every change is remembered for a while,
-so a watch can start in the past and a paged list can go on from the state its first page saw; what has been
-forgotten is answered with `Compacted`, which the verbs turn into 410.
+A `Table` holds one resource, sorted by key (`namespace/name`, or `name` if cluster-scoped). The `Store` holds the
+tables and the one counter of versions, as etcd has one revision for all keys. Each table keeps its last changes, as
+the ring buffer of kube-apiserver's watch cache does (k8s.io/apiserver/pkg/storage/cacher/watch_cache.go), so that a
+watch can resume at an older version, and a list in chunks can continue at the version of its first chunk. An older
+version raises `Compacted`, which the verbs turn into 410: the client must list again.
 
-No I/O and no Kubernetes rules here: `verbs` decides what is written, `journal` makes it survive. One thread writes.
+No I/O and no Kubernetes rules in here: `verbs` decide what to write, `journal` makes it durable. One thread writes.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from sortedcontainers import SortedDict
 
 __all__ = ("Change", "Compacted", "Entry", "Journal", "Store", "Table", "Watcher")
 
-_AFTER_SLASH: Final = "0"  # the character behind "/": a range of one namespace ends there
+_AFTER_SLASH: Final = "0"  # the character after "/": the keys of a namespace end before `namespace0`
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One object at one version. `schema_id` says under which schema the bytes were written."""
+    """One object at one version. `schema_id` is the version of the storage schema that the bytes were written with."""
 
     key: str
     value: bytes
@@ -32,7 +33,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True):
-    """One step of the history. Without `new` the object was deleted; `last` then is its final state."""
+    """One event of the history. Without `new` the object was deleted, and `last` is its final state."""
 
     version: int
     key: str
@@ -42,40 +43,40 @@ class Change(Struct, frozen=True):
 
 
 class Compacted(Exception):
-    """The version asked for is older than the history that is kept."""
+    """The requested version is older than the history."""
 
-    def __init__(self, asked: int, oldest: int) -> None:
-        super().__init__(f"too old resource version: {asked} ({oldest})")
-        self.asked = asked
+    def __init__(self, requested: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {requested} ({oldest})")
+        self.requested = requested
         self.oldest = oldest
 
 
 class Watcher(Protocol):
-    """Somebody who wants to see every change of a table."""
+    """Gets every change of a table."""
 
     def deliver(self, change: Change) -> None:
-        """Called at once, in order, from within the write."""
+        """Called in order, from within the write."""
         ...
 
     def table_gone(self) -> None:
-        """The table is dropped: nothing will ever come again."""
+        """The table was dropped: no more changes will come."""
         ...
 
 
 class Journal(Protocol):
-    """Where changes are written before anybody is told of them."""
+    """Makes changes durable before the store applies them and tells watchers."""
 
     @property
     def writable(self) -> bool:
-        """Whether the last change could be kept."""
+        """Whether the last change could be written."""
         ...
 
     def record(self, table: str, entry: Entry | None, key: str, version: int) -> None:
-        """Keep this change; returns when it will survive the end of the process."""
+        """Write one change; returns when it will survive the end of the process."""
         ...
 
-    def forget_table(self, table: str, version: int) -> None:
-        """Keep that a table is gone with all that was in it."""
+    def drop_table(self, table: str, version: int) -> None:
+        """Write the removal of a table with all its objects."""
         ...
 
 
@@ -85,8 +86,8 @@ class Table:
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
-        self.floor = store.base
-        """Changes up to this version are no longer known."""
+        self.compacted_version = store.started_at
+        """The history begins after this version."""
         self.bytes = 0
         self._entries: SortedDict[str, Entry] = SortedDict()
         self._history: deque[Change] = deque()
@@ -97,12 +98,12 @@ class Table:
         return len(self._entries)
 
     def get(self, key: str) -> Entry | None:
-        """The object with this key as it is now."""
+        """The object with this key."""
         found: Entry | None = self._entries.get(key)
         return found
 
     def entries(self, namespace: str | None = None, *, after: str = "") -> Iterator[Entry]:
-        """The objects of a namespace, or all, in the order of their keys, from behind a key on."""
+        """The objects of a namespace, or all, in the order of their keys, beginning after the key `after`."""
         start, end = (f"{namespace}/", f"{namespace}{_AFTER_SLASH}") if namespace else (None, None)
         inclusive = (True, False)
         if after and (start is None or after >= start):
@@ -112,9 +113,12 @@ class Table:
             yield entries[key]
 
     def entries_at(self, version: int, namespace: str | None = None, *, after: str = "") -> list[Entry]:
-        """As `entries`, but as they were at that version."""
+        """As `entries`, at an older version.
+
+        There are no snapshots: the changes since are undone, newest first, so that the oldest change of a key decides.
+        """
         changed: dict[str, Entry | None] = {}
-        for change in self._newest_first(version):
+        for change in self._changes_newest_first(version):
             changed[change.key] = change.old
         prefix = f"{namespace}/" if namespace else ""
         found = [entry for entry in self.entries(namespace, after=after) if entry.key not in changed]
@@ -125,7 +129,7 @@ class Table:
         return found
 
     def count(self, namespace: str | None, *, after: str) -> int:
-        """How many objects there are behind a key."""
+        """How many objects there are after a key: remainingItemCount."""
         if namespace is None:
             return len(self._entries) - int(self._entries.bisect_right(after))
         end = f"{namespace}{_AFTER_SLASH}"
@@ -133,73 +137,73 @@ class Table:
         return max(0, int(self._entries.bisect_left(end)) - first)
 
     def changes_since(self, version: int) -> list[Change]:
-        """Everything that happened after a version, oldest first."""
-        found = list(self._newest_first(version))
+        """The changes after a version, oldest first, from which a watch resumes."""
+        found = list(self._changes_newest_first(version))
         found.reverse()
         return found
 
-    def _newest_first(self, version: int) -> Iterator[Change]:
-        if version < self.floor:
-            raise Compacted(version, self.floor)
+    def _changes_newest_first(self, version: int) -> Iterator[Change]:
+        if version < self.compacted_version:
+            raise Compacted(version, self.compacted_version)
         for change in reversed(self._history):
             if change.version <= version:
                 return
             yield change
 
     def put(self, key: str, value: bytes, version: int, *, schema_id: int = 0) -> Entry:
-        """Create or replace an object. The version must come from `Store.next_version`, just now."""
+        """Create or replace an object. The version must come from `Store.next_version` in the same step of the loop."""
         old = self.get(key)
         new = Entry(key, value, version, schema_id)
         if self._store.journal is not None:
             self._store.journal.record(self.name, new, key, version)
         self._entries[key] = new
         self.bytes += len(value) - (len(old.value) if old else 0)
-        self._happened(Change(version, key, old, new))
+        self._record(Change(version, key, old, new))
         return new
 
     def delete(self, key: str, final: bytes, version: int, *, schema_id: int = 0) -> Entry:
-        """Remove an object. `final` is what watchers are shown: its last state, at the version of the removal."""
+        """Delete an object. `final` is what watchers see: its last state, with the version of the deletion."""
         old: Entry = self._entries[key]
         if self._store.journal is not None:
             self._store.journal.record(self.name, None, key, version)
         del self._entries[key]
         self.bytes -= len(old.value)
         last = Entry(key, final, version, schema_id)
-        self._happened(Change(version, key, old, None, last))
+        self._record(Change(version, key, old, None, last))
         return last
 
     def restore(self, entry: Entry) -> None:
-        """Put back what a journal kept; nobody is told."""
+        """Add an object from a journal; no watcher sees a change."""
         self._entries[entry.key] = entry
         self.bytes += len(entry.value)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
-        """Have every change from now on delivered, until the returned function is called."""
-        mark = id(watcher)
-        self._watchers[mark] = watcher
+        """Deliver every change from now on, until the returned function is called."""
+        key_of_watcher = id(watcher)
+        self._watchers[key_of_watcher] = watcher
 
-        def leave() -> None:
-            self._watchers.pop(mark, None)
+        def unwatch() -> None:
+            self._watchers.pop(key_of_watcher, None)
 
-        return leave
+        return unwatch
 
     @property
     def watchers(self) -> int:
-        """How many watch this table."""
+        """The number of watchers."""
         return len(self._watchers)
 
     def compact(self, version: int) -> None:
-        """Forget the changes up to a version."""
+        """Drop the history up to a version."""
         history = self._history
         while history and history[0].version <= version:
             history.popleft()
-        self.floor = max(self.floor, version)
+        self.compacted_version = max(self.compacted_version, version)
 
     def _trim(self, keep: int) -> None:
         while len(self._history) > keep:
-            self.floor = self._history.popleft().version
+            self.compacted_version = self._history.popleft().version
 
-    def _happened(self, change: Change) -> None:
+    def _record(self, change: Change) -> None:
         self._history.append(change)
         if len(self._history) > self._store.history:
             self._trim(self._store.history)
@@ -207,53 +211,53 @@ class Table:
             watcher.deliver(change)
 
     def drop(self) -> None:
-        """End every watch: the table is gone."""
+        """End every watch of this table."""
         for watcher in tuple(self._watchers.values()):
             watcher.table_gone()
 
 
 @final
 class Store:
-    """All tables and the counter of versions. `history` is how many changes each table remembers."""
+    """All tables and the counter of versions. `history` is the number of changes each table keeps."""
 
     def __init__(self, *, history: int = 20_000, journal: Journal | None = None, version: int = 1) -> None:
         self.history = history
         self.journal = journal
         self.version = version
-        self.base = 0
-        """What happened up to this version is not known: it was before the process began."""
+        self.started_at = 0
+        """The version at which this process started, before which there is no history."""
         self._tables: dict[str, Table] = {}
 
     def table(self, name: str) -> Table:
-        """The table of a resource; it is there once it is asked for."""
+        """The table of a resource, which is made on first use."""
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = Table(name, self)
         return found
 
     def tables(self) -> tuple[Table, ...]:
-        """Every table there is."""
+        """All tables."""
         return tuple(self._tables.values())
 
     def drop(self, name: str) -> None:
-        """Forget a table with all that is in it."""
+        """Drop a table with all its objects."""
         table = self._tables.pop(name, None)
         if table is not None:
             if self.journal is not None:
-                self.journal.forget_table(name, self.next_version())
+                self.journal.drop_table(name, self.next_version())
             table.drop()
 
     def next_version(self) -> int:
-        """A version nothing has yet; to be used at once, in the same step of the loop."""
+        """A new version, to be used in the same step of the event loop: versions reach the tables in order."""
         self.version += 1
         return self.version
 
     @property
     def writable(self) -> bool:
-        """Whether changes can be kept, as far as is known."""
+        """Whether the journal could write the last change."""
         return self.journal is None or self.journal.writable
 
     def compact(self, version: int | None = None) -> None:
-        """Forget the history up to a version, or all of it."""
+        """Drop the history up to a version, or all of it."""
         for table in self._tables.values():
             table.compact(self.version if version is None else version)

@@ -14,7 +14,11 @@ from typing import Any, Final, final
 from kubewright._base.clock import Clock
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.api.times import format_time
-from kubewright.apiserver.apiextensions.definitions.conditions import CLEANUP_FINALIZER, set_condition, terminating
+from kubewright.apiserver.apiextensions.definitions.conditions import (
+    CLEANUP_FINALIZER,
+    set_condition,
+    terminating_condition,
+)
 from kubewright.apiserver.builtin.golang.decoder import normalize_type
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
@@ -158,7 +162,7 @@ class DeleteHandler:
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         status = crd.setdefault("status", {})
         conditions = status["conditions"] = [dict(one) for one in status.get("conditions") or ()]
-        set_condition(conditions, terminating("InstanceDeletionPending", text, status="True"), now=now)
+        set_condition(conditions, terminating_condition("InstanceDeletionPending", text, status="True"), now=now)
 
     def _operation(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Attributes:
         said: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}

@@ -16,7 +16,7 @@ from typing import Any, final
 import msgspec
 
 from kubewright.apiserver.kinds.calls import Call
-from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Compacted, Entry, Store, Table
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
@@ -56,7 +56,7 @@ class _Token(msgspec.Struct):
 class ReadHandler:
     """Get and list on a store."""
 
-    def __init__(self, store: Store, compaction: Compaction) -> None:
+    def __init__(self, store: Store, compaction: Compactor) -> None:
         self._store = store
         self._compaction = compaction
 

@@ -32,7 +32,7 @@ from kubewright.apiserver.kinds.system_metadata import (
     stated_version,
     wipe,
 )
-from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict, conflict_error
 from kubewright.apiserver.managedfields.field_manager import Convert, apply, record_update
 from kubewright.apiserver.storage.store import Entry, Store
 from kubewright.apiserver.verbs.apply_body import read_apply
@@ -200,12 +200,12 @@ class WriteHandler:
 
     def _taken(self, resource: Resource, key: str) -> StatusError:
         entry = self._store.table(resource.table).get(key)
-        refusal = already_exists(resource.group_resource, key.rpartition("/")[2])
+        error = already_exists(resource.group_resource, key.rpartition("/")[2])
         if entry is not None and b'"deletionTimestamp"' in entry.value:
             tree = decode_json(entry.value)
             if tree["metadata"].get("deletionTimestamp"):
-                refusal.status = {**refusal.status, "message": f"object is being deleted: {refusal}"}
-        return refusal
+                error.status = {**error.status, "message": f"object is being deleted: {error}"}
+        return error
 
     async def _for_storage(self, resource: Resource, tree: Tree) -> Tree | None:
         """The object in the version it is stored in; None when that is its own."""
@@ -464,7 +464,7 @@ class WriteHandler:
         try:
             tree = await decided(resource.strategy, decide)
         except ApplyConflict as exc:
-            raise refusal(exc) from None
+            raise conflict_error(exc) from None
         assert isinstance(tree, dict)
         return tree
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.apiextensions.cel_rules import check_rules, compile_rules
+from kubewright.apiserver.apiextensions.cel_rules import compile_rules, validate_rules
 
 Schema = dict[str, Any]
 
@@ -211,7 +211,7 @@ def test_fields_with_odd_names_have_rules_too() -> None:
 
 def wrong(spec: Schema) -> list[tuple[str, str]]:
     """What is said about a definition: where below the spec, and what."""
-    found = check_rules(schema(spec), path="s")
+    found = validate_rules(schema(spec), path="s")
     return [(error.path.removeprefix("s.properties[spec]."), error.body) for error in found]
 
 

@@ -8,9 +8,13 @@ from typing import Any, Final
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.managedfields.conflicts import ApplyConflict, refusal
+from kubewright.apiserver.managedfields.conflicts import ApplyConflict, conflict_error
 from kubewright.apiserver.managedfields.field_manager import apply, only_times_differ, record_update
-from kubewright.apiserver.managedfields.reset_fields import Reset, reset_of_custom_kind, reset_of_kind
+from kubewright.apiserver.managedfields.reset_fields import (
+    ResetFields,
+    reset_fields_of_custom_kind,
+    reset_fields_of_kind,
+)
 from kubewright.apiserver.managedfields.types import FieldType, type_of_kind, type_of_schema
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -35,14 +39,14 @@ def updated(live: Tree | None, new: Tree, manager: str = "ann", time: str = NOW,
     new = copy.deepcopy(new)
     if live is not None:
         new["metadata"].setdefault("uid", live["metadata"].get("uid", "u"))
-    defaults: Tree = {"api_version": "v1", "type": kind_of(GVK), "reset": reset_of_kind(GVK)}
+    defaults: Tree = {"api_version": "v1", "type": kind_of(GVK), "reset": reset_fields_of_kind(GVK)}
     record_update(live, new, manager=manager, time=time, **{**defaults, **options})
     return new
 
 
 def applied(live: Tree | None, intent: Tree, manager: str = "ann", time: str = NOW, **options: Any) -> Tree:
     before = copy.deepcopy((live, intent))
-    defaults: Tree = {"api_version": "v1", "type": kind_of(GVK), "reset": reset_of_kind(GVK), "force": False}
+    defaults: Tree = {"api_version": "v1", "type": kind_of(GVK), "reset": reset_fields_of_kind(GVK), "force": False}
     result = apply(live, intent, manager=manager, time=time, **{**defaults, **options})
     assert (live, intent) == before, "apply changes none of its arguments"
     return dict(result)
@@ -114,9 +118,9 @@ def test_the_status_is_not_of_the_main_endpoint() -> None:
     kind = type_of_schema(schema)
     tree = {"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x"}, "status": {"n": 1}}
     options: Tree = {"api_version": "x.io/v1", "type": kind}
-    main: Reset = reset_of_custom_kind(has_status=True)
+    main: ResetFields = reset_fields_of_custom_kind(has_status=True)
     assert owners(updated(None, tree, reset=main, **options)) == {}
-    status = reset_of_custom_kind("status", has_status=True)
+    status = reset_fields_of_custom_kind("status", has_status=True)
     new = updated(None, tree, reset=status, subresource="status", **options)
     assert new["metadata"]["managedFields"][0]["subresource"] == "status"
 
@@ -149,7 +153,7 @@ def test_another_value_is_a_conflict_and_force_takes_it() -> None:
     live = updated(None, config_map(a="1"), "kubectl")
     with pytest.raises(ApplyConflict) as caught:
         applied(live, config_map(a="2"))
-    status = refusal(caught.value).status
+    status = conflict_error(caught.value).status
     assert status["message"] == 'Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.a'
     assert status["details"]["causes"] == [
         {"reason": "FieldManagerConflict", "message": 'conflict with "kubectl" using v1', "field": ".data.a"}
@@ -189,7 +193,7 @@ def test_entries_are_in_order_of_operation_time_and_name() -> None:
 
 def test_items_are_merged_by_their_keys_in_the_order_of_the_intent() -> None:
     gvk = GroupVersionKind("", "v1", "PodTemplate")
-    options: Tree = {"type": kind_of(gvk), "reset": reset_of_kind(gvk)}
+    options: Tree = {"type": kind_of(gvk), "reset": reset_fields_of_kind(gvk)}
 
     def template(*containers: Tree) -> Tree:
         spec = {"containers": list(containers)}

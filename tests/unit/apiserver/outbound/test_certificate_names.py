@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.outbound.certificate_names import misfit_of
+from kubewright.apiserver.outbound.certificate_names import hostname_error
 
 NAMED: dict[str, Any] = {"subjectAltName": (("DNS", "a.example.io"), ("DNS", "*.b.example.io"))}
 ADDRESSED: dict[str, Any] = {"subjectAltName": (("IP Address", "127.0.0.1"), ("IP Address", "0:0:0:0:0:0:0:1"))}
@@ -29,4 +29,4 @@ LEGACY: dict[str, Any] = {"subject": ((("commonName", "a.example.io"),),)}
     ],
 )
 def test_a_certificate_is_for_its_names(certificate: dict[str, Any], name: str, words: str) -> None:
-    assert misfit_of(certificate, name) == words
+    assert hostname_error(certificate, name) == words

@@ -35,7 +35,7 @@ def destination(elsewhere: Elsewhere, **parts: object) -> Destination:
 
 async def test_a_connection_is_used_again(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     for _ in range(3):
-        incoming = await outbound.ask(destination(elsewhere), "GET", "/x")
+        incoming = await outbound.request(destination(elsewhere), "GET", "/x")
         assert await incoming.body(100) == b"hello"
 
     assert len(elsewhere.asked) == 3
@@ -43,7 +43,7 @@ async def test_a_connection_is_used_again(elsewhere: Elsewhere, outbound: HttpCl
 
 
 async def test_headers_and_body_arrive(elsewhere: Elsewhere, outbound: HttpClient) -> None:
-    incoming = await outbound.ask(destination(elsewhere), "POST", "/x?y=z", headers=[("A", "b")], body=b"body")
+    incoming = await outbound.request(destination(elsewhere), "POST", "/x?y=z", headers=[("A", "b")], body=b"body")
     await incoming.body(100)
 
     (asked,) = elsewhere.asked
@@ -53,7 +53,7 @@ async def test_headers_and_body_arrive(elsewhere: Elsewhere, outbound: HttpClien
 
 async def failure(outbound: HttpClient, to: Destination, path: str = "/", timeout: float | None = None) -> str:
     with pytest.raises(HttpClientError) as caught:
-        await outbound.ask(to, "GET", path, timeout=timeout)
+        await outbound.request(to, "GET", path, timeout=timeout)
     return str(caught.value)
 
 
@@ -77,14 +77,14 @@ async def test_what_goes_wrong_is_told_as_go_tells_it(elsewhere: Elsewhere, outb
 
 
 async def test_a_certificate_need_not_be_checked(elsewhere: Elsewhere, outbound: HttpClient) -> None:
-    incoming = await outbound.ask(destination(elsewhere, authorities=b"", verify=False), "GET", "/")
+    incoming = await outbound.request(destination(elsewhere, authorities=b"", verify=False), "GET", "/")
 
     assert await incoming.body(100) == b"hello"
 
 
 async def test_a_line_break_in_a_header_is_refused(elsewhere: Elsewhere, outbound: HttpClient) -> None:
     with pytest.raises(HttpClientError, match="invalid header field value"):
-        await outbound.ask(destination(elsewhere), "GET", "/", headers=[("A", "b\r\nC: d")])
+        await outbound.request(destination(elsewhere), "GET", "/", headers=[("A", "b\r\nC: d")])
 
     assert elsewhere.asked == []
 
@@ -92,7 +92,7 @@ async def test_a_line_break_in_a_header_is_refused(elsewhere: Elsewhere, outboun
 async def test_a_server_that_closed_a_resting_connection_is_asked_on_a_new_one(
     elsewhere: Elsewhere, outbound: HttpClient
 ) -> None:
-    incoming = await outbound.ask(destination(elsewhere), "GET", "/")
+    incoming = await outbound.request(destination(elsewhere), "GET", "/")
     await incoming.body(100)
     answers = iter([Said(code=0), Said(b"again", 200, "text/plain")])
 
@@ -100,6 +100,6 @@ async def test_a_server_that_closed_a_resting_connection_is_asked_on_a_new_one(
         return next(answers)
 
     elsewhere.answers["/late"] = answer
-    incoming = await outbound.ask(destination(elsewhere), "GET", "/late")
+    incoming = await outbound.request(destination(elsewhere), "GET", "/late")
 
     assert await incoming.body(100) == b"again"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from kubewright.apiserver.server import ApiServer
-from kubewright.apiserver.storage.compaction import Compaction
+from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request
 from kubewright.apiserver.wire.responses import Response
@@ -15,7 +15,7 @@ from kubewright.testing.clock import VirtualClock
 
 async def test_what_was_newest_at_one_interval_is_the_oldest_after_the_next() -> None:
     clock, store = VirtualClock(), Store(version=10)
-    compaction = Compaction(store, clock)
+    compaction = Compactor(store, clock)
     store.version = 20
 
     await clock.advance(299)

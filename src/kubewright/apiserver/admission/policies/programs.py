@@ -149,9 +149,9 @@ class _Variables:
             try:
                 value, spent = expression.program.spend(self._values, CALL_BUDGET)
             except EvaluationError as error:
-                self._budget.pay(error.spent)
+                self._budget.charge(error.spent)
                 raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None
-            self._budget.pay(spent)
+            self._budget.charge(spent)
             self._known[name] = value
         return self._known[name]
 

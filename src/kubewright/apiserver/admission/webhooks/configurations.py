@@ -17,7 +17,7 @@ from kubewright.apiserver.expressions.environment import Expression, Scope, comp
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.outbound.webhook_target import WebhookTarget, target_of_client
+from kubewright.apiserver.outbound.webhook_target import WebhookTarget, target_of_client_config
 from kubewright.apiserver.storage.store import Change, Table
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.cel import BOOL
@@ -210,7 +210,7 @@ def _hook(configuration: str, index: int, tree: Mapping[str, Any], addresses: Se
         timeout=int(tree.get("timeoutSeconds") or 10),
         dry_run=tree.get("sideEffects") in ("None", "NoneOnDryRun"),
         versions=tuple(tree.get("admissionReviewVersions") or ()),
-        target=target_of_client(tree.get("clientConfig") or {}, addresses),
+        target=target_of_client_config(tree.get("clientConfig") or {}, addresses),
         again=tree.get("reinvocationPolicy") == "IfNeeded",
     )
 

@@ -16,7 +16,7 @@ from kubewright.apiserver.admission.webhooks.reviews import (
     review_of,
 )
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.outbound.webhook_client import CallFailed, WebhookClient
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, WebhookClient
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, internal_error
 
 __all__ = ("HookFailed", "dispatch", "give_up")
@@ -48,7 +48,7 @@ async def dispatch(caller: WebhookClient, candidate: Candidate, subject: Subject
     try:
         answer = await caller.call(hook.target, review, timeout=hook.timeout)
         verdict = read_review(answer, uid=uid, version=version, mutating=mutating)
-    except CallFailed as error:
+    except WebhookCallError as error:
         raise HookFailed(hook, f"failed to call webhook: {error}") from None
     except InvalidReview as error:
         raise HookFailed(hook, f"received invalid webhook response: {error}") from None

@@ -1,7 +1,7 @@
 """What is sent to an admission webhook, and what may come back: AdmissionReview in its versions v1 and v1beta1.
 
-Pure. An answer that cannot be used is an `InvalidReview`, or a `CallFailed` where the real server cannot even decode
-it; the sentences are its own.
+Pure. An answer that cannot be used is an `InvalidReview`, or a `WebhookCallError` where kube-apiserver cannot even
+decode it; the sentences are its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from kubewright.apiserver.admission.request_values import request_tree
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.outbound.webhook_client import CallFailed, check_type
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, check_type
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -70,7 +70,7 @@ def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bo
     response = tree.get("response")
     if response is not None and not isinstance(response, dict):
         what = f"json: cannot unmarshal {json_type_name(response)} into Go struct field AdmissionReview.response"
-        raise CallFailed(f"{what} of type {version}.AdmissionResponse")
+        raise WebhookCallError(f"{what} of type {version}.AdmissionResponse")
     patch = b"" if response is None else _checked(response)
     if response is None:
         raise InvalidReview("webhook response was absent")
@@ -93,7 +93,7 @@ def _checked(response: Mapping[str, Any]) -> bytes:
     for name, (kind, go) in _TYPES.items():
         value = response.get(name)
         if value is not None and type(value) is not kind:
-            raise CallFailed(
+            raise WebhookCallError(
                 f"json: cannot unmarshal {json_type_name(value)} into Go struct field AdmissionResponse.response.{name}"
                 f" of type {go}"
             )
@@ -107,7 +107,7 @@ def _checked(response: Mapping[str, Any]) -> bytes:
 def _not_base64(text: str) -> bytes:
     alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     at = next((place for place, one in enumerate(text) if one not in alphabet), len(text))
-    raise CallFailed(f"illegal base64 data at input byte {at}")
+    raise WebhookCallError(f"illegal base64 data at input byte {at}")
 
 
 def _check_v1(tree: Mapping[str, Any], response: Mapping[str, Any], uid: str, patch: bytes, *, mutating: bool) -> None:

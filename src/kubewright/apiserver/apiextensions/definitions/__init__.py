@@ -1,1 +1,4 @@
-"""CustomResourceDefinitions: what a server does with them, as plain functions on their trees."""
+"""CustomResourceDefinitions: decoding, defaults, validation and status, as functions on JSON trees.
+
+`definition_strategy` and `controllers.crds` call them.
+"""

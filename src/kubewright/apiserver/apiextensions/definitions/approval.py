@@ -1,4 +1,4 @@
-"""Groups that belong to Kubernetes itself: a CRD in `*.k8s.io` must say who approved it."""
+"""The API approval policy: a CRD in a group below k8s.io or kubernetes.io needs an approval annotation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Approval = Literal["invalid", "approved", "bypassed", "missing"]
 
 
 def is_protected(group: str) -> bool:
-    """Whether a group is one of Kubernetes' own."""
+    """Whether a group is protected by the policy."""
     return any(group == name or group.endswith(f".{name}") for name in ("k8s.io", "kubernetes.io"))
 
 
 def approval_of(crd: Mapping[str, Any]) -> tuple[Approval, str]:
-    """Whether a CRD says it was approved, and that in a sentence."""
+    """The state of a CRD's approval annotation, and the message of its condition."""
     text = ((crd.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION) or ""
     demand = f"protected groups must have approval annotation {quoted(ANNOTATION)}"
     if not text:
@@ -37,7 +37,7 @@ def approval_of(crd: Mapping[str, Any]) -> tuple[Approval, str]:
 
 
 def approval_errors(crd: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[FieldError]:
-    """The error of a CRD that needs an approval and shows none, unless that is nothing new."""
+    """The error of a CRD that lacks a needed approval; ratcheted: not if the stored CRD lacked it in the same way."""
     if not is_protected((crd.get("spec") or {}).get("group") or ""):
         return []
     state, text = approval_of(crd)

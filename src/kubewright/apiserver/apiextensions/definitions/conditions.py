@@ -1,7 +1,8 @@
-"""The status of a CRD: which names it was given, and its conditions, as the server's controllers would set them.
+"""The status of a CRD: accepted names and conditions.
 
-`settle` does in one go what the naming, establishing, approval and schema controllers do one after another. Pure:
-time is given, and the CRD comes back as a new status.
+`compute_status` does in one step what the controllers of apiextensions-apiserver do one after another: naming
+(k8s.io/apiextensions-apiserver/pkg/controller/status/naming_controller.go), establishing, API approval and
+non-structural schema. Pure: `controllers.crds` gives the time and writes the result.
 """
 
 from __future__ import annotations
@@ -12,9 +13,20 @@ from typing import Any, Final
 from kubewright.api.field_errors import bad_value, summary
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.apiextensions.definitions.approval import approval_of, is_protected
-from kubewright.apiserver.apiextensions.definitions.structural_schema import conversion_problem, structural_errors
+from kubewright.apiserver.apiextensions.definitions.structural_schema import (
+    structural_conversion_error,
+    structural_errors,
+)
 
-__all__ = ("CLEANUP_FINALIZER", "is_established", "is_true", "names_conflict", "set_condition", "settle", "terminating")
+__all__ = (
+    "CLEANUP_FINALIZER",
+    "accept_names",
+    "compute_status",
+    "is_established",
+    "is_true",
+    "set_condition",
+    "terminating_condition",
+)
 
 _Json = Mapping[str, Any]
 CLEANUP_FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
@@ -23,18 +35,18 @@ _KINDS: Final = (("kind", "KindConflict"), ("listKind", "ListKindConflict"))
 
 
 def is_true(crd: _Json, kind: str) -> bool:
-    """Whether a condition is there and True."""
+    """Whether the CRD has a condition of this type with the status True."""
     conditions = (crd.get("status") or {}).get("conditions") or ()
     return any(one.get("type") == kind and one.get("status") == "True" for one in conditions)
 
 
 def is_established(crd: _Json) -> bool:
-    """Whether the objects of a CRD are served."""
+    """Whether the CRD is established: its resources are served."""
     return is_true(crd, "Established")
 
 
 def set_condition(conditions: list[dict[str, Any]], condition: dict[str, Any], *, now: str) -> None:
-    """Put a condition into a list, which is changed; the time moves only if the status does."""
+    """Set a condition in a list, which is changed; lastTransitionTime changes only with the status."""
     for present in conditions:
         if present.get("type") == condition["type"]:
             moved = present.get("status") != condition["status"] or not present.get("lastTransitionTime")
@@ -45,16 +57,16 @@ def set_condition(conditions: list[dict[str, Any]], condition: dict[str, Any], *
     conditions.append({**condition, "lastTransitionTime": now})
 
 
-def names_conflict(crd: _Json, others: Iterable[_Json]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The names a CRD is given next to the others, and its condition NamesAccepted."""
+def accept_names(crd: _Json, others: Iterable[_Json]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The accepted names of a CRD, given the other CRDs, and its condition NamesAccepted."""
     group = crd["spec"].get("group")
-    taken, kinds = _taken(one for one in others if (one.get("spec") or {}).get("group") == group)
+    taken, kinds = _names_in_use(one for one in others if (one.get("spec") or {}).get("group") == group)
     wanted = crd["spec"].get("names") or {}
-    held = (crd.get("status") or {}).get("acceptedNames") or {}
-    given, reason, message = dict(held), "NoConflicts", "no conflicts found"
+    accepted_before = (crd.get("status") or {}).get("acceptedNames") or {}
+    given, reason, message = dict(accepted_before), "NoConflicts", "no conflicts found"
     for fields, used in ((_NAMES, taken), ((("shortNames", "ShortNamesConflict"),), taken), (_KINDS, kinds)):
         for name, conflict in fields:
-            problem = _problem(wanted.get(name), held.get(name), used)
+            problem = _name_conflict(wanted.get(name), accepted_before.get(name), used)
             if problem:
                 reason, message = conflict, problem
             elif wanted.get(name):
@@ -62,7 +74,7 @@ def names_conflict(crd: _Json, others: Iterable[_Json]) -> tuple[dict[str, Any],
             else:
                 given.pop(name, None)
     for name in ("plural", "kind"):
-        given.setdefault(name, "")  # these are always said
+        given.setdefault(name, "")  # without omitempty in Go
     given.pop("categories", None)
     if wanted.get("categories"):
         given["categories"] = wanted["categories"]
@@ -70,11 +82,11 @@ def names_conflict(crd: _Json, others: Iterable[_Json]) -> tuple[dict[str, Any],
     return given, _condition("NamesAccepted", status, reason, message)
 
 
-def settle(crd: _Json, others: Iterable[_Json], *, now: str) -> dict[str, Any]:
-    """The status a CRD comes to next to the other CRDs; established as soon as its names are accepted."""
+def compute_status(crd: _Json, others: Iterable[_Json], *, now: str) -> dict[str, Any]:
+    """The status of a CRD, given the other CRDs; it is established as soon as its names are accepted."""
     status: dict[str, Any] = {**(crd.get("status") or {})}
     conditions = [dict(one) for one in status.get("conditions") or ()]
-    status["acceptedNames"], accepted = names_conflict(crd, others)
+    status["acceptedNames"], accepted = accept_names(crd, others)
     set_condition(conditions, accepted, now=now)
     if accepted["status"] == "True":
         text = "the initial names have been accepted"
@@ -82,16 +94,16 @@ def settle(crd: _Json, others: Iterable[_Json], *, now: str) -> dict[str, Any]:
     elif not any(one.get("type") == "Established" for one in conditions):
         text = "not all names are accepted"
         set_condition(conditions, _condition("Established", "False", "NotAccepted", text), now=now)
-    if (approval := _approval(crd)) is not None:
+    if (approval := _approval_condition(crd)) is not None:
         set_condition(conditions, approval, now=now)
     conditions = [one for one in conditions if one.get("type") != "NonStructuralSchema"]
-    if (violations := _violations(crd)) is not None:
+    if (violations := _non_structural_condition(crd)) is not None:
         set_condition(conditions, violations, now=now)
     status["conditions"] = conditions
     return status
 
 
-def terminating(reason: str, message: str, *, status: str) -> dict[str, Any]:
+def terminating_condition(reason: str, message: str, *, status: str) -> dict[str, Any]:
     """The condition Terminating of a CRD whose objects are being deleted."""
     return _condition("Terminating", status, reason, message)
 
@@ -100,7 +112,7 @@ def _condition(kind: str, status: str, reason: str, message: str) -> dict[str, A
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def _taken(others: Iterable[_Json]) -> tuple[set[str], set[str]]:
+def _names_in_use(others: Iterable[_Json]) -> tuple[set[str], set[str]]:
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:
@@ -110,16 +122,16 @@ def _taken(others: Iterable[_Json]) -> tuple[set[str], set[str]]:
     return resources, kinds
 
 
-def _problem(wanted: Any, held: Any, used: set[str]) -> str:
-    if isinstance(wanted, list) or isinstance(held, list):
-        clashes = [name for name in wanted or () if name not in (held or ()) and name in used]
+def _name_conflict(wanted: Any, accepted_before: Any, used: set[str]) -> str:
+    if isinstance(wanted, list) or isinstance(accepted_before, list):
+        clashes = [name for name in wanted or () if name not in (accepted_before or ()) and name in used]
         texts = list(dict.fromkeys(f"{quoted(name)} is already in use" for name in clashes))
         return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
-    clash = (wanted or "") != (held or "") and (wanted or "") in used
+    clash = (wanted or "") != (accepted_before or "") and (wanted or "") in used
     return f"{quoted(wanted or '')} is already in use" if clash else ""
 
 
-def _approval(crd: _Json) -> dict[str, Any] | None:
+def _approval_condition(crd: _Json) -> dict[str, Any] | None:
     if not is_protected(crd["spec"].get("group") or ""):
         return None
     state, text = approval_of(crd)
@@ -133,8 +145,8 @@ def _approval(crd: _Json) -> dict[str, Any] | None:
     return _condition("KubernetesAPIApprovalPolicyConformant", status, reasons[state], text)
 
 
-def _violations(crd: _Json) -> dict[str, Any] | None:
-    """NonStructuralSchema, of a CRD stored before the rules were as they are."""
+def _non_structural_condition(crd: _Json) -> dict[str, Any] | None:
+    """The condition NonStructuralSchema, of a CRD stored before structural schemas were required."""
     found = []
     if crd["spec"].get("preserveUnknownFields"):
         found.append(bad_value("spec.preserveUnknownFields", "Invalid", True, "must be false"))
@@ -142,7 +154,7 @@ def _violations(crd: _Json) -> dict[str, Any] | None:
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
         if schema is None:
             continue
-        if problem := conversion_problem(schema):
+        if problem := structural_conversion_error(schema):
             text = f"failed to check validation schema for version {version.get('name')}: {problem}"
             return _condition("NonStructuralSchema", "Unknown", "StructuralError", text)
         found.extend(structural_errors(schema, f"spec.versions[{i}].schema.openAPIV3Schema"))

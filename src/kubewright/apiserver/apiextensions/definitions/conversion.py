@@ -1,4 +1,4 @@
-"""How a CRD says its versions are converted: not at all, or by a webhook, which must be well described."""
+"""Validates spec.conversion of a CRD: the strategy None, or a webhook with its client config and review versions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from kubewright.api.field_errors import FieldError, bad_value, unsupported
 from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 
-__all__ = ("accepts_a_known_review", "conversion_errors", "is_sound_bundle")
+__all__ = ("accepts_known_review_version", "conversion_errors", "is_valid_ca_bundle")
 
 _REVIEWS: Final = ("v1", "v1beta1")
-_FORM: Final = "; desired format: https://host[/path]"
+_URL_FORMAT: Final = "; desired format: https://host[/path]"
 _CERTIFICATE: Final = re.compile(b"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 def conversion_errors(
-    conversion: Mapping[str, Any] | None, path: str, *, known_review: bool, sound_bundle: bool
+    conversion: Mapping[str, Any] | None, path: str, *, known_review_version: bool, valid_ca_bundle: bool
 ) -> list[FieldError]:
-    """What is wrong with the conversion of a CRD.
+    """The errors of the conversion of a CRD.
 
-    `known_review` demands a review version the server speaks; `sound_bundle` demands certificates that parse.
+    `known_review_version` requires a ConversionReview version that the server supports, `valid_ca_bundle` a caBundle
+    that parses; an update need not have what the stored CRD lacks.
     """
     if conversion is None:
         return []
@@ -37,8 +38,8 @@ def conversion_errors(
     elif strategy not in ("None", "Webhook"):
         found.append(unsupported(f"{path}.strategy", strategy, ("None", "Webhook")))
     if strategy == "Webhook":
-        found.extend(_client(client, f"{path}.webhookClientConfig", sound_bundle))
-        found.extend(_reviews(reviews, f"{path}.conversionReviewVersions", known_review))
+        found.extend(_client(client, f"{path}.webhookClientConfig", valid_ca_bundle))
+        found.extend(_reviews(reviews, f"{path}.conversionReviewVersions", known_review_version))
         return found
     text = "should not be set when strategy is not set to Webhook"
     if client is not None:
@@ -48,21 +49,21 @@ def conversion_errors(
     return found
 
 
-def accepts_a_known_review(conversion: Mapping[str, Any] | None) -> bool:
-    """Whether a stored CRD names a review version the server speaks, or none at all."""
+def accepts_known_review_version(conversion: Mapping[str, Any] | None) -> bool:
+    """Whether a stored CRD names a ConversionReview version that the server supports, or none at all."""
     reviews = ((conversion or {}).get("webhook") or {}).get("conversionReviewVersions") or []
     return not reviews or any(review in _REVIEWS for review in reviews)
 
 
-def is_sound_bundle(text: str) -> bool:
-    """Whether a CA bundle holds certificates at all."""
+def is_valid_ca_bundle(text: str) -> bool:
+    """Whether a CA bundle has a certificate."""
     try:
         return _CERTIFICATE.search(base64.b64decode(text, validate=True)) is not None
     except (binascii.Error, ValueError):
         return False
 
 
-def _client(client: Mapping[str, Any] | None, path: str, sound_bundle: bool) -> list[FieldError]:
+def _client(client: Mapping[str, Any] | None, path: str, valid_ca_bundle: bool) -> list[FieldError]:
     if client is None:
         return [FieldError(path, "Required", "required when strategy is set to Webhook")]
     url, service, bundle = client.get("url"), client.get("service"), client.get("caBundle")
@@ -72,23 +73,23 @@ def _client(client: Mapping[str, Any] | None, path: str, sound_bundle: bool) -> 
         found = _url(url, f"{path}.url")
     else:
         found = _service(service or {}, f"{path}.service")
-    if bundle and sound_bundle and not is_sound_bundle(bundle):
+    if bundle and valid_ca_bundle and not is_valid_ca_bundle(bundle):
         text = "unable to load root certificates: unable to parse bytes as PEM block"
         found.append(bad_value(f"{path}.caBundle", "Invalid", bundle, text))
     return found
 
 
 def _url(url: str, path: str) -> list[FieldError]:
-    if problem := _url_problem(url):
-        return [FieldError(path, "Required", f"url must be a valid URL: parse {quoted(url)}: {problem}{_FORM}")]
+    if error := _url_parse_error(url):
+        return [FieldError(path, "Required", f"url must be a valid URL: parse {quoted(url)}: {error}{_URL_FORMAT}")]
     parts = urlsplit(url)
     found: list[FieldError] = []
     user, at, host = parts.netloc.rpartition("@")
     if parts.scheme != "https":
-        text = f"'https' is the only allowed URL scheme{_FORM}"
+        text = f"'https' is the only allowed URL scheme{_URL_FORMAT}"
         found.append(bad_value(path, "Invalid", parts.scheme, text))
     if not host:
-        found.append(bad_value(path, "Invalid", host, f"host must be specified{_FORM}"))
+        found.append(bad_value(path, "Invalid", host, f"host must be specified{_URL_FORMAT}"))
     if at:
         found.append(bad_value(path, "Invalid", user, "user information is not permitted in the URL"))
     if parts.fragment:
@@ -98,8 +99,8 @@ def _url(url: str, path: str) -> list[FieldError]:
     return found
 
 
-def _url_problem(url: str) -> str:
-    """Why Go cannot parse a URL, for the usual reasons."""
+def _url_parse_error(url: str) -> str:
+    """The error of Go's url.Parse, for the usual reasons."""
     if any(char < " " or char == "\x7f" for char in url):
         return "net/url: invalid control character in URL"
     if url.startswith(":"):
@@ -117,7 +118,7 @@ def _url_problem(url: str) -> str:
 
 def _service(service: Mapping[str, Any], path: str) -> list[FieldError]:
     found: list[FieldError] = []
-    # The server asks with name and namespace swapped, so an empty name is told as an empty namespace.
+    # kube-apiserver calls ValidateWebhookService with name and namespace swapped, so the errors are swapped too.
     if not service.get("namespace"):
         found.append(FieldError(f"{path}.name", "Required"))
     if not service.get("name"):
@@ -128,20 +129,20 @@ def _service(service: Mapping[str, Any], path: str) -> list[FieldError]:
         found.append(bad_value(f"{path}.port", "Invalid", port, text))
     route = service.get("path")
     if route not in (None, "", "/"):
-        found.extend(bad_value(f"{path}.path", "Invalid", route, text) for text in _route_problems(route))
+        found.extend(bad_value(f"{path}.path", "Invalid", route, text) for text in _path_errors(route))
     return found
 
 
-def _route_problems(route: str) -> list[str]:
+def _path_errors(route: str) -> list[str]:
     if route == "//":
         return ["segment[0] may not be empty"]
-    problems = [] if route.startswith("/") else ["must start with a '/'"]
+    errors = [] if route.startswith("/") else ["must start with a '/'"]
     for i, step in enumerate(route[1:].removesuffix("/").split("/")):
         if not step:
-            problems.append(f"segment[{i}] may not be empty")
+            errors.append(f"segment[{i}] may not be empty")
         else:
-            problems.extend(f"segment[{i}]: {text}" for text in dns1123_subdomain_errors(step))
-    return problems
+            errors.extend(f"segment[{i}]: {text}" for text in dns1123_subdomain_errors(step))
+    return errors
 
 
 def _reviews(reviews: list[str], path: str, known: bool) -> list[FieldError]:

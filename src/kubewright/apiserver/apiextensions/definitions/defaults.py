@@ -1,17 +1,21 @@
-"""What the server fills in when a CRD is written: derived names, no conversion, the first stored version."""
+"""Defaults of a CRD (derived names, conversion None) and its preparation for create and update (status, generation).
+
+Upstream: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go and
+k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ("default_crd", "note_storage_version", "prepare_new", "prepare_update")
+__all__ = ("add_stored_version", "default_crd", "prepare_for_create", "prepare_for_update")
 
 _CONDITION: Final = {"type": "", "status": "", "lastTransitionTime": None}
-"""What a condition always says, be it empty."""
+"""The fields of a condition without omitempty in Go."""
 
 
 def default_crd(crd: dict[str, Any]) -> None:
-    """Add the defaults to a CRD, which is changed."""
+    """Set the defaults of a CRD, which is changed."""
     spec = crd.setdefault("spec", {})
     names = spec.setdefault("names", {})
     kind = names.get("kind") or ""
@@ -30,30 +34,30 @@ def default_crd(crd: dict[str, Any]) -> None:
         for name, empty in _CONDITION.items():
             condition.setdefault(name, empty)
     if not status.get("storedVersions"):
-        note_storage_version(crd)
+        add_stored_version(crd)
 
 
-def prepare_new(crd: dict[str, Any]) -> None:
-    """Give a new CRD the status and generation the server starts with; the CRD is changed."""
+def prepare_for_create(crd: dict[str, Any]) -> None:
+    """Set the initial status and generation of a new CRD, which is changed."""
     crd["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}}
     crd.setdefault("metadata", {})["generation"] = 1
-    note_storage_version(crd)
+    add_stored_version(crd)
 
 
-def prepare_update(crd: dict[str, Any], old: dict[str, Any]) -> None:
-    """Keep the status of the stored CRD, count the generation, note a new storage version; `crd` is changed."""
+def prepare_for_update(crd: dict[str, Any], old: dict[str, Any]) -> None:
+    """Reset the status to the stored CRD's, increase the generation, add a new stored version; `crd` is changed."""
     status = old.get("status") or {}
     crd["status"] = {**status, "storedVersions": list(status.get("storedVersions") or ())}
     generation = old["metadata"].get("generation") or 0
     crd["metadata"]["generation"] = generation + (crd.get("spec") != old.get("spec"))
-    note_storage_version(crd)
+    add_stored_version(crd)
 
 
-def note_storage_version(crd: dict[str, Any]) -> None:
-    """Add the storage version to those objects may be stored in; the CRD is changed."""
+def add_stored_version(crd: dict[str, Any]) -> None:
+    """Add the storage version to status.storedVersions of a CRD, which is changed."""
     for version in (crd.get("spec") or {}).get("versions") or ():
         if version.get("storage"):
-            # Go's clients write what is empty in a status as null.
+            # Clients in Go send an empty status with nulls.
             status = crd["status"] = crd.get("status") or {}
             stored = status["storedVersions"] = status.get("storedVersions") or []
             if version.get("name") not in stored:

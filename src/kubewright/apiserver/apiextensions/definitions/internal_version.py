@@ -1,7 +1,9 @@
-"""A CRD as the API server has it inside: parts shared by all versions moved to the top, and Go's names in messages.
+"""The internal version of a CRD: what all versions share at the top level, and Go structs for error messages.
 
-The server's internal type predates per-version schemas. Errors therefore speak of `spec.validation` when all versions
-have the same schema, and show `spec.versions` with the fields of a Go struct. Used by the rules for CRDs only.
+kube-apiserver validates its internal type, which predates per-version schemas. Its conversion moves what is the same in
+all versions to the top (k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/conversion.go), so errors are about
+`spec.validation` if all versions have the same schema, and print `spec.versions` as Go structs. Only `definitions`
+uses it.
 """
 
 from __future__ import annotations
@@ -13,36 +15,43 @@ from typing import Any, Final
 from kubewright.api.go_text import GoStruct
 from kubewright.schema.check.equality import deep_equal
 
-__all__ = ("Hoisted", "hoist", "schema_struct", "set_fields", "validation_rule_struct", "versions_value")
+__all__ = (
+    "InternalSpec",
+    "schema_struct",
+    "set_fields",
+    "to_internal_spec",
+    "validation_rule_struct",
+    "versions_struct",
+)
 
 _SHARED: Final = ("subresources", "schema", "additionalPrinterColumns", "selectableFields")
 
 
 @dataclass(frozen=True, slots=True)
-class Hoisted:
-    """The spec of a CRD with what all versions share taken out of them; None where they share nothing."""
+class InternalSpec:
+    """The spec of a CRD in its internal version: what all versions share, and the versions without it."""
 
     shared: Mapping[str, Any]
     versions: tuple[Mapping[str, Any], ...]
 
 
-def hoist(spec: Mapping[str, Any]) -> Hoisted:
-    """Move what is the same in every version to the top, as the server's conversion does."""
+def to_internal_spec(spec: Mapping[str, Any]) -> InternalSpec:
+    """Move what is the same in every version to the top, as kube-apiserver's conversion does."""
     versions = [version for version in spec.get("versions") or () if isinstance(version, Mapping)]
     shared: dict[str, Any] = {}
     for name in _SHARED:
         if versions and all(_same(version.get(name), versions[0].get(name)) for version in versions):
             shared[name] = versions[0].get(name)
     left = tuple({name: value for name, value in version.items() if name not in shared} for version in versions)
-    return Hoisted(shared, left)
+    return InternalSpec(shared, left)
 
 
 def _same(one: Any, two: Any) -> bool:
     return (not one and not two and (one is None) == (two is None)) or deep_equal(one or None, two or None)
 
 
-def versions_value(versions: tuple[Mapping[str, Any], ...]) -> list[GoStruct]:
-    """Versions as an error shows them."""
+def versions_struct(versions: tuple[Mapping[str, Any], ...]) -> list[GoStruct]:
+    """The versions as an error prints them."""
     return [
         GoStruct(
             Name=version.get("name") or "",
@@ -152,12 +161,12 @@ _LISTS: Final = ("allOf", "oneOf", "anyOf")
 
 
 def schema_struct(schema: Mapping[str, Any]) -> GoStruct:
-    """A schema as an error shows it."""
+    """A schema as an error prints it."""
     return GoStruct((name, _member(key, schema.get(key), absent)) for name, key, absent in _FIELDS)
 
 
 def set_fields(schema: Mapping[str, Any]) -> list[str]:
-    """Go's names of what a schema says, in the order of the struct."""
+    """Go's names of the fields that a schema sets, in the order of the struct."""
     return [name for name, key, absent in _FIELDS if schema.get(key) not in (None, absent)]
 
 

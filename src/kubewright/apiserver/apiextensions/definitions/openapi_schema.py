@@ -1,6 +1,8 @@
-"""What the server accepts in the OpenAPI schema of a CRD, keyword by keyword, beyond its being structural.
+"""Validates the keywords of a CRD's OpenAPI schema: unsupported ones, list and map types, the texts of rules.
 
-In the server's words. The type and cost of rules (CEL) is judged elsewhere; here only their texts are looked at.
+It is `ValidateCustomResourceDefinitionOpenAPISchema` of
+k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go. `structural_schema` validates that
+the schema is structural, `cel_rule_validation` compiles the rules.
 """
 
 from __future__ import annotations
@@ -10,10 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kubewright.api.field_errors import FieldError, bad_value, unsupported
-from kubewright.apiserver.apiextensions.definitions.field_paths import BadPath, resolve
-from kubewright.apiserver.apiextensions.definitions.structural_schema import conversion_problem
+from kubewright.apiserver.apiextensions.definitions.field_paths import InvalidPathError, resolve
+from kubewright.apiserver.apiextensions.definitions.structural_schema import structural_conversion_error
 
-__all__ = ("ListRules", "keyword_errors", "list_map_errors", "schemas_in", "wrong_set_items", "wrong_type")
+__all__ = (
+    "ListRules",
+    "has_invalid_set_items",
+    "has_unsupported_type",
+    "keyword_errors",
+    "list_map_errors",
+    "schemas_in",
+)
 
 _Schema = Mapping[str, Any]
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
@@ -24,7 +33,7 @@ _UNSUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definition
 
 @dataclass(frozen=True, slots=True)
 class ListRules:
-    """Rules that hold unless the stored CRD already broke them."""
+    """Requirements that an update need not meet if the stored CRD does not."""
 
     types: bool = True
     atomic_sets: bool = True
@@ -32,8 +41,8 @@ class ListRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What the place of a schema says about it."""
+class _Context:
+    """What the parents of a schema node mean for it."""
 
     rules: ListRules
     no_defaults: str = ""
@@ -41,9 +50,9 @@ class _State:
 
 
 def keyword_errors(schema: _Schema, path: str, rules: ListRules) -> list[FieldError]:
-    """Every error in a schema and what is in it."""
+    """The errors of a schema and all schemas in it."""
     found: list[FieldError] = []
-    _node(schema, path, _State(rules), found, root=True)
+    _node(schema, path, _Context(rules), found, root=True)
     return found
 
 
@@ -64,13 +73,13 @@ def schemas_in(schema: Any) -> Iterator[_Schema]:
             yield from schemas_in(one)
 
 
-def wrong_type(schema: _Schema) -> bool:
-    """Whether a schema names a type there is not."""
+def has_unsupported_type(schema: _Schema) -> bool:
+    """Whether a schema has an unsupported type."""
     return bool(schema.get("type")) and schema["type"] not in _TYPES
 
 
-def _node(schema: _Schema, path: str, state: _State, found: list[FieldError], *, root: bool = False) -> None:
-    found.extend(_keywords(schema, path, state))
+def _node(schema: _Schema, path: str, context: _Context, found: list[FieldError], *, root: bool = False) -> None:
+    found.extend(_keywords(schema, path, context))
     others, properties = schema.get("additionalProperties"), schema.get("properties") or {}
     if others is not None:
         if properties and others is not True:
@@ -78,40 +87,40 @@ def _node(schema: _Schema, path: str, state: _State, found: list[FieldError], *,
             found.append(FieldError(f"{path}.additionalProperties", "Forbidden", text))
         if isinstance(others, Mapping):
             reason = "inside additionalProperties applying to object metadata"
-            inner = replace(state, no_defaults=reason) if state.in_meta else state
+            inner = replace(context, no_defaults=reason) if context.in_meta else context
             _node(others, f"{path}.additionalProperties", inner, found)
     for name, child in properties.items():
-        inner = state
+        inner = context
         if name in _META and (root or schema.get("x-kubernetes-embedded-resource")):
             inner = replace(inner, in_meta=True, no_defaults=f"in top-level {name}" if root else inner.no_defaults)
         _node(child, f"{path}.properties[{name}]", inner, found)
-    _branches(schema, path, state, found)
+    _branches(schema, path, context, found)
     items = schema.get("items")
     for i, child in enumerate(items if isinstance(items, list) else ()):
-        _node(child, f"{path}.items[{i}]", state, found)
+        _node(child, f"{path}.items[{i}]", context, found)
     if isinstance(items, Mapping):
-        _node(items, f"{path}.items", state, found)
-    found.extend(_extensions(schema, path, state.rules))
+        _node(items, f"{path}.items", context, found)
+    found.extend(_extensions(schema, path, context.rules))
     for i, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
-        found.extend(_rule(rule, schema, f"{path}.x-kubernetes-validations[{i}]"))
+        found.extend(rule_errors(rule, schema, f"{path}.x-kubernetes-validations[{i}]"))
 
 
-def _branches(schema: _Schema, path: str, state: _State, found: list[FieldError]) -> None:
+def _branches(schema: _Schema, path: str, context: _Context, found: list[FieldError]) -> None:
     if isinstance(schema.get("not"), Mapping):
-        _node(schema["not"], f"{path}.not", state, found)
+        _node(schema["not"], f"{path}.not", context, found)
     for key in ("allOf", "oneOf", "anyOf"):
         for i, branch in enumerate(schema.get(key) or ()):
-            _node(branch, f"{path}.{key}[{i}]", state, found)
+            _node(branch, f"{path}.{key}[{i}]", context, found)
     for name, child in (schema.get("definitions") or {}).items():
-        _node(child, f"{path}.definitions[{name}]", state, found)
+        _node(child, f"{path}.definitions[{name}]", context, found)
 
 
-def _keywords(schema: _Schema, path: str, state: _State) -> list[FieldError]:
+def _keywords(schema: _Schema, path: str, context: _Context) -> list[FieldError]:
     found: list[FieldError] = []
-    if state.rules.types and wrong_type(schema):
+    if context.rules.types and has_unsupported_type(schema):
         found.append(unsupported(f"{path}.type", schema["type"], _TYPES))
-    if schema.get("default") is not None and state.no_defaults:
-        found.append(FieldError(f"{path}.default", "Forbidden", f"must not be set {state.no_defaults}"))
+    if schema.get("default") is not None and context.no_defaults:
+        found.append(FieldError(f"{path}.default", "Forbidden", f"must not be set {context.no_defaults}"))
     for key in _UNSUPPORTED:
         value = schema.get(key)
         empty = value in ("", {}) if key in ("id", "patternProperties", "definitions") else False
@@ -122,7 +131,7 @@ def _keywords(schema: _Schema, path: str, state: _State) -> list[FieldError]:
         found.append(FieldError(f"{path}.type", "Forbidden", text))
     if isinstance(schema.get("items"), list) and schema["items"]:
         found.append(FieldError(f"{path}.items", "Forbidden", "items must be a schema object and not an array"))
-    if state.in_meta and schema.get("x-kubernetes-embedded-resource"):
+    if context.in_meta and schema.get("x-kubernetes-embedded-resource"):
         text = "must not be used inside of resource meta"
         found.append(FieldError(f"{path}.x-kubernetes-embedded-resource", "Forbidden", text))
     if schema.get("uniqueItems"):
@@ -138,11 +147,11 @@ def _extensions(schema: _Schema, path: str, rules: ListRules) -> list[FieldError
         found.append(bad_value(f"{path}.{preserve}", "Invalid", False, "must be true or undefined"))
     map_type, list_type = schema.get("x-kubernetes-map-type"), schema.get("x-kubernetes-list-type")
     if map_type is not None:
-        found.extend(_wants_type(schema, "object", "x-kubernetes-map-type", path))
+        found.extend(_required_type_errors(schema, "object", "x-kubernetes-map-type", path))
         if map_type not in ("atomic", "granular"):
             found.append(unsupported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular")))
     if list_type is not None:
-        wrong = _wants_type(schema, "array", "x-kubernetes-list-type", path)
+        wrong = _required_type_errors(schema, "array", "x-kubernetes-list-type", path)
         found.extend(wrong or (_set_items(schema, path) if rules.atomic_sets else ()))
         if list_type not in ("atomic", "set", "map"):
             found.append(unsupported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map")))
@@ -152,7 +161,7 @@ def _extensions(schema: _Schema, path: str, rules: ListRules) -> list[FieldError
     return found
 
 
-def _wants_type(schema: _Schema, wanted: str, extension: str, path: str) -> list[FieldError]:
+def _required_type_errors(schema: _Schema, wanted: str, extension: str, path: str) -> list[FieldError]:
     kind = schema.get("type") or ""
     if kind == wanted:
         return []
@@ -160,8 +169,8 @@ def _wants_type(schema: _Schema, wanted: str, extension: str, path: str) -> list
     return [bad_value(f"{path}.type", "Invalid", kind, text) if kind else FieldError(f"{path}.type", "Required", text)]
 
 
-def wrong_set_items(schema: _Schema) -> bool:
-    """Whether a list is a set of what cannot be compared as a whole."""
+def has_invalid_set_items(schema: _Schema) -> bool:
+    """Whether a list is a set of items that are not atomic."""
     return bool(_set_items(schema, ""))
 
 
@@ -174,7 +183,7 @@ def _set_items(schema: _Schema, path: str) -> list[FieldError]:
     if items.get("type") == "array" and inner not in (None, "atomic"):
         return [bad_value(f"{path}.items.x-kubernetes-list-type", "Invalid", inner, text)]
     if items.get("type") == "object" and items.get("x-kubernetes-map-type") != "atomic":
-        # The server shows the list type here, whatever the map type is.
+        # kube-apiserver prints the list type here, whatever the map type is.
         return [bad_value(f"{path}.items.x-kubernetes-map-type", "Invalid", inner, text)]
     return []
 
@@ -208,7 +217,7 @@ def _map_items(keys: list[str], items: _Schema, path: str) -> list[FieldError]:
             found.append(bad_value(here, "Invalid", keys, "entries must all be names of item properties"))
         elif properties[key].get("type") in ("array", "object"):
             text = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            # The server shows the type of the items, not that of the key.
+            # kube-apiserver prints the type of the items, not that of the key.
             found.append(bad_value(f"{path}.items.properties[{key}].type", "Invalid", items["type"], text))
         if key in keys[:i]:
             found.append(bad_value(here, "Invalid", keys, "must not contain duplicate entries"))
@@ -216,7 +225,7 @@ def _map_items(keys: list[str], items: _Schema, path: str) -> list[FieldError]:
 
 
 def list_map_errors(schema: _Schema, path: str) -> list[FieldError]:
-    """Items of sets and maps, and the keys of maps, cannot be null or absent."""
+    """The errors of items of sets and maps, and of keys of maps, that may be null or absent."""
     kind, items = schema.get("x-kubernetes-list-type"), schema.get("items")
     if kind not in ("set", "map") or not isinstance(items, Mapping):
         return []
@@ -237,7 +246,8 @@ def list_map_errors(schema: _Schema, path: str) -> list[FieldError]:
     return found
 
 
-def _rule(rule: _Schema, schema: _Schema, path: str) -> list[FieldError]:
+def rule_errors(rule: _Schema, schema: _Schema, path: str) -> list[FieldError]:
+    """The errors of a rule that show without compiling it."""
     texts = {name: str(rule.get(name) or "") for name in ("rule", "message", "messageExpression", "fieldPath")}
     found = _rule_message(texts, path)
     if texts["messageExpression"] and not texts["messageExpression"].strip():
@@ -246,13 +256,13 @@ def _rule(rule: _Schema, schema: _Schema, path: str) -> list[FieldError]:
     if rule.get("reason") is not None and rule["reason"] not in _REASONS:
         found.append(unsupported(f"{path}.reason", rule["reason"], _REASONS))
     if field := texts["fieldPath"]:
-        say: Callable[[str], FieldError] = lambda text: bad_value(f"{path}.fieldPath", "Invalid", field, text)  # noqa: E731
+        error: Callable[[str], FieldError] = lambda text: bad_value(f"{path}.fieldPath", "Invalid", field, text)  # noqa: E731
         if not field.strip():
-            found.append(say("must be non-empty if specified"))
-        if _has_lines(field):
-            found.append(say("must not contain line breaks"))
-        if not _leads_somewhere(field, schema):
-            found.append(say("must be a valid path"))
+            found.append(error("must be non-empty if specified"))
+        if _has_line_breaks(field):
+            found.append(error("must not contain line breaks"))
+        if not _is_valid_path(field, schema):
+            found.append(error("must be a valid path"))
     return found
 
 
@@ -263,22 +273,22 @@ def _rule_message(texts: Mapping[str, str], path: str) -> list[FieldError]:
         return [FieldError(f"{path}.rule", "Required", "rule is not specified")]
     if texts["message"] and not message:
         return [bad_value(here, "Invalid", texts["message"], "must be non-empty if specified")]
-    if _has_lines(message):
+    if _has_line_breaks(message):
         return [bad_value(here, "Invalid", texts["message"], "must not contain line breaks")]
-    if _has_lines(rule) and not message:
+    if _has_line_breaks(rule) and not message:
         return [FieldError(here, "Required", "message must be specified if rule contains line breaks")]
     return []
 
 
-def _has_lines(text: str) -> bool:
+def _has_line_breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _leads_somewhere(path: str, schema: _Schema) -> bool:
-    if conversion_problem(schema) is not None:
+def _is_valid_path(path: str, schema: _Schema) -> bool:
+    if structural_conversion_error(schema) is not None:
         return True
     try:
         resolve(path, schema)
-    except BadPath:
+    except InvalidPathError:
         return False
     return True

@@ -1,8 +1,8 @@
-"""The rules of a structural schema, in the server's words: types everywhere, validation only of what has a type.
+"""Validates that a schema is structural: every node has a type, and allOf, anyOf, oneOf and not add no structure.
 
-Errors come sorted by their sentence, as the server sorts them. A schema with keywords the server cannot convert at all
-is told apart: `conversion_problem`. `kubewright.schema.builder.structural` checks the same for people who write
-classes.
+It follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go and complete.go; errors are sorted by their
+message, as there. A schema with keywords that cannot be converted to a structural schema at all has a
+`structural_conversion_error`. `kubewright.schema.builder.structural` checks the same for authors of classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, bad_value
 
-__all__ = ("conversion_problem", "structural_errors")
+__all__ = ("structural_conversion_error", "structural_errors")
 
 _Schema = Mapping[str, Any]
 _WHERE: Final = {
@@ -31,7 +31,7 @@ _UNSUPPORTED: Final = (
     ("definitions", "definitions"),
 )
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
-# What says nothing about values, and so may not stand under anyOf and the like.
+# Keywords that do not validate values, so they are forbidden below allOf, anyOf, oneOf and not.
 _FORBIDDEN: Final = (
     ("type", "must be empty to be structural"),
     ("default", "must be undefined to be structural"),
@@ -48,8 +48,8 @@ _FORBIDDEN: Final = (
 )
 
 
-def conversion_problem(schema: _Schema) -> str | None:
-    """Why the server cannot make a structural schema of this at all, or None."""
+def structural_conversion_error(schema: _Schema) -> str | None:
+    """Why this cannot be converted to a structural schema; None if it can."""
     for key, name in _UNSUPPORTED:
         if schema.get(key) or (key == "additionalItems" and schema.get(key) is not None):
             return f"OpenAPIV3Schema '{name}' is not supported"
@@ -60,15 +60,15 @@ def conversion_problem(schema: _Schema) -> str | None:
     children: list[Any] = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("not")]
     children += [schema.get("additionalProperties")]
     children += [branch for key in ("allOf", "anyOf", "oneOf") for branch in schema.get(key) or ()]
-    problems = (conversion_problem(child) for child in children if isinstance(child, Mapping))
-    return next((problem for problem in problems if problem), None)
+    errors = (structural_conversion_error(child) for child in children if isinstance(child, Mapping))
+    return next((error for error in errors if error), None)
 
 
 def structural_errors(schema: _Schema, path: str) -> list[FieldError]:
-    """Every rule a schema breaks, sorted."""
+    """The errors of a schema that is not structural, sorted."""
     found: list[FieldError] = []
     _node(schema, "root", path, found)
-    _complete(schema, schema, path, path, found)
+    _completeness(schema, schema, path, path, found)
     return sorted(found, key=lambda error: error.message)
 
 
@@ -86,7 +86,13 @@ def _node(schema: _Schema, level: str, path: str, found: list[FieldError]) -> No
         if isinstance(others, Mapping):
             _node(others, "field", f"{path}.additionalProperties", found)
     _extensions(schema, path, found)
-    _values(schema, path, found, any_of=not _is_either(schema.get("anyOf")), all_of=_leads_with_either(schema))
+    _value_validation(
+        schema,
+        path,
+        found,
+        any_of=not _is_int_or_string(schema.get("anyOf")),
+        all_of=_begins_with_int_or_string(schema),
+    )
     _own_type(schema, level, path, found)
     _metadata(schema, level, path, found)
 
@@ -141,31 +147,31 @@ def _metadata(schema: _Schema, level: str, path: str, found: list[FieldError]) -
 
 
 def _only_names(metadata: _Schema) -> bool:
-    said = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
+    given = {key for key, value in metadata.items() if value not in (None, "", False, [], {})}
     fields = set(metadata.get("properties") or ())
-    return said <= {"type", "default", "properties", "example", "externalDocs"} and fields <= {"name", "generateName"}
+    return given <= {"type", "default", "properties", "example", "externalDocs"} and fields <= {"name", "generateName"}
 
 
-def _is_either(branches: Any) -> bool:
+def _is_int_or_string(branches: Any) -> bool:
     return bool(branches == _INT_OR_STRING)
 
 
-def _leads_with_either(schema: _Schema) -> bool:
+def _begins_with_int_or_string(schema: _Schema) -> bool:
     branches = schema.get("allOf") or []
-    return bool(branches) and _is_either(branches[0].get("anyOf"))
+    return bool(branches) and _is_int_or_string(branches[0].get("anyOf"))
 
 
-def _values(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool, all_of: bool) -> None:
-    """Check what is said of values; the idiom for an int-or-string is spared."""
+def _value_validation(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool, all_of: bool) -> None:
+    """Validate the value validations of a node; the idiom for x-kubernetes-int-or-string is allowed."""
     if any_of:
         for i, branch in enumerate(schema.get("anyOf") or ()):
-            _nested(branch, f"{path}.anyOf[{i}]", found)
+            _nested_value_validation(branch, f"{path}.anyOf[{i}]", found)
     for i, branch in enumerate(schema.get("allOf") or ()):
-        _nested(branch, f"{path}.allOf[{i}]", found, any_of=not (all_of and i == 0))
+        _nested_value_validation(branch, f"{path}.allOf[{i}]", found, any_of=not (all_of and i == 0))
     for i, branch in enumerate(schema.get("oneOf") or ()):
-        _nested(branch, f"{path}.oneOf[{i}]", found)
+        _nested_value_validation(branch, f"{path}.oneOf[{i}]", found)
     if schema.get("not") is not None:
-        _nested(schema["not"], f"{path}.not", found)
+        _nested_value_validation(schema["not"], f"{path}.not", found)
     if pattern := schema.get("pattern"):
         try:
             go_regexp(pattern)
@@ -174,13 +180,13 @@ def _values(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool
             found.append(bad_value(f"{path}.pattern", "Invalid", pattern, text))
 
 
-def _nested(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool = True) -> None:
-    _values(schema, path, found, any_of=any_of, all_of=False)
+def _nested_value_validation(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool = True) -> None:
+    _value_validation(schema, path, found, any_of=any_of, all_of=False)
     if isinstance(items := schema.get("items"), Mapping):
-        _nested(items, f"{path}.items", found)
+        _nested_value_validation(items, f"{path}.items", found)
     properties = schema.get("properties") or {}
     for name, child in properties.items():
-        _nested(child, f"{path}.properties[{name}]", found)
+        _nested_value_validation(child, f"{path}.properties[{name}]", found)
     if schema.get("additionalProperties"):
         found.append(FieldError(f"{path}.additionalProperties", "Forbidden", "must be undefined to be structural"))
     for key, text in _FORBIDDEN:
@@ -191,25 +197,25 @@ def _nested(schema: _Schema, path: str, found: list[FieldError], *, any_of: bool
         found.append(FieldError(f"{path}.properties[metadata]", "Forbidden", text))
 
 
-def _complete(values: _Schema, schema: _Schema, s_path: str, v_path: str, found: list[FieldError]) -> None:
-    """What is validated under anyOf and the like must be specified outside of it."""
+def _completeness(values: _Schema, schema: _Schema, s_path: str, v_path: str, found: list[FieldError]) -> None:
+    """Fields below allOf, anyOf, oneOf and not must be specified outside of them too."""
     if values.get("not") is not None:
-        _nested_complete(values["not"], schema, s_path, f"{v_path}.not", found)
+        _nested_completeness(values["not"], schema, s_path, f"{v_path}.not", found)
     for key in ("allOf", "anyOf", "oneOf"):
         for i, branch in enumerate(values.get(key) or ()):
-            _nested_complete(branch, schema, s_path, f"{v_path}.{key}[{i}]", found)
+            _nested_completeness(branch, schema, s_path, f"{v_path}.{key}[{i}]", found)
 
 
-def _nested_complete(
+def _nested_completeness(
     values: _Schema, schema: _Schema | None, s_path: str, v_path: str, found: list[FieldError]
 ) -> None:
     if schema is None:
         found.append(FieldError(s_path, "Required", f"because it is defined in {v_path}"))
         return
-    _complete(values, schema, s_path, v_path, found)
+    _completeness(values, schema, s_path, v_path, found)
     if isinstance(items := values.get("items"), Mapping):
-        _nested_complete(items, schema.get("items"), f"{s_path}.items", f"{v_path}.items", found)
+        _nested_completeness(items, schema.get("items"), f"{s_path}.items", f"{v_path}.items", found)
     properties = schema.get("properties") or {}
     for name, child in (values.get("properties") or {}).items():
         here, there = f"{s_path}.properties[{name}]", f"{v_path}.properties[{name}]"
-        _nested_complete(child, properties.get(name), here, there, found)
+        _nested_completeness(child, properties.get(name), here, there, found)

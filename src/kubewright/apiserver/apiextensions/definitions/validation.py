@@ -1,7 +1,8 @@
-"""Whether a CustomResourceDefinition is accepted, new or as an update, with the server's causes in its order.
+"""Validates a CustomResourceDefinition, new or updated, with kube-apiserver's errors in its order.
 
-The CRD is one that was defaulted (`defaults`) and given its status. Rules (CEL) are compiled elsewhere: `check_rules`
-is asked for each schema that is otherwise fine.
+The CRD has its defaults and its status (`defaults`). `validate_rules`, which compiles the CEL rules, is called for each
+schema without other errors. It follows
+k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -16,27 +17,30 @@ from kubewright.api.names import dns1035_label_errors, dns1123_subdomain_errors
 from kubewright.apiserver.apiextensions.definitions.approval import approval_errors
 from kubewright.apiserver.apiextensions.definitions.conditions import is_established
 from kubewright.apiserver.apiextensions.definitions.conversion import (
-    accepts_a_known_review,
+    accepts_known_review_version,
     conversion_errors,
-    is_sound_bundle,
+    is_valid_ca_bundle,
 )
-from kubewright.apiserver.apiextensions.definitions.default_values import default_errors, has_unpruned_defaults
+from kubewright.apiserver.apiextensions.definitions.default_validation import default_errors, has_unpruned_defaults
 from kubewright.apiserver.apiextensions.definitions.internal_version import (
-    Hoisted,
-    hoist,
+    InternalSpec,
     schema_struct,
     set_fields,
-    versions_value,
+    to_internal_spec,
+    versions_struct,
 )
 from kubewright.apiserver.apiextensions.definitions.openapi_schema import (
     ListRules,
+    has_invalid_set_items,
+    has_unsupported_type,
     keyword_errors,
     list_map_errors,
     schemas_in,
-    wrong_set_items,
-    wrong_type,
 )
-from kubewright.apiserver.apiextensions.definitions.structural_schema import conversion_problem, structural_errors
+from kubewright.apiserver.apiextensions.definitions.structural_schema import (
+    structural_conversion_error,
+    structural_errors,
+)
 from kubewright.apiserver.apiextensions.definitions.version_fields import (
     column_errors,
     selectable_errors,
@@ -46,11 +50,11 @@ from kubewright.apiserver.apiextensions.definitions.version_fields import (
 from kubewright.apiserver.kinds.object_meta import subdomain_errors, validate_metadata
 from kubewright.schema.check.formats import is_known
 
-__all__ = ("RuleCheck", "format_warnings", "validate_crd", "validate_crd_status")
+__all__ = ("ValidateSchemaRules", "format_warnings", "validate_crd", "validate_crd_status")
 
 _Json: TypeAlias = Mapping[str, Any]
-RuleCheck: TypeAlias = Callable[[_Json, str], list[FieldError]]
-"""What is wrong with the rules in a schema, given the path of that schema."""
+ValidateSchemaRules: TypeAlias = Callable[[_Json, str], list[FieldError]]
+"""The errors of the rules in a schema, given the path of that schema."""
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 _AT_ROOT: Final = (
@@ -65,34 +69,39 @@ _ALL_LIST_RULES: Final = ListRules()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Options:
-    """What is demanded; an update is not asked for more than the stored CRD kept."""
+    """Requirements of a CRD. Ratcheting: an update need not meet one that the stored CRD does not meet.
 
-    known_review: bool = True
+    Requirements were added over the years; without ratcheting, an older CRD could not be updated any more.
+    """
+
+    known_review_version: bool = True
     fixed_names: bool = False
     schema_needed: bool = True
     structural: bool = True
     pruned_defaults: bool = True
     lists: ListRules = _ALL_LIST_RULES
-    sound_bundle: bool = False
+    valid_ca_bundle: bool = False
     many_selectable: frozenset[str] = frozenset()
-    check_rules: RuleCheck | None = None
+    validate_rules: ValidateSchemaRules | None = None
 
 
-def validate_crd(crd: _Json, old: _Json | None = None, *, check_rules: RuleCheck | None = None) -> list[FieldError]:
-    """Every reason to refuse a CRD, or its update; nothing is changed."""
+def validate_crd(
+    crd: _Json, old: _Json | None = None, *, validate_rules: ValidateSchemaRules | None = None
+) -> list[FieldError]:
+    """The errors of a CRD, or of its update; nothing is changed."""
     spec, metadata = crd.get("spec") or {}, crd.get("metadata") or {}
     if old is None:
-        options = _Options(check_rules=check_rules)
-        found = validate_metadata(metadata, namespaced=False, name_errors=_name_rule(spec))
+        options = _Options(validate_rules=validate_rules)
+        found = validate_metadata(metadata, namespaced=False, name_errors=_name_validator(spec))
     else:
-        options = _options_for(crd, old, check_rules)
+        options = _options_for(crd, old, validate_rules)
         found = validate_metadata(metadata, namespaced=False, old=old.get("metadata") or {})
     found.extend(_spec(spec, options))
     if old is not None:
         found.extend(_immutable(spec, old.get("spec") or {}, options))
     status = crd.get("status") or {}
     found.extend(_names(status.get("acceptedNames") or {}, "status.acceptedNames"))
-    found.extend(_stored(status.get("storedVersions") or [], spec.get("versions") or []))
+    found.extend(_stored_versions(status.get("storedVersions") or [], spec.get("versions") or []))
     found.extend(approval_errors(crd, old))
     if spec.get("preserveUnknownFields") and not ((old or {}).get("spec") or {}).get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
@@ -101,14 +110,14 @@ def validate_crd(crd: _Json, old: _Json | None = None, *, check_rules: RuleCheck
 
 
 def validate_crd_status(crd: _Json, old: _Json) -> list[FieldError]:
-    """Every reason to refuse an update of the status of a CRD."""
+    """The errors of an update of a CRD's status."""
     found = validate_metadata(crd.get("metadata") or {}, namespaced=False, old=old.get("metadata") or {})
     names = (crd.get("status") or {}).get("acceptedNames") or {}
     return [*found, *_names(names, "status.acceptedNames")]
 
 
 def format_warnings(crd: _Json, old: _Json | None = None) -> list[str]:
-    """A remark for each format the server does not know and did not have before."""
+    """A warning for each unrecognized format that the stored CRD does not have."""
     before = set(_unknown_formats((old or {}).get("spec") or {}))
     return [
         f"unrecognized format {quoted(name)}" for name in _unknown_formats(crd.get("spec") or {}) if name not in before
@@ -118,19 +127,19 @@ def format_warnings(crd: _Json, old: _Json | None = None) -> list[str]:
 def _unknown_formats(spec: _Json) -> list[str]:
     return [
         schema["format"]
-        for root in _schemas_of(hoist(spec))
+        for root in _schemas_of(to_internal_spec(spec))
         for schema in schemas_in(root)
         if schema.get("format") and schema.get("type") == "string" and not is_known(schema["format"])
     ]
 
 
-def _schemas_of(hoisted: Hoisted) -> list[_Json]:
-    holders = [hoisted.shared.get("schema"), *(version.get("schema") for version in hoisted.versions)]
+def _schemas_of(internal: InternalSpec) -> list[_Json]:
+    holders = [internal.shared.get("schema"), *(version.get("schema") for version in internal.versions)]
     schemas = [(holder or {}).get("openAPIV3Schema") for holder in holders]
     return [schema for schema in schemas if schema is not None]
 
 
-def _name_rule(spec: _Json) -> Callable[[str, bool], list[str]]:
+def _name_validator(spec: _Json) -> Callable[[str, bool], list[str]]:
     wanted = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
 
     def errors(name: str, prefix: bool) -> list[str]:
@@ -140,33 +149,33 @@ def _name_rule(spec: _Json) -> Callable[[str, bool], list[str]]:
     return errors
 
 
-def _options_for(crd: _Json, old: _Json, check_rules: RuleCheck | None) -> _Options:
+def _options_for(crd: _Json, old: _Json, validate_rules: ValidateSchemaRules | None) -> _Options:
     spec = old.get("spec") or {}
-    hoisted = hoist(spec)
-    roots = _schemas_of(hoisted)
+    internal = to_internal_spec(spec)
+    roots = _schemas_of(internal)
     every = [schema for root in roots for schema in schemas_in(root)]
     established, client = is_established(old), ((spec.get("conversion") or {}).get("webhook") or {}).get("clientConfig")
     bundle = (client or {}).get("caBundle")
     return _Options(
-        known_review=accepts_a_known_review(spec.get("conversion")),
+        known_review_version=accepts_known_review_version(spec.get("conversion")),
         fixed_names=established,
         schema_needed=all(((one.get("schema") or {}).get("openAPIV3Schema")) for one in spec.get("versions") or ()),
         structural=not (crd.get("spec") or {}).get("preserveUnknownFields")
-        or not any(conversion_problem(root) or structural_errors(root, "") for root in roots),
-        pruned_defaults=not any(has_unpruned_defaults(root) for root in roots if not conversion_problem(root)),
+        or not any(structural_conversion_error(root) or structural_errors(root, "") for root in roots),
+        pruned_defaults=not any(has_unpruned_defaults(root) for root in roots if not structural_conversion_error(root)),
         lists=ListRules(
-            types=not any(wrong_type(schema) for schema in every),
-            atomic_sets=not any(wrong_set_items(schema) for schema in every),
+            types=not any(has_unsupported_type(schema) for schema in every),
+            atomic_sets=not any(has_invalid_set_items(schema) for schema in every),
             map_keys=not any(list_map_errors(schema, "") for schema in every),
         ),
-        sound_bundle=established and (not bundle or is_sound_bundle(bundle)),
-        many_selectable=_many_selectable(hoist(crd.get("spec") or {}), hoisted),
-        check_rules=check_rules,
+        valid_ca_bundle=established and (not bundle or is_valid_ca_bundle(bundle)),
+        many_selectable=_many_selectable(to_internal_spec(crd.get("spec") or {}), internal),
+        validate_rules=validate_rules,
     )
 
 
-def _many_selectable(new: Hoisted, old: Hoisted) -> frozenset[str]:
-    """Versions, or the top as an empty name, whose selectable fields were too many and are unchanged."""
+def _many_selectable(new: InternalSpec, old: InternalSpec) -> frozenset[str]:
+    """The versions, with an empty name for the top level, whose selectable fields are too many but unchanged."""
     before = {one.get("name"): one.get("selectableFields") for one in old.versions}
     before[""] = old.shared.get("selectableFields")
     now = [(one.get("name"), one.get("selectableFields")) for one in new.versions]
@@ -175,26 +184,26 @@ def _many_selectable(new: Hoisted, old: Hoisted) -> frozenset[str]:
 
 
 def _spec(spec: _Json, options: _Options) -> list[FieldError]:
-    hoisted, path = hoist(spec), "spec"
+    internal, path = to_internal_spec(spec), "spec"
     found = _group_and_scope(spec)
-    if options.schema_needed and (hoisted.shared.get("schema") or {}).get("openAPIV3Schema") is None:
+    if options.schema_needed and (internal.shared.get("schema") or {}).get("openAPIV3Schema") is None:
         found.extend(
             FieldError(f"{path}.versions[{i}].schema.openAPIV3Schema", "Required")
-            for i, version in enumerate(hoisted.versions)
+            for i, version in enumerate(internal.versions)
             if (version.get("schema") or {}).get("openAPIV3Schema") is None
         )
-    found.extend(_preserving_with_defaults(spec, hoisted))
-    for i, version in enumerate(hoisted.versions):
+    found.extend(_preserving_with_defaults(spec, internal))
+    for i, version in enumerate(internal.versions):
         here = f"{path}.versions[{i}]"
         if texts := dns1035_label_errors(version.get("name") or ""):
             found.append(bad_value(f"{here}.name", "Invalid", version.get("name") or "", ",".join(texts)))
-        found.extend(_version(version, hoisted, here, options))
-    found.extend(_versions_together(hoisted, versions_value(hoisted.versions) if "versions" in spec else None))
+        found.extend(_version(version, internal, here, options))
+    found.extend(_versions_together(internal, versions_struct(internal.versions) if "versions" in spec else None))
     names = spec.get("names") or {}
     required = (f"{path}.names.{name}" for name in ("plural", "singular", "kind", "listKind") if not names.get(name))
     found.extend(FieldError(where, "Required") for where in required)
     found.extend(_names(names, f"{path}.names"))
-    found.extend(_shared(hoisted, path, options))
+    found.extend(_shared(internal, path, options))
     strategy = (spec.get("conversion") or {}).get("strategy", "None")
     if spec.get("preserveUnknownFields") and strategy != "None":
         text = "must be None if spec.preserveUnknownFields is true"
@@ -203,8 +212,8 @@ def _spec(spec: _Json, options: _Options) -> list[FieldError]:
         conversion_errors(
             spec.get("conversion"),
             f"{path}.conversion",
-            known_review=options.known_review,
-            sound_bundle=options.sound_bundle,
+            known_review_version=options.known_review_version,
+            valid_ca_bundle=options.valid_ca_bundle,
         )
     )
     return found
@@ -226,19 +235,19 @@ def _group_and_scope(spec: _Json) -> list[FieldError]:
     return found
 
 
-def _preserving_with_defaults(spec: _Json, hoisted: Hoisted) -> list[FieldError]:
+def _preserving_with_defaults(spec: _Json, internal: InternalSpec) -> list[FieldError]:
     if not spec.get("preserveUnknownFields"):
         return []
-    if not any(schema.get("default") is not None for root in _schemas_of(hoisted) for schema in schemas_in(root)):
+    if not any(schema.get("default") is not None for root in _schemas_of(internal) for schema in schemas_in(root)):
         return []
     text = "must be false in order to use defaults in the schema"
     return [bad_value("spec.preserveUnknownFields", "Invalid", True, text)]
 
 
-def _version(version: _Json, hoisted: Hoisted, path: str, options: _Options) -> list[FieldError]:
+def _version(version: _Json, internal: InternalSpec, path: str, options: _Options) -> list[FieldError]:
     found = warning_errors(version, path)
-    per_version = any(one.get("subresources") is not None for one in hoisted.versions)
-    subresources = version.get("subresources") if per_version else hoisted.shared.get("subresources")
+    per_version = any(one.get("subresources") is not None for one in internal.versions)
+    subresources = version.get("subresources") if per_version else internal.shared.get("subresources")
     found.extend(_validation(version.get("schema"), _has_status(subresources), f"{path}.schema", options))
     found.extend(subresource_errors(version.get("subresources"), f"{path}.subresources"))
     for i, column in enumerate(version.get("additionalPrinterColumns") or ()):
@@ -254,10 +263,10 @@ def _version(version: _Json, hoisted: Hoisted, path: str, options: _Options) -> 
     return found
 
 
-def _shared(hoisted: Hoisted, path: str, options: _Options) -> list[FieldError]:
-    """What all versions share, under the names it had before there were several versions."""
-    shared = hoisted.shared
-    holders = (shared.get("subresources"), *(version.get("subresources") for version in hoisted.versions))
+def _shared(internal: InternalSpec, path: str, options: _Options) -> list[FieldError]:
+    """The errors of what all versions share, with the field names of the internal version."""
+    shared = internal.shared
+    holders = (shared.get("subresources"), *(version.get("subresources") for version in internal.versions))
     found = _validation(shared.get("schema"), any(map(_has_status, holders)), f"{path}.validation", options)
     found.extend(subresource_errors(shared.get("subresources"), f"{path}.subresources"))
     for i, column in enumerate(shared.get("additionalPrinterColumns") or ()):
@@ -281,27 +290,27 @@ def _validation(holder: _Json | None, has_status: bool, path: str, options: _Opt
     if schema is None:
         return []
     here = f"{path}.openAPIV3Schema"
-    found = _root_with_status(schema, here) if has_status else []
+    found = _root_errors(schema, here) if has_status else []
     if schema.get("nullable"):
         found.append(FieldError(f"{here}.nullable", "Forbidden", "nullable cannot be true at the root"))
-    problem = conversion_problem(schema) if options.structural else None
-    sound = options.structural and problem is None
-    if sound:
+    error = structural_conversion_error(schema) if options.structural else None
+    structural = options.structural and error is None
+    if structural:
         errors = structural_errors(schema, here)
         errors = errors or default_errors(schema, here, pruned=options.pruned_defaults)
         found.extend(errors)
-        sound = not errors
+        structural = not errors
     keywords = keyword_errors(schema, here, options.lists)
     found.extend(keywords)
-    if sound and not keywords and options.check_rules is not None:
-        found.extend(options.check_rules(schema, here))
-    if not found and problem is not None:
-        found.append(bad_value(here, "Invalid", "", problem))
+    if structural and not keywords and options.validate_rules is not None:
+        found.extend(options.validate_rules(schema, here))
+    if not found and error is not None:
+        found.append(bad_value(here, "Invalid", "", error))
     return found
 
 
-def _root_with_status(schema: _Json, path: str) -> list[FieldError]:
-    """With a status of its own, little may stand at the root: it would be lost when the status is checked alone."""
+def _root_errors(schema: _Json, path: str) -> list[FieldError]:
+    """The errors of a root schema with a status subresource: most keywords would not apply to a status update."""
     for name in set_fields(schema):
         if name == "Type":
             if schema["type"] != "object":
@@ -315,12 +324,12 @@ def _root_with_status(schema: _Json, path: str) -> list[FieldError]:
     return []
 
 
-def _versions_together(hoisted: Hoisted, shown: Any) -> list[FieldError]:
+def _versions_together(internal: InternalSpec, shown: Any) -> list[FieldError]:
     found: list[FieldError] = []
-    names = [version.get("name") or "" for version in hoisted.versions]
+    names = [version.get("name") or "" for version in internal.versions]
     if len(set(names)) != len(names):
         found.append(bad_value("spec.versions", "Invalid", shown, "must contain unique version names"))
-    if sum(bool(version.get("storage")) for version in hoisted.versions) != 1:
+    if sum(bool(version.get("storage")) for version in internal.versions) != 1:
         text = "must have exactly one version marked as storage version"
         found.append(bad_value("spec.versions", "Invalid", shown, text))
     if names and names[0] and (texts := dns1035_label_errors(names[0])):
@@ -351,7 +360,7 @@ def _labels(names: list[str], path: str) -> list[FieldError]:
     return [bad_value(f"{path}[{i}]", "Invalid", name, ",".join(texts)) for i, name, texts in wrong if texts]
 
 
-def _stored(stored: list[str], versions: list[_Json]) -> list[FieldError]:
+def _stored_versions(stored: list[str], versions: list[_Json]) -> list[FieldError]:
     path = "status.storedVersions"
     if not stored:
         return [bad_value(path, "Invalid", None, "must have at least one stored version")]

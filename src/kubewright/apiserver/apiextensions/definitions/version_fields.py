@@ -1,4 +1,4 @@
-"""Rules for what a version of a CRD offers besides its schema: columns, scale, selectable fields, a warning."""
+"""Validates the fields of a CRD version besides its schema: printer columns, scale, selectable fields, deprecation."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubewright.api.field_errors import FieldError, bad_value, too_many
-from kubewright.apiserver.apiextensions.definitions.field_paths import BadPath, resolve, simple_path_errors
+from kubewright.apiserver.apiextensions.definitions.field_paths import InvalidPathError, resolve, simple_path_errors
 
 __all__ = ("column_errors", "selectable_errors", "subresource_errors", "warning_errors")
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_MOST_SELECTABLE: Final = 8
+_MAX_SELECTABLE_FIELDS: Final = 8
 
 
 def column_errors(column: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with a printer column."""
+    """The errors of a printer column."""
     found: list[FieldError] = []
     if not column.get("name"):
         found.append(FieldError(f"{path}.name", "Required"))
-    kind, form, where = column.get("type"), column.get("format"), column.get("jsonPath")
+    kind, format_, where = column.get("type"), column.get("format"), column.get("jsonPath")
     text = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not kind:
         found.append(FieldError(f"{path}.type", "Required", text))
     elif kind not in _COLUMN_TYPES:
         found.append(bad_value(f"{path}.type", "Invalid", kind, text))
-    if form and form not in _COLUMN_FORMATS:
-        found.append(bad_value(f"{path}.format", "Invalid", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+    if format_ and format_ not in _COLUMN_FORMATS:
+        found.append(bad_value(f"{path}.format", "Invalid", format_, f"must be one of {','.join(_COLUMN_FORMATS)}"))
     if not where:
         found.append(FieldError(f"{path}.JSONPath", "Required"))
     else:
@@ -36,7 +36,7 @@ def column_errors(column: Mapping[str, Any], path: str) -> list[FieldError]:
 
 
 def subresource_errors(subresources: Mapping[str, Any] | None, path: str) -> list[FieldError]:
-    """What is wrong with the scale of a version."""
+    """The errors of the scale subresource of a version."""
     scale = (subresources or {}).get("scale")
     if scale is None:
         return []
@@ -60,7 +60,7 @@ def subresource_errors(subresources: Mapping[str, Any] | None, path: str) -> lis
 def selectable_errors(
     fields: list[Mapping[str, Any]], schema: Mapping[str, Any], path: str, *, any_number: bool
 ) -> list[FieldError]:
-    """What is wrong with the selectable fields of a version; `any_number` lifts the limit."""
+    """The errors of the selectable fields of a version; `any_number` lifts the limit."""
     found: list[FieldError] = []
     seen: set[tuple[str, ...]] = set()
     for i, field in enumerate(fields):
@@ -69,11 +69,11 @@ def selectable_errors(
             found.append(FieldError(here, "Required"))
             continue
         try:
-            names, target = resolve(where, schema, brackets=False)
-        except BadPath as exc:
+            names, _, target = resolve(where, schema, brackets=False)
+        except InvalidPathError as exc:
             found.append(bad_value(here, "Invalid", where, f"is an invalid path: {exc}"))
             continue
-        if names[:1] == ["metadata"]:
+        if names[:1] == ("metadata",):
             found.append(bad_value(here, "Invalid", where, "must not point to fields in metadata"))
         if target.get("type") not in ("string", "boolean", "integer"):
             text = (
@@ -81,16 +81,16 @@ def selectable_errors(
                 "Enum string fields and strings with formats are allowed."
             )
             found.append(bad_value(here, "Invalid", where, text))
-        if tuple(names) in seen:
+        if names in seen:
             found.append(bad_value(here, "Duplicate", where))
-        seen.add(tuple(names))
-    if len(seen) > _MOST_SELECTABLE and not any_number:
-        found.append(too_many(path, len(seen), _MOST_SELECTABLE))
+        seen.add(names)
+    if len(seen) > _MAX_SELECTABLE_FIELDS and not any_number:
+        found.append(too_many(path, len(seen), _MAX_SELECTABLE_FIELDS))
     return found
 
 
 def warning_errors(version: Mapping[str, Any], path: str) -> list[FieldError]:
-    """What is wrong with the warning of a deprecated version."""
+    """The errors of the deprecation warning of a version."""
     warning = version.get("deprecationWarning")
     if warning is None:
         return []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.admission.webhooks.reviews import InvalidReview, denial, read_review
-from kubewright.apiserver.outbound.webhook_client import CallFailed, served_error
+from kubewright.apiserver.outbound.webhook_client import WebhookCallError, server_response_error
 
 PATCH = base64.b64encode(b"[]").decode()
 
@@ -74,7 +74,7 @@ def test_an_answer_that_makes_no_sense_is_invalid(tree: dict[str, Any], words: s
     ],
 )
 def test_an_answer_of_another_type_is_a_failed_call(tree: dict[str, Any], words: str) -> None:
-    with pytest.raises(CallFailed) as caught:
+    with pytest.raises(WebhookCallError) as caught:
         read_review(tree, uid="u", version="v1", mutating=True)
 
     assert str(caught.value) == words
@@ -108,4 +108,4 @@ def test_a_no_becomes_a_refusal(status: dict[str, Any] | None, code: int, words:
     ],
 )
 def test_a_code_becomes_the_sentence_of_a_client(code: int, content_type: str, body: bytes, words: str) -> None:
-    assert served_error(code, content_type, body) == words
+    assert server_response_error(code, content_type, body) == words

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.apiextensions.definitions.conditions import is_established, settle
-from kubewright.apiserver.apiextensions.definitions.defaults import default_crd, prepare_new, prepare_update
+from kubewright.apiserver.apiextensions.definitions.conditions import compute_status, is_established
+from kubewright.apiserver.apiextensions.definitions.defaults import default_crd, prepare_for_create, prepare_for_update
 from kubewright.apiserver.apiextensions.definitions.validation import format_warnings, validate_crd, validate_crd_status
-from kubewright.apiserver.apiextensions.objects import check_custom, check_custom_status, read_custom
+from kubewright.apiserver.apiextensions.objects import (
+    decode_custom_resource,
+    validate_custom_resource,
+    validate_custom_resource_status,
+)
 from kubewright.apiserver.apiextensions.versions import versions_of
 
 JSON = dict[str, Any]
@@ -31,7 +35,7 @@ def made(schema: JSON | None = None, *, plural: str = "things", kind: str = "Thi
         },
     }
     default_crd(crd)
-    prepare_new(crd)
+    prepare_for_create(crd)
     return crd
 
 
@@ -85,20 +89,20 @@ def test_versions_are_shown_as_go_has_them() -> None:
 def test_rules_are_asked_about_schemas_that_are_sound_otherwise() -> None:
     asked: list[str] = []
 
-    def check_rules(schema: Any, path: str) -> list[FieldError]:
+    def validate_rules(schema: Any, path: str) -> list[FieldError]:
         asked.append(path)
         return [FieldError(f"{path}.x", "Invalid")]
 
-    assert [error.path for error in validate_crd(made(), check_rules=check_rules)] == [
+    assert [error.path for error in validate_crd(made(), validate_rules=validate_rules)] == [
         "spec.validation.openAPIV3Schema.x"
     ]
-    validate_crd(made({"type": "object", "properties": {"a": {}}}), check_rules=check_rules)
+    validate_crd(made({"type": "object", "properties": {"a": {}}}), validate_rules=validate_rules)
     assert asked == ["spec.validation.openAPIV3Schema"]
 
 
 def test_an_established_definition_keeps_its_scope_and_kind() -> None:
     old = made()
-    old["status"] = settle(old, [], now=NOW)
+    old["status"] = compute_status(old, [], now=NOW)
     new = copy.deepcopy(old)
     new["spec"]["scope"] = "Cluster"
     new["spec"]["names"]["kind"] = "Other"
@@ -115,7 +119,7 @@ def test_a_version_objects_may_be_stored_in_cannot_go() -> None:
     old = made()
     new = copy.deepcopy(old)
     new["spec"]["versions"][0]["name"] = "v2"
-    prepare_update(new, old)
+    prepare_for_update(new, old)
 
     assert new["metadata"]["generation"] == 2
     assert messages(new, old) == [
@@ -150,7 +154,7 @@ def test_formats_nobody_knows_are_remarked_upon_once() -> None:
 
 def test_free_names_are_given_and_the_kind_is_served() -> None:
     crd = made()
-    crd["status"] = settle(crd, [], now=NOW)
+    crd["status"] = compute_status(crd, [], now=NOW)
 
     assert crd["status"]["acceptedNames"] == crd["spec"]["names"]
     assert is_established(crd)
@@ -159,9 +163,9 @@ def test_free_names_are_given_and_the_kind_is_served() -> None:
 
 def test_names_in_use_are_withheld_until_they_are_free() -> None:
     first = made()
-    first["status"] = settle(first, [], now=NOW)
+    first["status"] = compute_status(first, [], now=NOW)
     second = made(plural="others")
-    second["status"] = settle(second, [first], now=NOW)
+    second["status"] = compute_status(second, [first], now=NOW)
 
     assert second["status"]["acceptedNames"] == {"plural": "others", "kind": ""}
     assert [(one["status"], one["reason"]) for one in second["status"]["conditions"]] == [
@@ -169,7 +173,7 @@ def test_names_in_use_are_withheld_until_they_are_free() -> None:
         ("False", "NotAccepted"),
     ]
 
-    second["status"] = settle(second, [], now="2024-01-02T00:00:00Z")
+    second["status"] = compute_status(second, [], now="2024-01-02T00:00:00Z")
     assert is_established(second)
     assert {one["lastTransitionTime"] for one in second["status"]["conditions"]} == {"2024-01-02T00:00:00Z"}
 
@@ -179,7 +183,7 @@ def test_a_group_of_kubernetes_shows_its_approval() -> None:
     crd["spec"]["group"] = "x.k8s.io"
     crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
 
-    condition = settle(crd, [], now=NOW)["conditions"][-1]
+    condition = compute_status(crd, [], now=NOW)["conditions"][-1]
 
     assert (condition["type"], condition["reason"]) == ("KubernetesAPIApprovalPolicyConformant", "UnapprovedAnnotation")
 
@@ -220,7 +224,7 @@ def test_an_object_is_pruned_and_defaulted_on_the_way_in() -> None:
     version = versions_of(made(SCHEMA))[0]
     tree: JSON = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a", "x": 1}, "spec": {"y": 1}}
 
-    assert read_custom(tree, version) == ["metadata.x", "spec.y"]
+    assert decode_custom_resource(tree, version) == ["metadata.x", "spec.y"]
     assert tree["spec"] == {"replicas": 1}
     assert tree["metadata"] == {"name": "a"}
 
@@ -234,7 +238,7 @@ def test_errors_of_an_object_come_in_the_order_of_the_server() -> None:
         "spec": {"replicas": -1, "size": "l"},
         "status": {"replicas": 2**31},
     }
-    found = check_custom(tree, version, rules=lambda new, old: [])
+    found = validate_custom_resource(tree, version, rules=lambda new, old: [])
 
     assert [(error.path, error.type) for error in found] == [
         ("metadata.name", "Invalid"),
@@ -262,7 +266,9 @@ def test_replicas_must_be_a_count(replicas: Any, message: str) -> None:
     version = versions_of(made(schema, subresources={"scale": SCALE}))[0]
     tree: JSON = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "b"}}
 
-    assert [error.message for error in check_custom({**tree, "spec": {"replicas": replicas}}, version)] == [message]
+    assert [error.message for error in validate_custom_resource({**tree, "spec": {"replicas": replicas}}, version)] == [
+        message
+    ]
 
 
 def test_a_status_update_looks_at_the_status_alone() -> None:
@@ -271,16 +277,16 @@ def test_a_status_update_looks_at_the_status_alone() -> None:
     old: JSON = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": metadata, "spec": {"size": "wrong"}}
     new = {**old, "status": {"replicas": -1}}
 
-    assert [error.message for error in check_custom_status(new, version, old=old)] == [
+    assert [error.message for error in validate_custom_resource_status(new, version, old=old)] == [
         "status.replicas: Invalid value: -1: replicas in body should be greater than or equal to 0"
     ]
-    assert check_custom_status(new, version, old=new) == []
+    assert validate_custom_resource_status(new, version, old=new) == []
 
 
 def test_an_object_of_another_kind_is_told_at_once() -> None:
     version = versions_of(made())[0]
 
-    assert [error.message for error in check_custom({"apiVersion": "v1", "kind": "X"}, version)] == [
+    assert [error.message for error in validate_custom_resource({"apiVersion": "v1", "kind": "X"}, version)] == [
         'kind: Invalid value: "X": must be Thing',
         'apiVersion: Invalid value: "v1": must be example.io/v1',
     ]

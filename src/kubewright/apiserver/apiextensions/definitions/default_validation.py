@@ -1,6 +1,7 @@
-"""Defaults in the schema of a CRD: each must fit its own schema, be pruned, and make sound metadata.
+"""Validates the defaults in the schema of a CRD: each must be valid, pruned, and result in valid metadata.
 
-In the server's order and words. The rules (CEL) on a default are not evaluated here.
+It follows k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/validation.go, but does not evaluate CEL
+rules on defaults.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _META: Final = ("metadata", "apiVersion", "kind")
 
 
 def default_errors(schema: _Schema, path: str, *, pruned: bool = True) -> list[FieldError]:
-    """What is wrong with the defaults in a schema; `pruned` demands that they have no unknown fields."""
+    """The errors of the defaults in a schema; `pruned` requires that they have no unknown fields."""
     found: list[FieldError] = []
     _walk(schema, schema, (), path, found, in_meta=False, pruned=pruned, root=True)
     return found
 
 
 def has_unpruned_defaults(schema: _Schema) -> bool:
-    """Whether a default has fields its schema does not know."""
+    """Whether a default has fields that its schema does not specify."""
     return any("must not have unknown fields" in error.detail for error in default_errors(schema, ""))
 
 
@@ -46,7 +47,7 @@ def _walk(
     pruned: bool,
     root: bool = False,
 ) -> None:
-    """`around` is the nearest object of its own, `steps` lead from it to here."""
+    """`around` is the schema of the nearest resource, root or embedded; `steps` lead from it to here."""
     embedded = root or bool(schema.get("x-kubernetes-embedded-resource"))
     if embedded:
         around, steps, in_meta = schema, (), False
@@ -88,7 +89,7 @@ def _coerce(value: Any, schema: _Schema, path: str, embedded: bool) -> None:
 
 
 def _in_metadata(schema: _Schema, around: _Schema, steps: _Steps, path: str) -> list[FieldError]:
-    """A default inside metadata is judged by the object it would make."""
+    """Validate a default inside metadata by the object it would result in."""
     default = schema["default"]
     tree: Any = copy.deepcopy(default)
     for step in reversed(steps):

@@ -1,7 +1,7 @@
-"""The form of a CRD's body: fields there are not are taken out and told, and values of a wrong type are refused.
+"""Decodes a CRD: drops unknown fields and rejects values of a wrong type, as the typed decoder of Go does.
 
-The other built-in kinds are read by their Go types; a CRD contains schemas, whose parts may be one thing or another
-(`items` a schema or a list of them), so it is read by its OpenAPI description. Changes the tree it is given.
+`builtin.golang.decoder` decodes the other built-in kinds by their Go types. A CRD contains schemas, parts of which have
+alternative types (`items` is a schema or a list of them), so this follows the OpenAPI document of the kind.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GO: Final = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 def normalize_crd(tree: dict[str, Any]) -> list[str]:
-    """The paths of fields there are not, which are removed; raises Refused for a value of a wrong type."""
+    """Drop the unknown fields of a tree and return their paths; raises StatusError for a value of a wrong type."""
     unknown: list[str] = []
     _walk(tree, documents.schema_of(_KIND) or {}, "", unknown)
     return unknown
@@ -77,7 +77,7 @@ def _item(path: str, place: int | None) -> str:
 
 
 def _resolved(schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """The name of the component a schema is, if it is one, and what it says."""
+    """The name of the component that a schema refers to, if it does, and the resolved schema."""
     for part in (schema, *(schema.get("allOf") or ())):
         reference = part.get("$ref")
         if reference:
