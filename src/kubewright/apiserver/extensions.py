@@ -10,12 +10,6 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from kubewright._base.clock import Clock
-from kubewright.apiserver.admission.policies.plugin import ValidatingAdmissionPolicy
-from kubewright.apiserver.admission.selectors import NamespaceLookup
-from kubewright.apiserver.admission.webhooks.configurations import Configurations
-from kubewright.apiserver.admission.webhooks.matcher import Matcher
-from kubewright.apiserver.admission.webhooks.mutating import MutatingWebhooks
-from kubewright.apiserver.admission.webhooks.validating import ValidatingWebhooks
 from kubewright.apiserver.apiextensions.resource_strategy import Converter
 from kubewright.apiserver.apiextensions.webhook_converter import WebhookConverter
 from kubewright.apiserver.catalog import Catalog
@@ -41,34 +35,30 @@ _GROUP = "admissionregistration.k8s.io"
 
 @final
 class Extensions:
-    """The parts, ready to be used. Making them adds judges to an admission, behind those it has."""
+    """The parts, ready to be used."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, access: Access, *, admission: Chain, writes: WriteHandler, clock: Clock
+        self,
+        store: Store,
+        catalog: Catalog,
+        access: Access,
+        *,
+        admission: Chain,
+        writes: WriteHandler,
+        clock: Clock,
+        outbound: HttpClient,
+        addresses: ServiceResolver,
+        webhooks: WebhookClient,
     ) -> None:
-        self.outbound = HttpClient()
-        self.addresses = ServiceResolver(store)
+        self.outbound = outbound
+        self.addresses = addresses
         self.aggregation = Aggregator(store, catalog, writes, clock, outbound=self.outbound, addresses=self.addresses)
         self.documents = AggregatedDocuments(self.aggregation)
         self._store = store
         self._catalog = catalog
         self._admission = admission
         self._access = access
-        self._caller = WebhookClient(self.outbound)
-        self._add_judges(access)
-
-    def _add_judges(self, access: Access) -> None:
-        store, catalog, plugins = self._store, self._catalog, self._admission.plugins
-        matcher = Matcher(NamespaceLookup(store), access)
-
-        def configurations(name: str) -> Configurations:
-            return Configurations(store.table(f"{_GROUP}/{name}"), catalog, self.addresses)
-
-        mutating = configurations("mutatingwebhookconfigurations")
-        validating = configurations("validatingwebhookconfigurations")
-        plugins.append(MutatingWebhooks(mutating, matcher, self._caller, earlier=tuple(plugins)))
-        plugins.append(ValidatingAdmissionPolicy(store, catalog, access))
-        plugins.append(ValidatingWebhooks(validating, matcher, self._caller))
+        self._caller = webhooks
 
     def converter_for(self, conversion: Mapping[str, Any]) -> Converter | None:
         """What converts the objects of a definition; None when only the version is to be rewritten."""

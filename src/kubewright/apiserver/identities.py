@@ -17,12 +17,10 @@ from kubewright._base.certificates import facts_of
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
-from kubewright.apiserver.auth.escalation import EscalationPlugin
 from kubewright.apiserver.auth.legacy_tokens import LegacyTokens
 from kubewright.apiserver.auth.openid import OpenId
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.reviews import Reviews
-from kubewright.apiserver.auth.signer_rights import SignerPlugin
 from kubewright.apiserver.auth.token_requests import REQUEST, TokenRequests
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
 from kubewright.apiserver.kinds.resources import Resource
@@ -87,7 +85,7 @@ class Identities:
 def install(
     server: ApiServer, access: RbacAccess, *, root_certificate: bytes = b"", proxy_ca: bytes = b""
 ) -> Identities:
-    """Hook reviews, token requests, OpenID pages and the checks against escalation into a server.
+    """Hook reviews, token requests, and OpenID paths into a server.
 
     `access` must be the one the server was made with. The certificates are PEM: of the CA that clients trust, which
     also signs clients, and of the one that signs front proxies.
@@ -110,8 +108,6 @@ def install(
     front.subresource_handlers["", "serviceaccounts", "token"] = requests.create
     openid = OpenId(access.signer, lambda: server.discovery.address)
     front.path_handlers[".well-known"] = front.path_handlers["openid"] = openid.answer
-    server.admission.plugins.append(EscalationPlugin(access.roles))
-    server.admission.plugins.append(SignerPlugin(access.roles))
     return Identities(server, access, root_certificate, proxy_ca)
 
 

@@ -14,16 +14,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Sequence
 from typing import Any, Final, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.metrics import Metrics
-from kubewright.apiserver.admission.default_service_account import DefaultServiceAccount
-from kubewright.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from kubewright.apiserver.admission.plugins import Lookup, ObjectPlugins
-from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
-from kubewright.apiserver.admission.resource_quota import ResourceQuota
+from kubewright.apiserver.admission.crd_termination import TerminatingCrds
+from kubewright.apiserver.admission_chain import admission_chain
 from kubewright.apiserver.apiextensions.resource_strategy import version_of
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
@@ -31,6 +27,7 @@ from kubewright.apiserver.controllers.autoregistration import Autoregistration
 from kubewright.apiserver.controllers.component_status import report_healthy
 from kubewright.apiserver.controllers.crds import CrdController
 from kubewright.apiserver.controllers.event_expiry import EventExpiry
+from kubewright.apiserver.controllers.resource_quotas import ResourceQuotaController
 from kubewright.apiserver.controllers.service_cidrs import ServiceCidrs
 from kubewright.apiserver.extensions import Extensions
 from kubewright.apiserver.front.discovery import Discovery
@@ -40,10 +37,12 @@ from kubewright.apiserver.front.metrics import RequestCounter
 from kubewright.apiserver.front.nonresource import NonResourcePaths
 from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.kinds.access import Access, OpenAccess
-from kubewright.apiserver.kinds.admission import Chain, Plugin
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.openapi import OpenApi
+from kubewright.apiserver.outbound.http_client import HttpClient
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.storage.compaction import Compaction
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.delete import DeleteHandler
@@ -76,7 +75,6 @@ class ApiServer:
         *,
         store: Store | None = None,
         access: Access | None = None,
-        plugins: Sequence[Plugin] = (),
         clock: Clock | None = None,
     ) -> None:
         self.store = store or Store()
@@ -88,22 +86,38 @@ class ApiServer:
         self.service_ranges = ServiceCidrs(self.store, self.services)
         report_healthy(self.store, "etcd-0")
         self.catalog = Catalog(self.services)
-        lookup = Lookup(self.store, self.catalog)
-        waiting = DefaultServiceAccount(self.store, self.clock)
-        own = (NamespaceLifecycle(self.store), waiting, ObjectPlugins(lookup), PodSecurity(self.store))
-        self.admission = Chain([*own, *plugins])
+        access = access or OpenAccess()
+        outbound, addresses, terminating = HttpClient(), ServiceResolver(self.store), TerminatingCrds()
+        webhooks = WebhookClient(outbound)
+        self.admission = admission_chain(
+            self.store,
+            self.catalog,
+            access,
+            self.clock,
+            webhooks=webhooks,
+            addresses=addresses,
+            terminating_crds=terminating,
+        )
         self.compaction = Compaction(self.store, self.clock)
         self.reads = ReadHandler(self.store, self.compaction)
         self.watches = WatchHandler(self.store)
         self.writes = WriteHandler(self.store, self.admission, self.clock)
         self.deletes = DeleteHandler(self.store, self.writes, self.admission, self.clock)
-        self.definitions = CrdController(self.store, self.catalog, self.writes, self.deletes, self.clock)
-        access = access or OpenAccess()
-        self.extensions = Extensions(
-            self.store, self.catalog, access, admission=self.admission, writes=self.writes, clock=self.clock
+        self.definitions = CrdController(
+            self.store, self.catalog, self.writes, self.deletes, self.clock, terminating=terminating
         )
-        self.quotas = ResourceQuota(self.store, self.catalog, self.writes, self.clock)
-        self.admission.plugins.extend((self.definitions, self.quotas))  # quotas last: nothing may come after their yes
+        self.extensions = Extensions(
+            self.store,
+            self.catalog,
+            access,
+            admission=self.admission,
+            writes=self.writes,
+            clock=self.clock,
+            outbound=outbound,
+            addresses=addresses,
+            webhooks=webhooks,
+        )
+        self.quotas = ResourceQuotaController(self.store, self.catalog, self.writes, self.clock)
         events = self.catalog.find("", "v1", "events")
         assert events is not None
         self.events = EventExpiry(self.store, events, self.writes, self.clock)

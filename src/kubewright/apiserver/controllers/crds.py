@@ -20,6 +20,7 @@ from kubewright._base.clock import Clock
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
+from kubewright.apiserver.admission.crd_termination import TerminatingCrds
 from kubewright.apiserver.apiextensions.definitions.conditions import (
     CLEANUP_FINALIZER,
     is_true,
@@ -30,7 +31,6 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
 from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomResourceStrategy
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import Call, User
 from kubewright.apiserver.kinds.resources import Resource, Subresource, Tree
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
@@ -42,7 +42,7 @@ from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.options import DeleteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import StatusError, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("CrdController",)
 
@@ -68,7 +68,14 @@ class CrdController:
     """Keeps the catalog in step with the definitions in the store."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler, clock: Clock
+        self,
+        store: Store,
+        catalog: Catalog,
+        writes: WriteHandler,
+        deletes: DeleteHandler,
+        clock: Clock,
+        *,
+        terminating: TerminatingCrds,
     ) -> None:
         self._store = store
         self._catalog = catalog
@@ -84,7 +91,7 @@ class CrdController:
         self._task: asyncio.Task[None] | None = None
         self._leave: Callable[[], None] | None = None
         self._instances: dict[str, _Instances] = {}
-        self._ending: set[str] = set()
+        self._terminating = terminating
         self.converter_for: Callable[[Mapping[str, Any]], Converter | None] = lambda conversion: None
         """From the conversion stanza of a definition to what converts; None rewrites the apiVersion."""
         self.on_served: Callable[[Resource], None] = lambda resource: None
@@ -123,20 +130,6 @@ class CrdController:
 
     def table_gone(self) -> None:
         """Never: the table of definitions stays."""
-
-    # what admission asks
-
-    def handles(self, attributes: Attributes) -> bool:
-        """Whether an object of a kind that is being deleted is to be created."""
-        return bool(self._ending) and attributes.verb == "CREATE" and _name_of(attributes.resource) in self._ending
-
-    async def mutate(self, attributes: Attributes) -> None:
-        """Refuse it."""
-        why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(attributes.resource.group_resource, attributes.name, why)
-
-    async def validate(self, attributes: Attributes) -> None:
-        """Nothing gets that far."""
 
     def _look_at(self, name: str) -> None:
         self._changed[name] = None
@@ -205,7 +198,7 @@ class CrdController:
             self.on_served(resource)
 
     def _withdraw(self, name: str) -> None:
-        self._ending.discard(name)
+        self._terminating.discard(name)
         watches = self._instances.pop(name, None)
         if watches is not None:
             watches.leave()
@@ -219,7 +212,7 @@ class CrdController:
     async def _terminate(self, name: str, entry: Entry, crd: Tree) -> None:
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
-        self._ending.add(name)
+        self._terminating.add(name)
         if not _is_being_emptied(crd):
             self._note_deletion(crd)
             await self._write_status(entry, crd)
@@ -284,10 +277,6 @@ def _is_being_emptied(crd: Tree) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or ()
     ends = (one for one in conditions if one.get("type") == "Terminating")
     return any(one.get("reason") != "InstanceDeletionPending" for one in ends)
-
-
-def _name_of(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.kind.group}"
 
 
 def _is_of(resource: Resource, crd: Tree) -> bool:

@@ -16,7 +16,10 @@ from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 
-__all__ = ("ADMIN", "ANONYMOUS", "Call", "User")
+__all__ = ("ADMIN", "ANONYMOUS", "MASTERS", "Call", "User")
+
+MASTERS: Final = "system:masters"
+"""The group that may do everything, whatever roles say."""
 
 
 class User(Struct, frozen=True):
@@ -34,7 +37,7 @@ class User(Struct, frozen=True):
         return {name: value for name, value in said.items() if value}
 
 
-ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+ADMIN: Final = User("kubernetes-admin", (MASTERS, "system:authenticated"))
 ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
 
 

@@ -36,7 +36,7 @@ def writes(plural: str, new: dict[str, Any], old: dict[str, Any] | None = None, 
     resource = CATALOG.find(group, "v1", plural)
     assert resource is not None
     return Attributes(
-        verb="CREATE" if old is None else "UPDATE",
+        operation="CREATE" if old is None else "UPDATE",
         resource=resource,
         namespace="shop" if resource.namespaced else "",
         name=str(new["metadata"]["name"]),
