@@ -13,12 +13,12 @@ from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.access import OpenAccess
 from kubewright.apiserver.kinds.admission import Attributes, Operation
-from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.kinds.resources import key_of
 from kubewright.apiserver.outbound.http_client import HttpClient
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.users import ADMIN
 from kubewright.testing.clock import VirtualClock
 
 Tree = dict[str, Any]

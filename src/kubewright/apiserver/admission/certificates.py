@@ -12,8 +12,8 @@ from typing import Any, Final, final
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes, admission_forbidden
-from kubewright.apiserver.kinds.calls import MASTERS
 from kubewright.apiserver.wire.requests import RequestInfo
+from kubewright.apiserver.wire.users import MASTERS
 from kubewright.errors import DecodeError
 
 __all__ = ("CertificateApproval", "CertificateSigning", "CertificateSubjectRestriction")

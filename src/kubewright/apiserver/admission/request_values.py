@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.requests import RequestInfo
+from kubewright.apiserver.wire.users import User
 from kubewright.cel import Authorizer, Decision
 
 __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value")

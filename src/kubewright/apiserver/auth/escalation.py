@@ -17,9 +17,9 @@ from kubewright.api.patches import json_equal
 from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
 from kubewright.apiserver.auth.rbac import GROUP, RbacAuthorizer, RoleRef, aggregate
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import MASTERS
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import forbidden, not_found, status_error
+from kubewright.apiserver.wire.users import MASTERS
 
 __all__ = ("RbacEscalationCheck",)
 

@@ -60,7 +60,7 @@ class LegacyTokens:
         self._used: set[str] = set()
         self._of_secrets = TableController(store, "/secrets", self._secrets_changed)
         self._of_accounts = TableController(store, "/serviceaccounts", self._accounts_changed)
-        accounts.on_legacy_use = self._note_use
+        accounts.subscribe_legacy_use(self._note_use)
 
     def start(self) -> None:
         """Begin; Secrets that are there already are looked at."""

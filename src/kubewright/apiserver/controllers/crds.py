@@ -31,7 +31,7 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
 from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomResourceStrategy
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Subresource, Tree
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.storage.store import Change, Entry, Store
@@ -43,6 +43,7 @@ from kubewright.apiserver.wire.options import DeleteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("CrdController",)
 
@@ -76,7 +77,9 @@ class CrdController:
         clock: Clock,
         *,
         terminating: TerminatingCrds,
+        converter_for: Callable[[Mapping[str, Any]], Converter | None],
     ) -> None:
+        """`converter_for` makes the converter of a definition's conversion stanza; None only rewrites apiVersion."""
         self._store = store
         self._catalog = catalog
         self._writes = writes
@@ -92,10 +95,7 @@ class CrdController:
         self._leave: Callable[[], None] | None = None
         self._instances: dict[str, _Instances] = {}
         self._terminating = terminating
-        self.converter_for: Callable[[Mapping[str, Any]], Converter | None] = lambda conversion: None
-        """From the conversion stanza of a definition to what converts; None rewrites the apiVersion."""
-        self.on_served: Callable[[Resource], None] = lambda resource: None
-        """Told of each resource that is served."""
+        self._converter_for = converter_for
 
     def start(self) -> None:
         """Serve what is there, and follow."""
@@ -192,10 +192,8 @@ class CrdController:
                 self._look_at(other["metadata"]["name"])
 
     def _serve(self, name: str, crd: Tree) -> None:
-        resources = _resources_of(crd, self.converter_for(crd["spec"].get("conversion") or {}))
-        self._catalog.serve(name, resources)
-        for resource in resources:
-            self.on_served(resource)
+        converter = self._converter_for(crd["spec"].get("conversion") or {})
+        self._catalog.serve(name, _resources_of(crd, converter))
 
     def _withdraw(self, name: str) -> None:
         self._terminating.discard(name)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final, runtime_checkable
 
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("Attributes", "Chain", "MutationPlugin", "Operation", "Plugin", "ValidationPlugin", "admission_forbidden")
 

@@ -13,13 +13,14 @@ from typing import Any, Final, final
 
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.negotiation import APPLY_YAML, MediaType
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("TableController", "loopback_call", "resource_of")
 

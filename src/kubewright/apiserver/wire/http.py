@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._head_size = 0
         self._too_large = False
-        self._pipeline: deque[tuple[Request, bool]] = deque()
+        self._pipeline: deque[tuple[Request, bool, bool]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
         self._keep_alive = True
@@ -239,10 +239,8 @@ class Connection(asyncio.Protocol):
         path, _, query = uri.partition("?")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         method = self._parser.get_method().decode()
-        request = Request(method, path, parse_query(query), self._headers, body, self._peer, self, uri)
-        if self._too_large:
-            request.connection = None
-        self._pipeline.append((request, self._parser.should_keep_alive()))
+        request = Request(method, path, parse_query(query), self._headers, body, self._peer, uri)
+        self._pipeline.append((request, self._parser.should_keep_alive(), self._too_large))
         if self._task is None:
             self._serve_next()
         elif self._transport is not None:
@@ -251,12 +249,12 @@ class Connection(asyncio.Protocol):
     # serving
 
     def _serve_next(self) -> None:
-        request, self._keep_alive = self._pipeline.popleft()
-        self._task = asyncio.get_running_loop().create_task(self._serve(request))
+        request, self._keep_alive, is_too_large = self._pipeline.popleft()
+        self._task = asyncio.get_running_loop().create_task(self._serve(request, is_too_large=is_too_large))
 
-    async def _serve(self, request: Request) -> None:
+    async def _serve(self, request: Request, *, is_too_large: bool) -> None:
         try:
-            if request.connection is None:
+            if is_too_large:
                 reply: Reply = error_response(too_large(f"Request entity too large: limit is {MAX_BODY}"), MediaType())
             else:
                 reply = await self._owner.handler(request)

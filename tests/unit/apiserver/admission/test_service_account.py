@@ -11,9 +11,9 @@ from tests.builders.admission import CATALOG, Admission
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission.service_account import ServiceAccount
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import ADMIN
 from kubewright.testing.clock import VirtualClock
 
 Tree = dict[str, Any]

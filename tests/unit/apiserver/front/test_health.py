@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kubewright.apiserver.front.health import Health
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.journal import SqliteJournal
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.users import User
 
 
 def ask(server: ApiServer, path: str, **query: str) -> tuple[int, str]:

@@ -11,10 +11,10 @@ from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import ADMIN
 
 CATALOG = Catalog(ServiceAllocator())
 PLAIN: dict[str, Any] = {"containers": [{"name": "a", "image": "b"}], "hostPID": True}
