@@ -26,7 +26,7 @@ from kubewright.apiserver.front.routes import Routes
 from kubewright.apiserver.kinds.admission import Chain
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.loopback import Loopback
 from kubewright.apiserver.verbs.write import WriteHandler
 
 __all__ = ("Identities",)
@@ -49,7 +49,7 @@ class Identities:
         *,
         admission: Chain,
         writes: WriteHandler,
-        deletes: DeleteHandler,
+        loopback: Loopback,
     ) -> None:
         self._access = access
         self._store = store
@@ -57,12 +57,11 @@ class Identities:
         self._services = services
         self._clock = clock
         self._bodies = ReviewBodies(writes, admission, clock)
-        self._roles = AggregatedRoles(store, catalog, writes)
+        self._roles = AggregatedRoles(store, catalog, loopback)
         self._tokens = LegacyTokens(
             store,
             catalog,
-            writes,
-            deletes,
+            loopback,
             access.accounts,
             access.signer,
             clock=clock,

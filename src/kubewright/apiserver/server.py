@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, Protocol, final
+from typing import Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.metrics import Metrics
@@ -42,8 +42,6 @@ from kubewright.apiserver.front.router import RequestObserver, Router
 from kubewright.apiserver.front.routes import Routes
 from kubewright.apiserver.identities import Identities
 from kubewright.apiserver.kinds.access import Access, OpenAccess
-from kubewright.apiserver.kinds.calls import Call
-from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.openapi.aggregated import AggregatedDocuments
 from kubewright.apiserver.openapi.endpoints import OpenApi
 from kubewright.apiserver.outbound.http_client import HttpClient
@@ -56,23 +54,16 @@ from kubewright.apiserver.storage.compaction import Compaction
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.get import ReadHandler
-from kubewright.apiserver.verbs.loopback import resource_of
+from kubewright.apiserver.verbs.loopback import Loopback
 from kubewright.apiserver.verbs.scale import ScaleHandler
 from kubewright.apiserver.verbs.subresources import SubresourceHandlers
 from kubewright.apiserver.verbs.watch import WatchHandler
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.http import HttpServer
-from kubewright.apiserver.wire.negotiation import MediaType
-from kubewright.apiserver.wire.options import WriteOptions
-from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
-from kubewright.apiserver.wire.responses import Response
-from kubewright.apiserver.wire.status_errors import StatusError
-from kubewright.apiserver.wire.users import User
 
 __all__ = ("ApiServer",)
 
-SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _TICK: Final = 1.0
 _DRAIN: Final = 2.0
 
@@ -128,10 +119,11 @@ class ApiServer:
         self.watches = WatchHandler(self.store)
         self.writes = WriteHandler(self.store, self.admission, self.clock)
         self.deletes = DeleteHandler(self.store, self.writes, self.admission, self.clock)
+        self.loopback = Loopback(self.store, self.catalog, self.writes, self.deletes)
         parts = self.store, self.catalog, self.writes
         self.crds = CrdController(
             *parts,
-            self.deletes,
+            self.loopback,
             self.clock,
             terminating=terminating,
             converter_for=partial(converter_of, webhooks=webhooks, addresses=self._addresses),
@@ -145,8 +137,8 @@ class ApiServer:
         )
         self.documents = AggregatedDocuments(self.aggregator)
         self.flow_control = FlowControl(*parts, self.clock, self.metrics)
-        self.registration = Autoregistration(*parts, self.deletes)
-        self.events = EventExpiry(self.store, resource_of(self.catalog, "", "events"), self.writes, self.clock)
+        self.registration = Autoregistration(self.store, self.catalog, self.loopback)
+        self.events = EventExpiry(self.store, self.catalog.builtin("", "events"), self.writes, self.clock)
         self._controllers: tuple[_Controller, ...] = (
             self.crds,
             self.aggregator,
@@ -190,12 +182,12 @@ class ApiServer:
             self.clock,
             admission=self.admission,
             writes=self.writes,
-            deletes=self.deletes,
+            loopback=self.loopback,
         )
 
     def _add_checks(self, health: Health) -> None:
         health.add(lambda: self.store.writable, "etcd", "etcd-readiness")
-        health.add(lambda: self.crds.running and self.crds.settled, "informer-sync")
+        health.add(lambda: self.crds.running and self.crds.has_synced, "informer-sync")
         health.add(lambda: self.running, "shutdown")
         health.add_hooks(
             lambda: self.running,
@@ -307,47 +299,3 @@ class ApiServer:
             self.events.remove_due()
             self.compaction.tick()
             self._http.sweep(now)
-
-    # the server's own writes
-
-    async def ensure(self, tree: Tree) -> Tree:
-        """Create an object if there is none of that name, as the server itself; returns what is there."""
-        call = self._own_call(tree)
-        entry = self.store.table(call.resource.table).get(call.key)
-        if entry is None:
-            try:
-                call.resource.strategy.normalize(tree)
-                call.resource.strategy.default(tree)
-                answer = await self.writes.create_tree(call, tree, WriteOptions(manager="kube-apiserver"))
-                return _tree(answer)
-            except StatusError as exc:
-                if exc.reason != "AlreadyExists":
-                    raise
-            entry = self.store.table(call.resource.table).get(call.key)
-            assert entry is not None
-        return await call.resource.tree_of(entry)
-
-    def _own_call(self, tree: Tree) -> Call:
-        group, _, version = str(tree["apiVersion"]).rpartition("/")
-        meta = tree["metadata"]
-        resource = next(
-            item
-            for item in self.catalog
-            if (item.kind.group, item.kind.version, item.kind.kind) == (group, version, tree["kind"])
-        )
-        target = RequestInfo(
-            verb="create",
-            path="",
-            group=group,
-            version=version,
-            resource=resource.plural,
-            namespace=meta.get("namespace", "") if resource.namespaced else "",
-            name=meta["name"],
-        )
-        request = Request("POST", "", {}, {"user-agent": "kube-apiserver"}, b"", Peer())
-        return Call(request, target, resource, SYSTEM, MediaType())
-
-
-def _tree(answer: Response) -> dict[str, Any]:
-    tree: dict[str, Any] = decode_json(answer.body)
-    return tree

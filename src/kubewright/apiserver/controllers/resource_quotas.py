@@ -6,27 +6,20 @@ kind it serves straight from the store. The plugin that refuses what exceeds a q
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable
-from typing import Final, final
+from typing import final
 
 from kubewright._base.clock import Clock
-from kubewright._base.tasks import cancel_and_wait
-from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission.quota_evaluator import counted_by
 from kubewright.apiserver.admission.resource_quota import QuotaUsage
 from kubewright.apiserver.builtin.trees import peek
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.storage.store import Change, Store, Table
+from kubewright.apiserver.storage.store import Entry, Store
+from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("ResourceQuotaController",)
-
-_LOG: Final = logging.getLogger(__name__)
 
 
 @final
@@ -37,78 +30,35 @@ class ResourceQuotaController:
         self._store = store
         self._writes = writes
         self._usage = QuotaUsage(store, catalog, clock)
-        found = catalog.of_kind(GroupVersionKind("", "v1", "ResourceQuota"))
-        assert found is not None
-        self._resource = found
-        self._quotas = store.table(found.table)
-        self._watched: dict[str, tuple[Table, Callable[[], None]]] = {}
-        self._namespaces: dict[str, None] = {}
-        """Namespaces whose quotas are to be counted again."""
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._resource = catalog.builtin("", "resourcequotas")
+        self._quotas = store.table(self._resource.table)
+        self._controller = TableController("resource quotas", self._sync)
+        self._controller.watch(self._quotas, self._namespace_of)
 
     def start(self) -> None:
         """Write the status of the quotas in the store, and keep it true from now on."""
-        if self._task is not None:
-            return
-        self._watch(self._resource.table)
-        for entry in self._quotas.entries():
-            self._enqueue(entry.key.partition("/")[0])
-        self._task = asyncio.get_running_loop().create_task(self._work(), name="resource quotas")
+        self._controller.start()
 
     async def stop(self) -> None:
         """Stop watching."""
-        for _, unwatch in self._watched.values():
-            unwatch()
-        self._watched.clear()
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
+        await self._controller.stop()
 
-    def deliver(self, change: Change) -> None:
-        """A counted object or a quota was created, changed or deleted."""
-        self._enqueue(change.key.partition("/")[0])
+    def _namespace_of(self, key: str) -> str:
+        """The namespace whose quotas have to be counted when an object changes; empty without quotas."""
+        namespace = key.partition("/")[0]
+        return "" if next(self._quotas.entries(namespace), None) is None else namespace
 
-    def table_gone(self) -> None:
-        """A kind is served no more; it is counted again when it comes back."""
+    async def _sync(self, namespace: str) -> None:
+        for entry in tuple(self._quotas.entries(namespace)):
+            await self._write_status(entry)
 
-    def _enqueue(self, namespace: str) -> None:
-        if next(self._quotas.entries(namespace), None) is not None:
-            self._namespaces[namespace] = None
-            self._wake.set()
-
-    def _watch(self, name: str) -> None:
-        # A table that was dropped and is served again is another one.
-        table = self._store.table(name)
-        known = self._watched.get(name)
-        if known is None or known[0] is not table:
-            self._watched[name] = (table, table.watch(self))
-
-    async def _work(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._namespaces:
-                namespace = next(iter(self._namespaces))
-                del self._namespaces[namespace]
-                for entry in tuple(self._quotas.entries(namespace)):
-                    try:
-                        await self._sync(entry.key)
-                    except StatusError:  # somebody else wrote the quota meanwhile, which has enqueued it again
-                        continue
-                    except Exception:
-                        _LOG.exception("the status of a quota was not written", extra={"quota": entry.key})
-
-    async def _sync(self, key: str) -> None:
-        entry = self._quotas.get(key)
-        if entry is None:
-            return
+    async def _write_status(self, entry: Entry) -> None:
         quota: Tree = decode_json(entry.value)
         hard = peek(quota, "spec", "hard") or {}
         for group, plural in dict.fromkeys(counted_by(name) for name in hard):
             resource = self._usage.resource(group, plural)
             if resource is not None:
-                self._watch(resource.table)
+                self._controller.watch(self._store.table(resource.table), self._namespace_of)
         used = {name: amount.canonical for name, amount in self._usage.used_by(quota, hard).items()} if hard else {}
         status = {"hard": dict(hard), "used": used} if hard else {}
         if (quota.get("status") or {}) != status:

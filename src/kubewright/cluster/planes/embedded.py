@@ -256,7 +256,7 @@ class EmbeddedCluster:
             # ServiceAccountController would create them a moment later, but a test may create a pod right away, which
             # the ServiceAccount admission plugin refuses without its account.
             meta = {"name": "default", "namespace": namespace}
-            await self.server.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+            await self.server.loopback.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
 
     async def _start_controllers(self) -> None:
         # Half of the import time, and the first request does not need it.
@@ -278,7 +278,7 @@ class EmbeddedCluster:
         await self._stack.enter_async_context(Manager(client, *parts, options=options))
         report_healthy(self.server.store, "controller-manager", "scheduler")
         if self._pods:
-            await self.server.ensure(_system_pod())
+            await self.server.loopback.ensure(_system_pod())
 
 
 def _system_pod() -> dict[str, Any]:
