@@ -59,6 +59,10 @@ class Catalog:
         """The resource served there."""
         return self._resources.get((group, version, plural))
 
+    def builtin(self, group: str, plural: str) -> Resource:
+        """A built-in resource in its version v1, which is always served."""
+        return self._resources[group, "v1", plural]
+
     def has(self, group_version: GroupVersion) -> bool:
         """Whether anything is served under a group and version."""
         return any((key[0], key[1]) == (group_version.group, group_version.version) for key in self._resources)

@@ -1,34 +1,35 @@
-"""Everything about identity and permission, hooked into a server.
+"""The parts of a server that know users and roles: reviews, token requests, OpenID documents and role aggregation.
 
-access = RbacAccess(store, signer=ServiceAccountTokens(key))
-server = ApiServer(store=store, access=access)
-identity = install(server, access, root_certificate=ca)
-port = await server.start(tls=context)
-identity.start(port=port)
-...
-await identity.stop()
+`server` makes them for an `RbacAccess`; a server that is open to everybody has none of them. Starting them also writes
+the objects every cluster begins with: namespaces, default roles, priority classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.clock import Clock
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
-from kubewright.apiserver.auth.escalation import EscalationPlugin
 from kubewright.apiserver.auth.legacy_tokens import LegacyTokens
 from kubewright.apiserver.auth.openid import OpenId
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.reviews import Reviews
-from kubewright.apiserver.auth.signer_rights import SignerPlugin
 from kubewright.apiserver.auth.token_requests import REQUEST, TokenRequests
+from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.builtin.strategy import BuiltinStrategy
+from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.front.health import Health
+from kubewright.apiserver.front.routes import Routes
+from kubewright.apiserver.kinds.admission import Chain
 from kubewright.apiserver.kinds.resources import Resource
-from kubewright.apiserver.server import ApiServer
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.write import WriteHandler
 
-__all__ = ("Identities", "install")
+__all__ = ("Identities",)
 
 _AUTHENTICATION = "authentication.k8s.io"
 _AUTHORIZATION = "authorization.k8s.io"
@@ -36,93 +37,95 @@ _AUTHORIZATION = "authorization.k8s.io"
 
 @final
 class Identities:
-    """The parts that run, and the objects they start with."""
+    """The controllers and handlers of an `RbacAccess`."""
 
-    def __init__(self, server: ApiServer, access: RbacAccess, root_certificate: bytes, proxy_ca: bytes) -> None:
-        self._server = server
-        self._root = root_certificate
-        self._proxy_ca = proxy_ca
-        self._roles = AggregatedRoles(server.store, server.catalog, server.writes)
+    def __init__(
+        self,
+        access: RbacAccess,
+        store: Store,
+        catalog: Catalog,
+        services: ServiceAllocator,
+        clock: Clock,
+        *,
+        admission: Chain,
+        writes: WriteHandler,
+        loopback: Loopback,
+    ) -> None:
+        self._access = access
+        self._store = store
+        self._catalog = catalog
+        self._services = services
+        self._clock = clock
+        self._bodies = ReviewBodies(writes, admission, clock)
+        self._roles = AggregatedRoles(store, catalog, loopback)
         self._tokens = LegacyTokens(
-            server.store,
-            server.catalog,
-            server.writes,
-            server.deletes,
+            store,
+            catalog,
+            loopback,
             access.accounts,
             access.signer,
-            clock=server.clock,
-            root_certificate=root_certificate,
+            clock=clock,
+            root_certificate=access.client_ca,
         )
-        self._written = False
-        server.health.add_hooks(
-            lambda: self._written,
+        self._has_bootstrap = False
+
+    def add_routes(self, routes: Routes, *, address: Callable[[], str]) -> None:
+        """Register the handlers. `address` is host and port of the server, for the OpenID documents."""
+        access = self._access
+        reviews = Reviews(self._bodies, access.authentication, access.roles, access.signer.audiences)
+        for group, plural, handler in (
+            (_AUTHENTICATION, "selfsubjectreviews", reviews.self_subject),
+            (_AUTHENTICATION, "tokenreviews", reviews.token),
+            (_AUTHORIZATION, "selfsubjectaccessreviews", reviews.self_access),
+            (_AUTHORIZATION, "selfsubjectrulesreviews", reviews.rules),
+            (_AUTHORIZATION, "subjectaccessreviews", reviews.access),
+            (_AUTHORIZATION, "localsubjectaccessreviews", reviews.local_access),
+        ):
+            routes.add_resource(group, plural, handler)
+        requests = TokenRequests(self._store, self._bodies, access.signer, self._clock, self._token_request())
+        routes.add_resource("", "serviceaccounts", requests.create, subresource="token")
+        openid = OpenId(access.signer, address)
+        routes.add_path(".well-known", openid.answer)
+        routes.add_path("openid", openid.answer)
+
+    def _token_request(self) -> Resource:
+        """TokenRequest as a resource: it is served nowhere, only the body of a subresource is one."""
+        return Resource(
+            kind=REQUEST,
+            plural="serviceaccounts",
+            singular="serviceaccount",
+            namespaced=True,
+            verbs=("create",),
+            strategy=BuiltinStrategy(REQUEST, REQUEST, self._services),
+            storage_version=REQUEST.api_version,
+        )
+
+    def add_checks(self, health: Health) -> None:
+        """Register the health checks, under kube-apiserver's names."""
+        health.add_hooks(
+            lambda: self._has_bootstrap,
             *("start-system-namespaces-controller", "start-cluster-authentication-info-controller"),
             *("rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes"),
             *("priority-and-fairness-config-producer", "bootstrap-controller"),
         )
-        server.health.add_hooks(lambda: self._tokens.running, "start-legacy-token-tracking-controller")
+        health.add_hooks(lambda: self._tokens.running, "start-legacy-token-tracking-controller")
 
     def start(self, *, port: int) -> None:
-        """Write the objects every server has and begin to look after roles and tokens."""
-        server = self._server
+        """Write the objects every cluster begins with, and start the controllers of roles and tokens."""
         write_bootstrap(
-            server.store,
-            server.catalog,
-            server.services,
-            now=server.clock.now(),
+            self._store,
+            self._catalog,
+            self._services,
+            now=self._clock.now(),
             port=port,
-            client_ca=self._root,
-            proxy_ca=self._proxy_ca,
+            client_ca=self._access.client_ca,
+            proxy_ca=self._access.proxy_ca,
         )
         self._roles.start()
         self._tokens.start()
-        self._written = True
+        self._has_bootstrap = True
 
     async def stop(self) -> None:
-        """Look after nothing any more."""
+        """Stop the controllers."""
         await self._roles.stop()
         await self._tokens.stop()
-
-
-def install(
-    server: ApiServer, access: RbacAccess, *, root_certificate: bytes = b"", proxy_ca: bytes = b""
-) -> Identities:
-    """Hook reviews, token requests, OpenID pages and the checks against escalation into a server.
-
-    `access` must be the one the server was made with. The certificates are PEM: of the CA that clients trust, which
-    also signs clients, and of the one that signs front proxies.
-    """
-    if proxy_ca:
-        access.authentication.proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=")
-    front = server.router
-    bodies = ReviewBodies(server.writes, server.admission, server.clock)
-    reviews = Reviews(bodies, access.authentication, access.roles, access.signer.audiences)
-    for group, plural, special in (
-        (_AUTHENTICATION, "selfsubjectreviews", reviews.self_subject),
-        (_AUTHENTICATION, "tokenreviews", reviews.token),
-        (_AUTHORIZATION, "selfsubjectaccessreviews", reviews.self_access),
-        (_AUTHORIZATION, "selfsubjectrulesreviews", reviews.rules),
-        (_AUTHORIZATION, "subjectaccessreviews", reviews.access),
-        (_AUTHORIZATION, "localsubjectaccessreviews", reviews.local_access),
-    ):
-        front.subresource_handlers[group, plural, ""] = special
-    requests = TokenRequests(server.store, bodies, access.signer, server.clock, _token_request(server))
-    front.subresource_handlers["", "serviceaccounts", "token"] = requests.create
-    openid = OpenId(access.signer, lambda: server.discovery.address)
-    front.path_handlers[".well-known"] = front.path_handlers["openid"] = openid.answer
-    server.admission.plugins.append(EscalationPlugin(access.roles))
-    server.admission.plugins.append(SignerPlugin(access.roles))
-    return Identities(server, access, root_certificate, proxy_ca)
-
-
-def _token_request(server: ApiServer) -> Resource:
-    """A TokenRequest has no resource of its own: it is only ever the body of a subresource."""
-    return Resource(
-        kind=REQUEST,
-        plural="serviceaccounts",
-        singular="serviceaccount",
-        namespaced=True,
-        verbs=("create",),
-        strategy=BuiltinStrategy(REQUEST, REQUEST, server.services),
-        storage_version=REQUEST.api_version,
-    )

@@ -15,56 +15,65 @@ import asyncio
 import ssl
 import time
 from collections.abc import Sequence
-from typing import Any, Final, final
+from functools import partial
+from typing import Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.metrics import Metrics
-from kubewright.apiserver.admission.default_service_account import DefaultServiceAccount
-from kubewright.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from kubewright.apiserver.admission.plugins import Lookup, ObjectPlugins
-from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
-from kubewright.apiserver.admission.resource_quota import ResourceQuota
+from kubewright.apiserver.admission.crd_termination import TerminatingCrds
+from kubewright.apiserver.admission_chain import admission_chain
 from kubewright.apiserver.apiextensions.resource_strategy import version_of
+from kubewright.apiserver.apiextensions.webhook_converter import converter_of
+from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.controllers.autoregistration import Autoregistration
 from kubewright.apiserver.controllers.component_status import report_healthy
 from kubewright.apiserver.controllers.crds import CrdController
 from kubewright.apiserver.controllers.event_expiry import EventExpiry
+from kubewright.apiserver.controllers.resource_quotas import ResourceQuotaController
 from kubewright.apiserver.controllers.service_cidrs import ServiceCidrs
-from kubewright.apiserver.extensions import Extensions
 from kubewright.apiserver.front.discovery import Discovery
 from kubewright.apiserver.front.flow_control import FlowControl
 from kubewright.apiserver.front.health import Health
 from kubewright.apiserver.front.metrics import RequestCounter
 from kubewright.apiserver.front.nonresource import NonResourcePaths
-from kubewright.apiserver.front.router import Router
+from kubewright.apiserver.front.router import RequestObserver, Router
+from kubewright.apiserver.front.routes import Routes
+from kubewright.apiserver.identities import Identities
 from kubewright.apiserver.kinds.access import Access, OpenAccess
-from kubewright.apiserver.kinds.admission import Chain, Plugin
-from kubewright.apiserver.kinds.calls import Call, User
-from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.openapi import OpenApi
+from kubewright.apiserver.openapi.aggregated import AggregatedDocuments
+from kubewright.apiserver.openapi.endpoints import OpenApi
+from kubewright.apiserver.outbound.http_client import HttpClient
+from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.outbound.webhook_client import WebhookClient
+from kubewright.apiserver.proxy.aggregator import Aggregator
+from kubewright.apiserver.proxy.connect import ProxyHandlers
+from kubewright.apiserver.proxy.pod_logs import PodLogs
 from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.get import ReadHandler
+from kubewright.apiserver.verbs.loopback import Loopback
 from kubewright.apiserver.verbs.scale import ScaleHandler
 from kubewright.apiserver.verbs.subresources import SubresourceHandlers
 from kubewright.apiserver.verbs.watch import WatchHandler
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.http import http_server
-from kubewright.apiserver.wire.negotiation import MediaType
-from kubewright.apiserver.wire.options import WriteOptions
-from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
-from kubewright.apiserver.wire.responses import Response
-from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("ApiServer",)
 
-SYSTEM: Final = User("system:apiserver", ("system:masters",))
 _TICK: Final = 1.0
 _DRAIN: Final = 2.0
+
+
+class _Controller(Protocol):
+    """A part of the server that works in the background."""
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
 
 
 @final
@@ -76,63 +85,109 @@ class ApiServer:
         *,
         store: Store | None = None,
         access: Access | None = None,
-        plugins: Sequence[Plugin] = (),
         clock: Clock | None = None,
+        observers: Sequence[RequestObserver] = (),
+        proxy_client_certificate: tuple[str, str] = ("", ""),
     ) -> None:
+        """Without `access` everybody is the administrator.
+
+        `observers` are told of every request. `proxy_client_certificate` are the files of the certificate and the key
+        by which aggregated API servers recognize this one.
+        """
         self.store = store or Store()
         self.clock: Clock = clock or SystemClock()
         self.metrics = Metrics()
         self.services = ServiceAllocator()
-        # What a data folder brought back is taken: no two Services may have one address.
+        # Services that a data folder brought back keep their addresses: no two may have the same one.
         self.services.rebuild(decode_json(entry.value) for entry in self.store.table("/services").entries())
-        self.service_ranges = ServiceCidrs(self.store, self.services)
         report_healthy(self.store, "etcd-0")
         self.catalog = Catalog(self.services)
-        lookup = Lookup(self.store, self.catalog)
-        waiting = DefaultServiceAccount(self.store, self.clock)
-        own = (NamespaceLifecycle(self.store), waiting, ObjectPlugins(lookup), PodSecurity(self.store))
-        self.admission = Chain([*own, *plugins])
+        self._access = access or OpenAccess()
+        self._outbound = HttpClient()
+        self._addresses = ServiceResolver(self.store)
+        webhooks, terminating = WebhookClient(self._outbound), TerminatingCrds()
+        self.admission = admission_chain(
+            self.store,
+            self.catalog,
+            self._access,
+            self.clock,
+            webhooks=webhooks,
+            addresses=self._addresses,
+            terminating_crds=terminating,
+        )
         self.compaction = Compactor(self.store, self.clock)
-        self.reads = ReadHandler(self.store, self.compaction)
         self.watches = WatchHandler(self.store)
         self.writes = WriteHandler(self.store, self.admission, self.clock)
         self.deletes = DeleteHandler(self.store, self.writes, self.admission, self.clock)
-        self.definitions = CrdController(self.store, self.catalog, self.writes, self.deletes, self.clock)
-        access = access or OpenAccess()
-        self.extensions = Extensions(
-            self.store, self.catalog, access, admission=self.admission, writes=self.writes, clock=self.clock
+        self.loopback = Loopback(self.store, self.catalog, self.writes, self.deletes)
+        parts = self.store, self.catalog, self.writes
+        self.crds = CrdController(
+            *parts,
+            self.loopback,
+            self.clock,
+            terminating=terminating,
+            converter_for=partial(converter_of, webhooks=webhooks, addresses=self._addresses),
         )
-        self.quotas = ResourceQuota(self.store, self.catalog, self.writes, self.clock)
-        self.admission.plugins.extend((self.definitions, self.quotas))  # quotas last: nothing may come after their yes
-        events = self.catalog.find("", "v1", "events")
-        assert events is not None
-        self.events = EventExpiry(self.store, events, self.writes, self.clock)
-        self.definitions.converter_for = self.extensions.converter_for
+        self.aggregator = Aggregator(
+            *parts,
+            self.clock,
+            outbound=self._outbound,
+            addresses=self._addresses,
+            client_certificate=proxy_client_certificate,
+        )
+        self.documents = AggregatedDocuments(self.aggregator)
+        self.flow_control = FlowControl(*parts, self.clock, self.metrics)
+        self.registration = Autoregistration(self.store, self.catalog, self.loopback)
+        self.events = EventExpiry(self.store, self.catalog.builtin("", "events"), self.writes, self.clock)
+        self._controllers: tuple[_Controller, ...] = (
+            self.crds,
+            self.aggregator,
+            self.documents,
+            ResourceQuotaController(*parts, self.clock),
+            ServiceCidrs(self.store, self.services),
+            self.flow_control,
+            self.registration,
+        )
+        self.identities = self._identities()
+        self.health = Health()
+        self._add_checks(self.health)
+        self.nonresource = NonResourcePaths(self.catalog, self.metrics, self.health)
+        self._address = "127.0.0.1"
+        routes = Routes()
+        self._add_routes(routes)
         self.router = Router(
             self.catalog,
-            access,
-            reads=self.reads,
+            self._access,
+            routes=routes,
+            aggregator=self.aggregator,
+            flow_control=self.flow_control,
+            observers=(RequestCounter(self.metrics, self.store), *observers),
+            reads=ReadHandler(self.store, self.compaction),
             watches=self.watches,
             writes=self.writes,
             deletes=self.deletes,
         )
-        self.router.recorders.append(RequestCounter(self.metrics, self.store))
-        self.flow_control = FlowControl(self.store, self.catalog, self.writes, self.clock, self.metrics)
-        self.router.flow_control = self.flow_control
-        self.discovery = Discovery(self.catalog)
-        self.registration = Autoregistration(self.store, self.catalog, self.writes, self.deletes)
-        self.health = Health()
-        self._add_checks()
-        self.nonresource = NonResourcePaths(self.catalog, self.metrics, self.health)
-        self._add_pages()
-        self._connections = http_server(self.router.handle)
+        self._http = http_server(self.router.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
 
-    def _add_checks(self) -> None:
-        health, definitions, aggregation = self.health, self.definitions, self.extensions.aggregation
+    def _identities(self) -> Identities | None:
+        if not isinstance(self._access, RbacAccess):
+            return None
+        return Identities(
+            self._access,
+            self.store,
+            self.catalog,
+            self.services,
+            self.clock,
+            admission=self.admission,
+            writes=self.writes,
+            loopback=self.loopback,
+        )
+
+    def _add_checks(self, health: Health) -> None:
         health.add(lambda: self.store.writable, "etcd", "etcd-readiness")
-        health.add(lambda: definitions.running and definitions.settled, "informer-sync")
+        health.add(lambda: self.crds.running and self.crds.has_synced, "informer-sync")
         health.add(lambda: self.running, "shutdown")
         health.add_hooks(
             lambda: self.running,
@@ -140,7 +195,7 @@ class ApiServer:
             *("storage-object-count-tracker-hook", "start-service-ip-repair-controllers"),
         )
         health.add_hooks(
-            lambda: definitions.running,
+            lambda: self.crds.running,
             *("start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced"),
         )
         health.add_hooks(
@@ -148,80 +203,88 @@ class ApiServer:
             *("priority-and-fairness-config-consumer", "priority-and-fairness-filter"),
         )
         health.add_hooks(
-            lambda: aggregation.running,
+            lambda: self.aggregator.running,
             *("start-kube-aggregator-informers", "apiservice-registration-controller"),
             *("apiservice-status-local-available-controller", "apiservice-status-remote-available-controller"),
             "apiservice-discovery-controller",
         )
         health.add_hooks(
-            lambda: self.extensions.documents.running,
+            lambda: self.documents.running,
             *("apiservice-openapi-controller", "apiservice-openapiv3-controller"),
         )
         health.add_hooks(lambda: self.registration.running, "kube-apiserver-autoregistration")
         health.add(lambda: self.registration.running, "autoregister-completion")
+        if self.identities is not None:
+            self.identities.add_checks(health)
 
-    def _add_pages(self) -> None:
-        path_handlers, scaling = self.router.path_handlers, ScaleHandler(self.store, self.writes)
-        path_handlers["version"] = self.nonresource.version
-        path_handlers["metrics"] = self.nonresource.metrics
-        path_handlers[""] = self.nonresource.index
+    def _add_routes(self, routes: Routes) -> None:
+        routes.add_path("version", self.nonresource.version)
+        routes.add_path("metrics", self.nonresource.metrics)
+        routes.add_path("", self.nonresource.index)
         for name in ("healthz", "livez", "readyz"):
-            path_handlers[name] = self.nonresource.health
-        openapi = OpenApi(self.catalog, version_of)
-        path_handlers["openapi"] = openapi.answer
+            routes.add_path(name, self.nonresource.health)
+        routes.add_path("openapi", OpenApi(self.catalog, version_of, self.documents).answer)
+        discovery = Discovery(self.catalog, self.aggregator, address=self._advertised)
         for name in ("api", "apis"):
-            path_handlers[name] = lambda request, user: self.discovery.answer(request)
-        for resource in self.catalog:
-            if "scale" in resource.subresources:
-                self.router.subresource_handlers[resource.kind.group, resource.plural, "scale"] = scaling.answer
-        self.extensions.add_to(self.router, self.discovery, openapi)
-        special = SubresourceHandlers(self.store, self.catalog, self.writes, self.deletes, self.clock)
-        self.definitions.on_served = lambda resource: self.router.subresource_handlers.update(
-            {(resource.kind.group, resource.plural, "scale"): scaling.answer}
+            routes.add_path(name, discovery.answer)
+        routes.add_subresource("scale", ScaleHandler(self.store, self.writes).answer)
+        subresources = SubresourceHandlers(self.store, self.catalog, self.writes, self.deletes, self.clock)
+        routes.add_resource("", "pods", subresources.bind, subresource="binding")
+        routes.add_resource("", "bindings", subresources.bind)
+        routes.add_resource("", "pods", subresources.evict, subresource="eviction")
+        routes.add_resource("", "namespaces", subresources.finalize, subresource="finalize")
+        routes.add_resource("", "pods", PodLogs(self.store, self._outbound).answer, subresource="log")
+        proxies = ProxyHandlers(
+            self.store, self._outbound, self._addresses, admission=self.admission, access=self._access
         )
-        self.router.subresource_handlers["", "pods", "binding"] = special.bind
-        self.router.subresource_handlers["", "bindings", ""] = special.bind
-        self.router.subresource_handlers["", "pods", "eviction"] = special.evict
-        self.router.subresource_handlers["", "namespaces", "finalize"] = special.finalize
+        routes.add_resource("", "services", proxies.service, subresource="proxy")
+        routes.add_resource("", "pods", proxies.pod, subresource="proxy")
+        routes.add_resource("", "nodes", proxies.node, subresource="proxy")
+        for name in ("exec", "attach", "portforward"):
+            routes.add_resource("", "pods", proxies.way_in, subresource=name)
+        if self.identities is not None:
+            self.identities.add_routes(routes, address=self._advertised)
 
-    # life
+    def _advertised(self) -> str:
+        """Host and port under which clients find this server."""
+        return self._address
+
+    # start and stop
 
     async def start(self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
-        """Listen; may be called again for another port. Returns the port."""
+        """Listen and return the port. A second call listens on another port too; clients are told of the first."""
         if self._ticker is None:
-            self.definitions.start()
             self.events.start()
-            self.extensions.start()
-            self.quotas.start()
-            self.service_ranges.start()
-            self.flow_control.start()
-            self.registration.start()
+            for controller in self._controllers:
+                controller.start()
             self._ticker = asyncio.create_task(self._tick(), name="apiserver ticker")
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._connections.protocol, host, port, ssl=tls, backlog=1024)
+        server = await loop.create_server(self._http.protocol, host, port, ssl=tls, backlog=1024)
         self._servers.append(server)
         bound = int(server.sockets[0].getsockname()[1])
-        self.discovery.address = f"{host}:{bound}"
+        if len(self._servers) == 1:
+            self._address = f"{host}:{bound}"
+            if self.identities is not None:
+                self.identities.start(port=bound)
         return bound
 
     @property
     def running(self) -> bool:
-        """Whether it listens, and does what is due from time to time."""
+        """Whether the server listens and its background work goes on."""
         return self._ticker is not None and not self._ticker.done() and bool(self._servers)
 
     async def stop(self) -> None:
-        """Listen no more, end the watches, let what is under way finish, close."""
+        """Stop listening, end the watches, let requests under way finish, and close."""
         for server in self._servers:
             server.close()
-        self._connections.end()
-        await self._connections.drain(_DRAIN)
-        self._connections.abort()
-        await self.definitions.stop()
-        await self.extensions.stop()
-        await self.quotas.stop()
-        self.service_ranges.stop()
-        await self.flow_control.stop()
-        await self.registration.stop()
+        self._http.end()
+        await self._http.drain(_DRAIN)
+        self._http.abort()
+        if self.identities is not None:
+            await self.identities.stop()
+        for controller in reversed(self._controllers):
+            await controller.stop()
+        await self._outbound.close()
         if self._ticker is not None:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
@@ -235,48 +298,4 @@ class ApiServer:
             self.watches.tick(now)
             self.events.remove_due()
             self.compaction.tick()
-            self._connections.sweep(now)
-
-    # the server's own writes
-
-    async def ensure(self, tree: Tree) -> Tree:
-        """Create an object if there is none of that name, as the server itself; returns what is there."""
-        call = self._own_call(tree)
-        entry = self.store.table(call.resource.table).get(call.key)
-        if entry is None:
-            try:
-                call.resource.strategy.normalize(tree)
-                call.resource.strategy.default(tree)
-                answer = await self.writes.create_tree(call, tree, WriteOptions(manager="kube-apiserver"))
-                return _tree(answer)
-            except StatusError as exc:
-                if exc.reason != "AlreadyExists":
-                    raise
-            entry = self.store.table(call.resource.table).get(call.key)
-            assert entry is not None
-        return await call.resource.tree_of(entry)
-
-    def _own_call(self, tree: Tree) -> Call:
-        group, _, version = str(tree["apiVersion"]).rpartition("/")
-        meta = tree["metadata"]
-        resource = next(
-            item
-            for item in self.catalog
-            if (item.kind.group, item.kind.version, item.kind.kind) == (group, version, tree["kind"])
-        )
-        target = RequestInfo(
-            verb="create",
-            path="",
-            group=group,
-            version=version,
-            resource=resource.plural,
-            namespace=meta.get("namespace", "") if resource.namespaced else "",
-            name=meta["name"],
-        )
-        request = Request("POST", "", {}, {"user-agent": "kube-apiserver"}, b"", Peer())
-        return Call(request, target, resource, SYSTEM, MediaType())
-
-
-def _tree(answer: Response) -> dict[str, Any]:
-    tree: dict[str, Any] = decode_json(answer.body)
-    return tree
+            self._http.sweep(now)

@@ -10,19 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.admission import Admission
 
 from kubewright import Client, Config, connect
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
-from kubewright.apiserver.admission.object_plugins import admit
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import unsupported_fields
 from kubewright.apiserver.builtin.preparation.endpoints import is_namespaced, prepare_for_create, prepare_for_update
@@ -139,16 +139,6 @@ def path_of(obj: Tree, *, named: bool = False) -> str:
     return f"{root}{space}/{plural}" + (f"/{obj['metadata']['name']}" if named else "")
 
 
-class Nothing:
-    """A cluster in which there is nothing but service accounts."""
-
-    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Tree | None:
-        return {"metadata": {"name": name, "namespace": namespace}} if gvk.kind == "ServiceAccount" else None
-
-    def list(self, gvk: GroupVersionKind, namespace: str = "") -> Iterator[Tree]:
-        return iter(())
-
-
 def ours_created(obj: Tree, answer: Tree) -> Tree:
     """The object as we would store it, with what the real server made up."""
     gvk = GroupVersionKind.of(obj["apiVersion"], obj["kind"])
@@ -158,7 +148,7 @@ def ours_created(obj: Tree, answer: Tree) -> Tree:
         tree["metadata"][name] = answer["metadata"][name]
     if is_namespaced(gvk):
         tree["metadata"]["namespace"] = NAMESPACE
-    admit(gvk, tree, Nothing())
+    Admission(NAMESPACE).mutate(gvk, tree)
     user = {name: (answer.get("spec") or {}).get(name) for name in ("username", "uid", "groups", "extra")}
     prepare_for_create(gvk, tree, user=user)
     return tree
@@ -169,7 +159,7 @@ def ours_updated(before: Tree, patch: Tree, subresource: str, after: Tree) -> Tr
     gvk = GroupVersionKind.of(before["apiVersion"], before["kind"])
     tree: Tree = deepcopy(apply_merge_patch(before, patch))
     apply_defaults(gvk, tree)
-    admit(gvk, tree, Nothing(), old=before, subresource=subresource)
+    Admission(NAMESPACE).mutate(gvk, tree, old=before, subresource=subresource)
     prepare_for_update(gvk, tree, before, subresource=subresource, now=newest_time(after))
     if gvk.kind == "Service" and not subresource:
         allocator = ServiceAllocator()

@@ -25,7 +25,6 @@ from kubewright._base.yaml import load
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.front.audit import AuditLog
-from kubewright.apiserver.identities import install
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Store
 from kubewright.cluster.binaries.finder import Binaries
@@ -128,17 +127,17 @@ async def embedded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pl
     context.load_verify_locations(pki.certificate("ca"))
     context.verify_mode = ssl.CERT_OPTIONAL
     store = Store()
-    access = RbacAccess(store, signer=ServiceAccountTokens(_read(pki.key("service-account"))))
-    server = ApiServer(store=store, access=access)
-    proxies = _read(pki.certificate("front-proxy-ca"))
-    identities = install(server, access, root_certificate=pki.ca, proxy_ca=proxies)
+    access = RbacAccess(
+        store,
+        signer=ServiceAccountTokens(_read(pki.key("service-account"))),
+        client_ca=pki.ca,
+        proxy_ca=_read(pki.certificate("front-proxy-ca")),
+    )
     audit = AuditLog(folder / "audit.log")
-    server.router.recorders.append(audit)
+    server = ApiServer(store=store, access=access, observers=[audit])
     port = await server.start(tls=context)
-    identities.start(port=port)
     pair = pki.authority.client("admin", groups=("system:masters",))
     yield Plane("127.0.0.1", port, _admin(pki.ca, pair, folder), folder / "audit.log")
-    await identities.stop()
     await server.stop()
     await audit.close()
 

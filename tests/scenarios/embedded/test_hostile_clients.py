@@ -88,7 +88,7 @@ async def plain() -> AsyncIterator[Plain]:
     server = ApiServer()
     plain = Plain(server)
     await server.start()
-    await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     listening = await asyncio.get_running_loop().create_server(plain.protocol, "127.0.0.1", 0, backlog=CLIENTS)
     plain.port = listening.sockets[0].getsockname()[1]
     yield plain

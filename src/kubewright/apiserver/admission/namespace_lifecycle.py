@@ -44,12 +44,12 @@ class NamespaceLifecycle:
         self._namespaces = store.table("/namespaces")
 
     def handles(self, attributes: Attributes) -> bool:
-        if attributes.verb == "CREATE":
+        if attributes.operation == "CREATE":
             return bool(attributes.namespace)
-        return attributes.verb == "DELETE" and attributes.resource.table == "/namespaces"
+        return attributes.operation == "DELETE" and attributes.resource.table == "/namespaces"
 
     async def mutate(self, attributes: Attributes) -> None:
-        if attributes.verb == "DELETE":
+        if attributes.operation == "DELETE":
             if attributes.name in _IMMORTAL:
                 raise forbidden(_NAMESPACES, attributes.name, "this namespace may not be deleted")
             return
@@ -59,9 +59,6 @@ class NamespaceLifecycle:
         namespace = _decode(entry.value)
         if namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating":
             raise _terminating(attributes)
-
-    async def validate(self, attributes: Attributes) -> None:
-        return None
 
 
 def _terminating(attributes: Attributes) -> Exception:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.requests import RequestInfo
+from kubewright.apiserver.wire.users import User
 from kubewright.cel import Authorizer, Decision
 
 __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value")
@@ -43,7 +43,7 @@ def request_tree(attributes: Attributes, shown: Resource) -> Tree:
     namespace = request_namespace(attributes)
     if namespace:
         tree["namespace"] = namespace
-    tree["operation"] = attributes.verb
+    tree["operation"] = attributes.operation
     tree["userInfo"] = attributes.user.tree()
     return tree
 
@@ -58,7 +58,7 @@ def authorizer_of(attributes: Attributes, access: Access) -> Authorizer:
         "subresource": attributes.subresource,
         "namespace": attributes.namespace,
         "name": attributes.name,
-        "verb": verbs[attributes.verb],
+        "verb": verbs[attributes.operation],
     }
     return Authorizer(_decider(attributes.user, access), request=about)
 

@@ -18,12 +18,21 @@ from kubewright.apiserver.outbound.webhook_target import target_of_client_config
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
-__all__ = ("WebhookConverter",)
+__all__ = ("WebhookConverter", "converter_of")
 
 _GROUP: Final = "apiextensions.k8s.io"
 _KNOWN: Final = frozenset({(f"{_GROUP}/v1", "ConversionReview"), (f"{_GROUP}/v1beta1", "ConversionReview")})
 _TIMEOUT: Final = 30
 _GO: Final = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", float: "float64"}
+
+
+def converter_of(
+    conversion: Mapping[str, Any], *, webhooks: WebhookClient, addresses: ServiceResolver
+) -> WebhookConverter | None:
+    """The converter for the conversion stanza of a definition; None if the strategy is to rewrite apiVersion alone."""
+    if conversion.get("strategy") != "Webhook":
+        return None
+    return WebhookConverter(conversion.get("webhook") or {}, webhooks, addresses)
 
 
 @final

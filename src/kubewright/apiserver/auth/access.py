@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from kubewright._base.certificates import facts_of
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.apiserver.auth.authentication import Authenticator
 from kubewright.apiserver.auth.impersonation import impersonated
@@ -12,9 +13,9 @@ from kubewright.apiserver.auth.rbac import RbacAuthorizer
 from kubewright.apiserver.auth.service_accounts import ServiceAccounts
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Request, RequestInfo
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("RbacAccess",)
 
@@ -30,12 +31,22 @@ class RbacAccess:
         signer: ServiceAccountTokens,
         tokens: Mapping[str, User] | None = None,
         anonymous: bool = True,
+        client_ca: bytes = b"",
+        proxy_ca: bytes = b"",
         clock: Clock | None = None,
     ) -> None:
-        """`tokens` are bearer tokens known beforehand; without `anonymous` a request must say who it is from."""
+        """`tokens` are bearer tokens known beforehand; without `anonymous` a request must authenticate.
+
+        The certificates are PEM: of the CA that signs clients, and of the one that signs front proxies.
+        """
         self.signer = signer
+        self.client_ca = client_ca
+        self.proxy_ca = proxy_ca
         self.accounts = ServiceAccounts(store, signer, clock or SystemClock())
-        self.authentication = Authenticator(self.accounts, tokens=tokens or {}, anonymous=anonymous)
+        proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=") if proxy_ca else ""
+        self.authentication = Authenticator(
+            self.accounts, tokens=tokens or {}, anonymous=anonymous, proxy_issuer=proxy_issuer
+        )
         self.roles = RbacAuthorizer(store)
 
     def user_of(self, request: Request) -> User:

@@ -16,8 +16,8 @@ from kubewright.apiserver.auth.rbac import GROUP
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.loopback import TableController, loopback_call, resource_of
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("AggregatedRoles",)
@@ -30,22 +30,23 @@ _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 class AggregatedRoles:
     """Keeps the rules of aggregated roles up to date."""
 
-    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler) -> None:
+    def __init__(self, store: Store, catalog: Catalog, loopback: Loopback) -> None:
         self._table = store.table(f"{GROUP}/clusterroles")
-        self._resource = resource_of(catalog, GROUP, "clusterroles")
-        self._writes = writes
-        self._follower = TableController(store, self._table.name, self._changed)
+        self._resource = catalog.builtin(GROUP, "clusterroles")
+        self._loopback = loopback
+        self._controller = TableController("aggregated roles", self._sync)
+        # Any role may aggregate others or be aggregated: one key stands for all of them, so they are read once.
+        self._controller.watch(self._table, lambda key: "roles")
 
     def start(self) -> None:
         """Begin; roles that are there already are looked at."""
-        self._follower.start()
+        self._controller.start()
 
     async def stop(self) -> None:
         """End."""
-        await self._follower.stop()
+        await self._controller.stop()
 
-    async def _changed(self, keys: tuple[str, ...]) -> None:
-        """Roles changed: any may be one that gathers, or one that is gathered."""
+    async def _sync(self, _key: str) -> None:
         roles = {entry.key: decode_json(entry.value) for entry in self._table.entries()}
         for name, role in roles.items():
             wanted = _gathered(role, roles)
@@ -58,10 +59,7 @@ class AggregatedRoles:
         tree: Tree = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
         if rules:
             tree["rules"] = rules
-        query = {"fieldManager": _MANAGER, "force": "true"}
-        await self._writes.patch(
-            loopback_call(self._resource, name, verb="patch", manager=_MANAGER, tree=tree, query=query)
-        )
+        await self._loopback.apply(self._resource, tree, manager=_MANAGER)
 
 
 def _as_set(rules: Iterable[Any]) -> set[bytes]:

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 from kubewright.apiserver.auth.service_accounts import Identity, ServiceAccounts
 from kubewright.apiserver.auth.tokens import BadToken
-from kubewright.apiserver.kinds.calls import ANONYMOUS, User
 from kubewright.apiserver.wire.requests import Peer, Request
 from kubewright.apiserver.wire.status_errors import unauthorized
+from kubewright.apiserver.wire.users import ANONYMOUS, User
 
 __all__ = ("Authenticator",)
 
@@ -33,17 +33,19 @@ _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 class Authenticator:
     """Recognizes users."""
 
-    def __init__(self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool) -> None:
+    def __init__(
+        self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool, proxy_issuer: str = ""
+    ) -> None:
+        """`proxy_issuer` is the common name of the CA of front proxies; without one no front proxy is believed."""
         self._accounts = accounts
         self._tokens = {token: _authenticated(user) for token, user in tokens.items()}
         self._anonymous = anonymous
-        self.proxy_issuer = ""
-        """The common name of the CA of front proxies; without one none is believed."""
+        self._proxy_issuer = proxy_issuer
 
     def user_of(self, request: Request) -> User:
         """Who makes a request; raises 401 if the token is bad, or there is nothing and that is not enough."""
         peer = request.peer
-        by_proxy = bool(self.proxy_issuer) and peer.issuer == self.proxy_issuer
+        by_proxy = bool(self._proxy_issuer) and peer.issuer == self._proxy_issuer
         if by_proxy and peer.common_name in _PROXIES and request.header(_REMOTE_USER):
             return _of_proxy(request)
         if peer.common_name and not by_proxy:

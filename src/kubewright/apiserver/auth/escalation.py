@@ -1,8 +1,9 @@
-"""Nobody may give what they do not have: the check on whoever writes roles and bindings.
+"""The check against privilege escalation: a user may grant only the permissions the user holds.
 
-A judge in the chain of admission. Who may `escalate` a role, or `bind` one, is exempt, as are `system:masters`. It
-looks twice: before validation, since kube-apiserver does and its answer to an object with two faults shows it, and
-afterwards, since others may have changed the object in between.
+A user who may `escalate` a role, or `bind` one, is exempt, as is the group `system:masters`. In kube-apiserver this is
+no admission plugin: the storage of roles and bindings does it (pkg/registry/rbac/*/policybased/storage.go), after
+everything that mutates and before validation. So it is the last plugin of the chain that mutates, and does not
+validate.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import msgspec
 from kubewright.api.go_text import quoted
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
-from kubewright.apiserver.auth.rbac import GROUP, MASTERS, RbacAuthorizer, RoleRef, aggregate
+from kubewright.apiserver.auth.rbac import GROUP, RbacAuthorizer, RoleRef, aggregate
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import forbidden, not_found, status_error
+from kubewright.apiserver.wire.users import MASTERS
 
-__all__ = ("EscalationPlugin",)
+__all__ = ("RbacEscalationCheck",)
 
 _ROLES: Final = ("roles", "clusterroles")
 _BINDINGS: Final = ("rolebindings", "clusterrolebindings")
@@ -29,8 +31,8 @@ _COLLECTED: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields
 
 
 @final
-class EscalationPlugin:
-    """Refuses to let somebody grant more than they hold."""
+class RbacEscalationCheck:
+    """Refuses roles and bindings that grant more than their writer holds."""
 
     def __init__(self, roles: RbacAuthorizer) -> None:
         self._roles = roles
@@ -39,17 +41,12 @@ class EscalationPlugin:
         return (
             attributes.resource.kind.group == GROUP
             and attributes.object is not None
-            and attributes.verb in ("CREATE", "UPDATE")
+            and attributes.operation in ("CREATE", "UPDATE")
             and MASTERS not in attributes.user.groups
         )
 
     async def mutate(self, attributes: Attributes) -> None:
-        self._check(attributes)
-
-    async def validate(self, attributes: Attributes) -> None:
-        self._check(attributes)
-
-    def _check(self, attributes: Attributes) -> None:
+        """Change nothing; raise `StatusError` if the write grants too much."""
         assert attributes.object is not None
         if attributes.old is not None and _only_collected(attributes.object, attributes.old):
             return
@@ -60,7 +57,7 @@ class EscalationPlugin:
 
     def _check_role(self, attributes: Attributes, role: dict[str, Any]) -> None:
         # A role that is created has no name yet as far as permissions go: the URL does not say it.
-        name = attributes.name if attributes.verb == "UPDATE" else ""
+        name = attributes.name if attributes.operation == "UPDATE" else ""
         if self._may(attributes, "escalate", attributes.resource.plural, name):
             return
         self._confirm(attributes, _rules(role.get("rules")))

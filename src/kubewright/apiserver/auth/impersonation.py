@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from kubewright.apiserver.auth.service_accounts import account_groups, split_username
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
-from kubewright.apiserver.kinds.calls import ANONYMOUS, User
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
+from kubewright.apiserver.wire.users import ANONYMOUS, User
 
 __all__ = ("impersonated",)
 

@@ -16,12 +16,9 @@ from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, ServiceAccountTokens
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.delete import DeleteHandler
-from kubewright.apiserver.verbs.loopback import TableController, loopback_call, resource_of
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions
-from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("LegacyTokens",)
 
@@ -41,8 +38,7 @@ class LegacyTokens:
         self,
         store: Store,
         catalog: Catalog,
-        writes: WriteHandler,
-        deletes: DeleteHandler,
+        loopback: Loopback,
         accounts: ServiceAccounts,
         signer: ServiceAccountTokens,
         *,
@@ -51,16 +47,17 @@ class LegacyTokens:
     ) -> None:
         self._secrets = store.table("/secrets")
         self._accounts = store.table("/serviceaccounts")
-        self._resource = resource_of(catalog, "", "secrets")
-        self._writes = writes
-        self._deletes = deletes
+        self._resource = catalog.builtin("", "secrets")
+        self._loopback = loopback
         self._signer = signer
         self._clock = clock
         self._root = base64.b64encode(root_certificate).decode()
         self._used: set[str] = set()
-        self._of_secrets = TableController(store, "/secrets", self._secrets_changed)
-        self._of_accounts = TableController(store, "/serviceaccounts", self._accounts_changed)
-        accounts.on_legacy_use = self._note_use
+        self._of_secrets = TableController("token secrets", self._sync_secret)
+        self._of_secrets.watch(self._secrets)
+        self._of_accounts = TableController("accounts of token secrets", self._sync_namespace)
+        self._of_accounts.watch(self._accounts, lambda key: key.partition("/")[0])
+        accounts.subscribe_legacy_use(self._note_use)
 
     def start(self) -> None:
         """Begin; Secrets that are there already are looked at."""
@@ -81,22 +78,13 @@ class LegacyTokens:
         self._used.add(f"{namespace}/{name}")
         self._of_secrets.add(f"{namespace}/{name}")
 
-    async def _accounts_changed(self, keys: tuple[str, ...]) -> None:
-        """Accounts came or went: the Secrets of their namespaces may have lost theirs."""
-        for namespace in {key.partition("/")[0] for key in keys}:
-            for entry in self._secrets.entries(namespace):
-                if _TYPE.encode() in entry.value:
-                    self._of_secrets.add(entry.key)
+    async def _sync_namespace(self, namespace: str) -> None:
+        """Accounts came or went: the Secrets of their namespace may have lost theirs."""
+        for entry in self._secrets.entries(namespace):
+            if _TYPE.encode() in entry.value:
+                self._of_secrets.add(entry.key)
 
-    async def _secrets_changed(self, keys: tuple[str, ...]) -> None:
-        for key in keys:
-            try:
-                await self._look_at(key)
-            except StatusError as exc:
-                # It changed under us; that change is handed out next.
-                _LOG.debug("a token was not written", extra={"secret": key, "why": str(exc)})
-
-    async def _look_at(self, key: str) -> None:
+    async def _sync_secret(self, key: str) -> None:
         entry = self._secrets.get(key)
         if entry is None or _TYPE.encode() not in entry.value:
             return
@@ -106,15 +94,16 @@ class LegacyTokens:
             return
         account = self._account_of(meta)
         if account is None:
-            call = loopback_call(self._resource, key, verb="delete", manager=_CONTROLLER)
-            await self._deletes.delete_key(call, key, DeleteOptions())
+            await self._loopback.delete(self._resource, key, manager=_CONTROLLER)
             return
         if not _is_filled(secret):
-            await self._edit(key, lambda live: self._filled(live, account), manager=_CONTROLLER)
+            await self._loopback.edit(
+                self._resource, key, lambda live: self._filled(live, account), manager=_CONTROLLER
+            )
         if key in self._used:
             self._used.discard(key)
             today = self._clock.now().date().isoformat()
-            await self._edit(key, lambda live: _labelled(live, today), manager="kube-apiserver")
+            await self._loopback.edit(self._resource, key, lambda live: _labelled(live, today))
 
     def _account_of(self, meta: dict[str, Any]) -> Tree | None:
         """The account a Secret is for; None if there is none, or another of the same name."""
@@ -124,10 +113,6 @@ class LegacyTokens:
         if account is not None and notes.get(_UID) not in (None, "", account["metadata"]["uid"]):
             return None
         return account
-
-    async def _edit(self, key: str, change: Any, *, manager: str) -> None:
-        call = loopback_call(self._resource, key, verb="update", manager=manager)
-        await self._writes.edit(call, WriteOptions(manager=manager), change)
 
     def _filled(self, secret: Tree, account: Tree) -> Tree:
         meta, owner = secret["metadata"], account["metadata"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Final, final
 
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Response, encode_json
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("OpenId",)
 

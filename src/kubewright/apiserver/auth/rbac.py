@@ -17,14 +17,13 @@ from msgspec import Struct
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.auth.policy_rules import PolicyRule, allows
 from kubewright.apiserver.kinds.access import Decision
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Store, Table
 from kubewright.apiserver.wire.requests import RequestInfo
+from kubewright.apiserver.wire.users import MASTERS, User
 
-__all__ = ("GROUP", "MASTERS", "Grant", "RbacAuthorizer", "RoleRef", "aggregate", "not_found")
+__all__ = ("GROUP", "Grant", "RbacAuthorizer", "RoleRef", "aggregate", "not_found")
 
 GROUP: Final = "rbac.authorization.k8s.io"
-MASTERS: Final = "system:masters"
 _ACCOUNT: Final = "system:serviceaccount:"
 _MOST: Final = 4096
 _ALLOWED: Final = Decision(True)

@@ -84,7 +84,7 @@ class ReviewBodies:
 
     def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Attributes:
         return Attributes(
-            verb="CREATE",
+            operation="CREATE",
             resource=call.resource,
             namespace=call.namespace,
             name=call.target.name,

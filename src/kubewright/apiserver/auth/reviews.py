@@ -14,11 +14,12 @@ from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.review_validation import check_spec, evaluation_error, is_empty
 from kubewright.apiserver.auth.tokens import BadToken
 from kubewright.apiserver.kinds.access import Decision
-from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("Reviews", "user_tree")
 

@@ -20,8 +20,8 @@ from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1123_label_errors, dns1123_subdomain_errors
 from kubewright.api.times import parse_time
 from kubewright.apiserver.auth.tokens import LEGACY_ISSUER, BadToken, ServiceAccountTokens
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("LAST_USED", "Identity", "ServiceAccounts", "account_groups", "split_username", "username")
 
@@ -84,8 +84,15 @@ class ServiceAccounts:
         self._store = store
         self._signer = signer
         self._clock = clock
-        self.on_legacy_use: Callable[[str, str], None] | None = None
-        """Told the namespace and name of the Secret when a token kept in one is used."""
+        self._legacy_listener: Callable[[str, str], None] | None = None
+
+    def subscribe_legacy_use(self, listener: Callable[[str, str], None]) -> None:
+        """Call the listener with the namespace and name of a Secret whenever the token in it is used.
+
+        Not an argument of the constructor: the listener labels the Secret, which takes the verbs, which take admission,
+        which takes the access these accounts belong to.
+        """
+        self._legacy_listener = listener
 
     def identify(self, token: str, audiences: tuple[str, ...] = ()) -> Identity | None:
         """Who a token is; None if it is no token of a service account, `BadToken` if it is one that is not good."""
@@ -193,8 +200,8 @@ class ServiceAccounts:
                 " invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the"
                 f" '{_INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             )
-        if self.on_legacy_use is not None and labels.get(LAST_USED) != self._clock.now().date().isoformat():
-            self.on_legacy_use(namespace, secret)
+        if self._legacy_listener is not None and labels.get(LAST_USED) != self._clock.now().date().isoformat():
+            self._legacy_listener(namespace, secret)
         groups = (*account_groups(namespace), "system:authenticated")
         notes = {
             "authentication.k8s.io/legacy-token": username(namespace, name),

@@ -1,25 +1,23 @@
-"""Custom resource definitions at work: from an object in a table to routes that answer.
+"""The CRD controller: serves the custom resources that CustomResourceDefinitions define.
 
-Watches the table of definitions. A definition whose names clash with nobody's is established and served; a changed one
-is served as it now says; a deleted one is terminated: its objects are deleted, waited for, and then its routes go. The
-conditions are written into the definition's status, as the real controllers do. Rules about the definition object
-itself are in `crds`.
+It does the work of four controllers of kube-apiserver (staging/src/k8s.io/apiextensions-apiserver/pkg/controller/):
+naming, establish, finalizer, and the handler's informer. A definition whose names no other definition of its group has
+taken is established and goes into the catalog. A deleted one is terminated: the controller deletes its objects, waits
+for their finalizers, and withdraws it from the catalog. The rules for the definition object itself are in
+`apiextensions.definitions`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 import msgspec
 
 from kubewright._base.clock import Clock
-from kubewright._base.tasks import cancel_and_wait
-from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
+from kubewright.apiserver.admission.crd_termination import TerminatingCrds
 from kubewright.apiserver.apiextensions.definitions.conditions import (
     CLEANUP_FINALIZER,
     compute_status,
@@ -27,40 +25,29 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
     set_condition,
     terminating_condition,
 )
-from kubewright.apiserver.apiextensions.resource_strategy import Converter, CustomResourceStrategy
-from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
+from kubewright.apiserver.apiextensions.resource_strategy import Converter
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import Call, User
-from kubewright.apiserver.kinds.resources import Resource, Subresource, Tree
-from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
-from kubewright.apiserver.storage.store import Change, Entry, Store
-from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.controllers.crd_resources import resources_of
+from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.storage.store import Change, Entry, Store, Table
+from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.negotiation import MediaType
-from kubewright.apiserver.wire.options import DeleteOptions
-from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
-from kubewright.apiserver.wire.responses import encode_json
-from kubewright.apiserver.wire.status_errors import StatusError, forbidden
+from kubewright.apiserver.wire.status_errors import StatusError
 
 __all__ = ("CrdController",)
 
-_KIND: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-_VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_READ_WRITE: Final = ("get", "patch", "update")
-_SYSTEM: Final = User("system:apiserver", ("system:masters",))
-_SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 _LOG: Final = logging.getLogger(__name__)
 
 
-class _Glance(msgspec.Struct):
-    """What one definition has to know of another: all else is large, and there may be hundreds."""
+class _StatusOnly(msgspec.Struct):
+    """The part of a definition that others of its group are compared with; its schemas may be very large."""
 
     status: dict[str, Any] | None = None
 
 
-_glance: Final = msgspec.json.Decoder(_Glance).decode
+_decode_status: Final = msgspec.json.Decoder(_StatusOnly).decode
 
 
 @final
@@ -68,96 +55,57 @@ class CrdController:
     """Keeps the catalog in step with the definitions in the store."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler, clock: Clock
+        self,
+        store: Store,
+        catalog: Catalog,
+        writes: WriteHandler,
+        loopback: Loopback,
+        clock: Clock,
+        *,
+        terminating: TerminatingCrds,
+        converter_for: Callable[[Mapping[str, Any]], Converter | None],
     ) -> None:
+        """`converter_for` makes the converter of a definition's conversion stanza; None only rewrites apiVersion."""
         self._store = store
         self._catalog = catalog
         self._writes = writes
-        self._deletes = deletes
+        self._loopback = loopback
         self._clock = clock
-        found = catalog.of_kind(_KIND)
-        assert found is not None
-        self._resource = found
-        self._table = store.table(found.table)
-        self._changed: dict[str, None] = {}
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._leave: Callable[[], None] | None = None
-        self._instances: dict[str, _Instances] = {}
-        self._ending: set[str] = set()
-        self.converter_for: Callable[[Mapping[str, Any]], Converter | None] = lambda conversion: None
-        """From the conversion stanza of a definition to what converts; None rewrites the apiVersion."""
-        self.on_served: Callable[[Resource], None] = lambda resource: None
-        """Told of each resource that is served."""
+        self._resource = catalog.builtin("apiextensions.k8s.io", "customresourcedefinitions")
+        self._table = store.table(self._resource.table)
+        self._controller = TableController("custom resource definitions", self._sync)
+        self._controller.watch(self._table)
+        self._instances: dict[str, _InstanceWatch] = {}
+        self._terminating = terminating
+        self._converter_for = converter_for
 
     def start(self) -> None:
-        """Serve what is there, and follow."""
-        if self._task is not None:
-            return
-        self._leave = self._table.watch(self)
-        self._changed = {entry.key: None for entry in self._table.entries()}
-        self._wake.set()
-        self._task = asyncio.get_running_loop().create_task(self._work(), name="custom resource definitions")
+        """Serve the definitions in the store, and watch them."""
+        self._controller.start()
+
+    async def stop(self) -> None:
+        """Stop watching."""
+        await self._controller.stop()
 
     @property
     def running(self) -> bool:
-        """Whether definitions are followed."""
-        return self._task is not None and not self._task.done()
+        """Whether it watches definitions."""
+        return self._controller.running
 
     @property
-    def settled(self) -> bool:
-        """Whether nothing is left to look at."""
-        return not self._changed
+    def has_synced(self) -> bool:
+        """Whether every change of a definition so far has been handled."""
+        return self._controller.is_idle
 
-    async def stop(self) -> None:
-        """Follow no longer."""
-        if self._leave is not None:
-            self._leave()
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
-
-    def deliver(self, change: Change) -> None:
-        """A definition came, changed or went."""
-        self._look_at(change.key)
-
-    def table_gone(self) -> None:
-        """Never: the table of definitions stays."""
-
-    # what admission asks
-
-    def handles(self, attributes: Attributes) -> bool:
-        """Whether an object of a kind that is being deleted is to be created."""
-        return bool(self._ending) and attributes.verb == "CREATE" and _name_of(attributes.resource) in self._ending
-
-    async def mutate(self, attributes: Attributes) -> None:
-        """Refuse it."""
-        why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(attributes.resource.group_resource, attributes.name, why)
-
-    async def validate(self, attributes: Attributes) -> None:
-        """Nothing gets that far."""
-
-    def _look_at(self, name: str) -> None:
-        self._changed[name] = None
-        self._wake.set()
-
-    async def _work(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._changed:
-                name = next(iter(self._changed))
-                del self._changed[name]
-                try:
-                    await self._settle(name)
-                except StatusError as exc:
-                    if exc.reason == "Conflict":  # somebody wrote meanwhile: the change they made is looked at
-                        self._look_at(name)
-                    else:
-                        _LOG.warning("a definition could not be served", extra={"definition": name, "error": str(exc)})
-                except Exception:
-                    _LOG.exception("a definition could not be served", extra={"definition": name})
+    async def _sync(self, name: str) -> None:
+        try:
+            await self._settle(name)
+        except StatusError as exc:
+            if exc.reason != "Conflict":
+                _LOG.warning("a definition is not served", extra={"definition": name, "error": str(exc)})
+                return
+            # Somebody wrote the definition between our read and our write: handle what they wrote.
+            self._controller.add(name)
 
     async def _settle(self, name: str) -> None:
         entry = self._table.get(name)
@@ -174,57 +122,59 @@ class CrdController:
         if is_true(crd, "Established"):
             self._serve(name, crd)
         if status != before:
-            # What others may wait for is written last: when it can be read, the routes answer.
+            # The status is written last: a client that waits for Established must then find the resource served.
             await self._write_status(entry, crd)
-            self._look_at_rivals(others)
+            self._add_rivals(others)
 
     def _others(self, name: str) -> list[Tree]:
-        """The other definitions of a definition's group, as far as their names go."""
+        """The other definitions of a definition's group, with their names and status."""
         group = name.partition(".")[2]
         return [
-            {"metadata": {"name": entry.key}, "spec": {"group": group}, "status": _glance(entry.value).status or {}}
+            {
+                "metadata": {"name": entry.key},
+                "spec": {"group": group},
+                "status": _decode_status(entry.value).status or {},
+            }
             for entry in self._table.entries()
             if entry.key != name and entry.key.partition(".")[2] == group
         ]
 
     async def _write_status(self, entry: Entry, crd: Tree) -> None:
-        """Store a status this server has worked out, as its own."""
+        """Store the status this controller has worked out, with kube-apiserver as its field manager."""
         self._writes.record_own(self._resource, decode_json(entry.value), crd, "status")
         await self._writes.put_back(self._resource, entry, crd)
 
-    def _look_at_rivals(self, others: list[Tree]) -> None:
-        """Names a definition took or gave up may be another's."""
+    def _add_rivals(self, others: list[Tree]) -> None:
+        """Handle the definitions that lack names again: this one may have taken or released them."""
         for other in others:
             if not is_true(other, "NamesAccepted"):
-                self._look_at(other["metadata"]["name"])
+                self._controller.add(other["metadata"]["name"])
 
     def _serve(self, name: str, crd: Tree) -> None:
-        resources = _resources_of(crd, self.converter_for(crd["spec"].get("conversion") or {}))
-        self._catalog.serve(name, resources)
-        for resource in resources:
-            self.on_served(resource)
+        converter = self._converter_for(crd["spec"].get("conversion") or {})
+        self._catalog.serve(name, resources_of(crd, converter))
 
     def _withdraw(self, name: str) -> None:
-        self._ending.discard(name)
-        watches = self._instances.pop(name, None)
-        if watches is not None:
-            watches.leave()
+        self._terminating.discard(name)
+        instances = self._instances.pop(name, None)
+        if instances is not None:
+            instances.stop()
         plural, _, group = name.partition(".")
-        self._look_at_rivals(self._others(name))
+        self._add_rivals(self._others(name))
         self._catalog.withdraw(name)
         self._store.drop(f"{group}/{plural}")
 
-    # the end of a definition
+    # termination
 
     async def _terminate(self, name: str, entry: Entry, crd: Tree) -> None:
         if CLEANUP_FINALIZER not in (crd["metadata"].get("finalizers") or ()):
             return
-        self._ending.add(name)
-        if not _is_being_emptied(crd):
-            self._note_deletion(crd)
+        self._terminating.add(name)
+        if not _is_in_progress(crd):
+            self._set_in_progress(crd)
             await self._write_status(entry, crd)
-            return  # the change brings us back
-        # In the version they are stored in: who would convert them may be gone already.
+            return  # the write adds the definition again
+        # Delete the objects in the version they are stored in: the webhook that converts them may be gone already.
         versions = [item for item in self._catalog.custom() if _is_of(item, crd)]
         storage = min(versions, key=lambda item: item.kind.api_version != item.storage_version, default=None)
         if storage is not None:
@@ -232,7 +182,7 @@ class CrdController:
             table = self._store.table(storage.table)
             if len(table):
                 if name not in self._instances:
-                    self._instances[name] = _Instances(lambda: self._look_at(name), table.watch)
+                    self._instances[name] = _InstanceWatch(table, lambda: self._controller.add(name))
                 return
         finalizers = [item for item in crd["metadata"]["finalizers"] if item != CLEANUP_FINALIZER]
         if finalizers:
@@ -242,7 +192,7 @@ class CrdController:
             del crd["metadata"]["finalizers"]
             self._writes.remove(self._resource, entry.key, crd)
 
-    def _note_deletion(self, crd: Tree) -> None:
+    def _set_in_progress(self, crd: Tree) -> None:
         text = "CustomResource deletion is in progress"
         condition = terminating_condition("InstanceDeletionInProgress", text, status="True")
         status = crd["status"] = crd.get("status") or {}
@@ -251,26 +201,23 @@ class CrdController:
 
     async def _delete_instances(self, resource: Resource) -> None:
         for entry in list(self._store.table(resource.table).entries()):
-            namespace, _, name = entry.key.rpartition("/")
-            target = RequestInfo(
-                "delete", "", resource.kind.group, resource.kind.version, resource.plural, "", namespace, name
-            )
-            request = Request("DELETE", "", {}, {}, b"", Peer())
-            call = Call(request, target, resource, _SYSTEM, MediaType())
             try:
-                await self._deletes.delete_key(call, entry.key, DeleteOptions())
+                await self._loopback.delete(resource, entry.key)
             except StatusError as exc:
                 if exc.reason != "NotFound":
-                    _LOG.warning("an object of a deleted kind stays", extra={"key": entry.key, "error": str(exc)})
+                    _LOG.warning(
+                        "an object of a terminating definition was not deleted",
+                        extra={"key": entry.key, "error": str(exc)},
+                    )
 
 
 @final
-class _Instances:
-    """Waits for the last object of a kind that is being deleted."""
+class _InstanceWatch:
+    """Tells when an object of a terminating definition is gone."""
 
-    def __init__(self, tell: Callable[[], None], watch: Callable[[Any], Callable[[], None]]) -> None:
+    def __init__(self, table: Table, tell: Callable[[], None]) -> None:
         self._tell = tell
-        self.leave = watch(self)
+        self.stop = table.watch(self)
 
     def deliver(self, change: Change) -> None:
         if change.new is None:
@@ -280,68 +227,12 @@ class _Instances:
         self._tell()
 
 
-def _is_being_emptied(crd: Tree) -> bool:
+def _is_in_progress(crd: Tree) -> bool:
+    """Whether the status says already that the objects of a definition are being deleted."""
     conditions = (crd.get("status") or {}).get("conditions") or ()
-    ends = (one for one in conditions if one.get("type") == "Terminating")
-    return any(one.get("reason") != "InstanceDeletionPending" for one in ends)
-
-
-def _name_of(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.kind.group}"
+    found = (one for one in conditions if one.get("type") == "Terminating")
+    return any(one.get("reason") != "InstanceDeletionPending" for one in found)
 
 
 def _is_of(resource: Resource, crd: Tree) -> bool:
     return (resource.kind.group, resource.plural) == (crd["spec"]["group"], crd["spec"]["names"]["plural"])
-
-
-def _resources_of(crd: Tree, converter: Converter | None) -> list[Resource]:
-    versions = versions_of(crd)
-    storage = next(version for version in versions if version.storage)
-    types = {
-        version.gvk.api_version: type_of_schema(version.schema, preserve_unknown=version.preserves_unknown)
-        for version in versions
-    }
-    return [_resource(crd, version, storage, converter, types) for version in versions if version.served]
-
-
-def _resource(
-    crd: Tree,
-    version: CustomVersion,
-    storage: CustomVersion,
-    converter: Converter | None,
-    types: Mapping[str, FieldType],
-) -> Resource:
-    names = crd["spec"]["names"]
-    kind, storage_version = version.gvk, storage.gvk.api_version
-    strategy = CustomResourceStrategy(
-        version, kind=kind, storage_version=storage_version, converter=converter, field_types=types
-    )
-    subresources = {}
-    if version.has_status:
-        subresources["status"] = Subresource("status", kind, _READ_WRITE)
-    if version.scale is not None:
-        subresources["scale"] = Subresource("scale", _SCALE, _READ_WRITE)
-    return Resource(
-        kind=kind,
-        plural=names["plural"],
-        singular=names.get("singular") or names["kind"].lower(),
-        namespaced=version.namespaced,
-        verbs=_VERBS,
-        strategy=strategy,
-        short_names=tuple(names.get("shortNames") or ()),
-        categories=tuple(names.get("categories") or ()),
-        list_kind=names.get("listKind") or f"{names['kind']}List",
-        subresources=subresources,
-        storage_version=storage_version,
-        schema_id=_schema_id(version),
-        storage_schema=_schema_id(storage),
-        custom=True,
-        columns=version.columns,
-        deprecation=version.warning,
-        scale=version.scale,
-    )
-
-
-def _schema_id(version: CustomVersion) -> int:
-    """A number for what bytes written under this schema look like: the same schema, the same number."""
-    return 2 + zlib.crc32(encode_json([version.gvk.api_version, version.schema]))

@@ -34,7 +34,7 @@ class ServiceCidrs:
             self._leave = self._store.table(_RANGES).watch(self)
             self._tell()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Follow no longer."""
         if self._leave is not None:
             self._leave()

@@ -19,12 +19,12 @@ from typing import Any, BinaryIO, Final, Literal, final
 import msgspec
 
 from kubewright.api.times import format_micro_time
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.decoding import read_body
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import Reply, Response, Stream, encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 from kubewright.errors import ClusterError
 
 __all__ = ("AuditLog", "Level")

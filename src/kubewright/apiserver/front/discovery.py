@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from kubewright.api.kinds import version_key
 from kubewright.apiserver.catalog import Catalog, builtin_groups
@@ -19,8 +19,9 @@ from kubewright.apiserver.wire.negotiation import PROTOBUF, negotiate
 from kubewright.apiserver.wire.protobuf import encode
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Response, encode_line
+from kubewright.apiserver.wire.users import User
 
-__all__ = ("Discovery",)
+__all__ = ("AggregatedGroups", "Discovery")
 
 _GROUP: Final = "apidiscovery.k8s.io"
 _FIRST: Final = "apiregistration.k8s.io"
@@ -30,25 +31,39 @@ _CUSTOM: Final = (1000, 100)
 """Priorities of versions whose APIService is not there yet."""
 
 
+class AggregatedGroups(Protocol):
+    """The groups that aggregated API servers serve."""
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Their aggregated discovery."""
+        ...
+
+    def priorities(self) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """The priorities of each group and version that has an APIService: of the group, and of the version."""
+        ...
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever either changes."""
+        ...
+
+
 @final
 class Discovery:
     """Answers of `/api` and `/apis`."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, aggregator: AggregatedGroups, *, address: Callable[[], str]) -> None:
+        """`address` is host and port of this server, for `/api`."""
         self._catalog = catalog
+        self._aggregator = aggregator
+        self._address = address
         self._made: dict[str, bytes] = {}
         self._generation = 0
-        self.address = "127.0.0.1"
-        self.aggregator: Callable[[], list[dict[str, Any]]] = list
-        """The groups other servers serve."""
-        self.priorities: Callable[[], Mapping[tuple[str, str], tuple[int, int]]] = dict
-        """Those of groups and versions, as their APIServices have them."""
+        aggregator.subscribe(self._forget)
 
-    def forget(self) -> None:
-        """What other servers serve has changed."""
+    def _forget(self) -> None:
         self._made = {}
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request, user: User) -> Response:
         """The answer to a discovery path, or 404."""
         if self._generation != self._catalog.generation:
             self._made, self._generation = {}, self._catalog.generation
@@ -95,7 +110,7 @@ class Discovery:
     def _groups(self, *, old: bool = False) -> list[dict[str, Any]]:
         """Every group with its versions, what matters most first. The old form orders groups of the same priority by
         the names of their APIServices, which begin with the version."""
-        priorities = self.priorities()
+        priorities = self._aggregator.priorities()
         found: dict[str, dict[str, tuple[int, int, dict[str, Any]]]] = {}
         for name, version, fallback in (*self._own_versions(), *self._versions_elsewhere()):
             priority = priorities.get((name, version["version"]), fallback)
@@ -122,7 +137,7 @@ class Discovery:
             yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM
 
     def _versions_elsewhere(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-        for group in self.aggregator():
+        for group in self._aggregator.groups():
             for version in group["versions"]:
                 yield group["metadata"]["name"], version, _CUSTOM
 
@@ -131,7 +146,7 @@ class Discovery:
     def _old_form(self, path: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
             case ["api"]:
-                address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}
+                address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}
                 return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
             case ["apis"]:
                 groups = [_group(group) for group in self._groups(old=True) if group["metadata"].get("name")]

@@ -20,12 +20,12 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.trees import Tree, items, peek
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Change, Entry, Store
 from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("FlowControl",)
 

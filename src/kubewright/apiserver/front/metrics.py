@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, final
 
 from kubewright._base.metrics import Metrics
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.responses import Reply, Response, Stream
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("RequestCounter",)
 

@@ -9,9 +9,9 @@ from typing import Final, final
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.health import Check, Health
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("NonResourcePaths",)
 

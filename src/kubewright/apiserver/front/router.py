@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, final
 
 from kubewright.api.kinds import GroupVersion
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.front.routes import Handler, Routes
 from kubewright.apiserver.kinds.access import Access, forbidden_to
-from kubewright.apiserver.kinds.calls import Call, User
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
 from kubewright.apiserver.verbs.delete import DeleteHandler
@@ -34,14 +35,9 @@ from kubewright.apiserver.wire.status_errors import (
     no_such_resource,
     not_found,
 )
+from kubewright.apiserver.wire.users import User
 
-__all__ = ("AggregatedServers", "Handler", "PathHandler", "RequestObserver", "Router")
-
-PathHandler = Callable[[Request, User], Awaitable[Reply] | Reply]
-"""Answers a path that is no resource."""
-
-Handler = Callable[[Call], Awaitable[Reply]]
-"""Answers a resource or a subresource that is more than an object in a table."""
+__all__ = ("AggregatedServers", "RequestObserver", "Router")
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _DURATION: Final = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+|0)")
@@ -94,6 +90,10 @@ class Router:
         catalog: Catalog,
         access: Access,
         *,
+        routes: Routes,
+        aggregator: AggregatedServers,
+        flow_control: Classifier,
+        observers: Sequence[RequestObserver],
         reads: ReadHandler,
         watches: WatchHandler,
         writes: WriteHandler,
@@ -101,14 +101,10 @@ class Router:
     ) -> None:
         self._catalog = catalog
         self._access = access
-        self.recorders: list[RequestObserver] = []
-        self.path_handlers: dict[str, PathHandler] = {}
-        """By the first part of the path."""
-        self.flow_control: Classifier | None = None
-        self.aggregator: AggregatedServers | None = None
-        """Servers that some paths belong to."""
-        self.subresource_handlers: dict[tuple[str, str, str], Handler] = {}
-        """By group, resource and subresource; they answer every verb."""
+        self._routes = routes
+        self._aggregator = aggregator
+        self._flow_control = flow_control
+        self._observers = tuple(observers)
         self._verbs: Mapping[str, Handler] = {
             "get": reads.get,
             "list": reads.list,
@@ -136,8 +132,8 @@ class Router:
             if "timeout" in request.query:
                 _check_timeout(request.query["timeout"], target)
             user = self._access.user_of(request)
-            if self.flow_control is not None and target.subresource not in _LONG:
-                heads = self.flow_control.heads(user, target)
+            if target.subresource not in _LONG:
+                heads = self._flow_control.heads(user, target)
             self._authorize(request, user, target)
             reply = await self._reply(request, target, user)
         except StatusError as exc:
@@ -152,15 +148,15 @@ class Router:
         if isinstance(reply, (Response, Stream)):
             reply.headers = {"Audit-Id": request.audit_id, **heads, **reply.headers}
         seconds = time.perf_counter() - started
-        for recorder in self.recorders:
-            recorder.answered(request, target, user, reply, seconds=seconds)
+        for observer in self._observers:
+            observer.answered(request, target, user, reply, seconds=seconds)
         return reply
 
     def _is_for_eyes(self, request: Request, target: RequestInfo) -> bool:
         """Whether the answer is indented; what others answered is passed on as it is."""
         if not is_pretty_print(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
             return False
-        return target.subresource not in _LONG and not (self.aggregator and self.aggregator.claimed(request.path))
+        return target.subresource not in _LONG and not self._aggregator.claimed(request.path)
 
     def _authorize(self, request: Request, user: User, target: RequestInfo) -> None:
         decision = self._access.decide(user, target)
@@ -172,8 +168,8 @@ class Router:
     async def _reply(self, request: Request, target: RequestInfo, user: User) -> Reply:
         if request.path.startswith("//"):
             return _page_not_found()
-        if self.aggregator is not None and self.aggregator.claimed(request.path):
-            return await self.aggregator.proxy(request, user)
+        if self._aggregator.claimed(request.path):
+            return await self._aggregator.proxy(request, user)
         if not target.is_resource:
             if self._is_misplaced(request.path):
                 raise no_such_resource()
@@ -212,7 +208,7 @@ class Router:
 
     async def _page(self, request: Request, user: User) -> Reply:
         name, slash, rest = request.path[1:].partition("/")
-        page = self.path_handlers.get(name)
+        page = self._routes.path(name)
         if page is None or (slash and _ends_there(name, rest)):
             return _page_not_found()
         if request.method != "GET" and (name in _ONLY_READ or (name == "apis" and "/" in rest.strip("/"))):
@@ -229,9 +225,9 @@ class Router:
         sub = resource.subresources.get(target.subresource)
         if target.subresource and sub is None:
             raise not_found(resource.group_resource, target.name) if resource.custom else no_such_resource()
-        special = self.subresource_handlers.get((target.group, target.resource, target.subresource))
-        if special is not None:
-            return special
+        handler = self._routes.resource(target)
+        if handler is not None:
+            return handler
         if sub is not None:
             verb = self._subresource_verbs.get(target.verb)
             if verb is None or target.verb not in sub.verbs:

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from kubewright.api.go_text import quoted
-from kubewright.apiserver.kinds.calls import ADMIN, User
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden, status_error
+from kubewright.apiserver.wire.users import ADMIN, User
 
 __all__ = ("Access", "Decision", "OpenAccess", "forbidden_to")
 

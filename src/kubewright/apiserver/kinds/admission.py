@@ -1,29 +1,31 @@
-"""The door every write passes: what is asked to change an object, and what is asked whether it may be written.
+"""The contract between the verbs that write and the admission plugins they ask.
 
-This module is the contract: `Attributes` is one write as admission sees it, `Chain` a chain of those who judge it.
-The judges themselves are elsewhere: `lifecycle` (namespaces), `webhook_admission`, `policies`.
+`Attributes` is one write as a plugin sees it (kube-apiserver: `admission.Attributes`). `Chain` asks its plugins in
+order. A plugin that changes objects has `mutate`, one that refuses objects has `validate`, some have both. The plugins
+themselves are in the room `admission`; `admission_chain` puts them in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, Protocol, final, runtime_checkable
 
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.wire.status_errors import StatusError, forbidden
+from kubewright.apiserver.wire.users import User
 
-__all__ = ("Attributes", "Chain", "Plugin", "Verb")
+__all__ = ("Attributes", "Chain", "MutationPlugin", "Operation", "Plugin", "ValidationPlugin", "admission_forbidden")
 
-Verb = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 @final
 @dataclass(slots=True, eq=False)
 class Attributes:
-    """One write. Judges that mutate change `object` in place or replace it."""
+    """One write. A plugin that mutates changes `object` in place, or replaces it."""
 
-    verb: Verb
+    operation: Operation
     resource: Resource
     namespace: str
     name: str
@@ -36,43 +38,65 @@ class Attributes:
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as a tree, with kind and apiVersion."""
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
-    """What judges want to have in the audit log."""
+    """What plugins want to have in the audit log."""
 
 
-class Plugin(Protocol):
-    """One member of the chain."""
+@runtime_checkable
+class MutationPlugin(Protocol):
+    """A plugin that may change the object of a write."""
 
     def handles(self, attributes: Attributes) -> bool:
-        """Whether it has anything to say; asked for every write, so it must be quick."""
+        """Whether the write concerns this plugin; called for every write, so it must be quick."""
         ...
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Change the object, or raise `Refused`."""
+        """Change the object, or raise `StatusError`."""
+        ...
+
+
+@runtime_checkable
+class ValidationPlugin(Protocol):
+    """A plugin that may refuse a write once its object is final."""
+
+    def handles(self, attributes: Attributes) -> bool:
+        """Whether the write concerns this plugin; called for every write, so it must be quick."""
         ...
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raise `Refused` if the object may not be written."""
+        """Raise `StatusError` to refuse the write; the object may not be changed any more."""
         ...
+
+
+Plugin = MutationPlugin | ValidationPlugin
 
 
 @final
 class Chain:
-    """The judges, in order."""
+    """Asks plugins in order: first all that mutate; then, after validation, all that validate."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
-        self.plugins = list(plugins)
+        self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, MutationPlugin))
+        self._validating = tuple(plugin for plugin in plugins if isinstance(plugin, ValidationPlugin))
 
-    async def mutate(self, attributes: Attributes) -> bool:
-        """Let every judge change the object; says whether any was asked."""
-        asked = False
-        for judge in self.plugins:
-            if judge.handles(attributes):
-                await judge.mutate(attributes)
-                asked = True
-        return asked
+    async def mutate(self, attributes: Attributes) -> None:
+        """Let each plugin change the object; the first that refuses ends it."""
+        for plugin in self._mutating:
+            if plugin.handles(attributes):
+                await plugin.mutate(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Let every judge refuse."""
-        for judge in self.plugins:
-            if judge.handles(attributes):
-                await judge.validate(attributes)
+        """Let each plugin refuse the write; the first that does ends it."""
+        for plugin in self._validating:
+            if plugin.handles(attributes):
+                await plugin.validate(attributes)
+
+
+def admission_forbidden(attributes: Attributes, why: str) -> StatusError:
+    """The refusal of a write by a plugin.
+
+    As `admission.NewForbidden` in kube-apiserver: plugins that mutate run before a name is generated, so they name the
+    object by its `generateName`.
+    """
+    meta = (attributes.object or {}).get("metadata") or {}
+    name = attributes.name or meta.get("name") or meta.get("generateName") or "Unknown"
+    return forbidden(attributes.resource.group_resource, str(name), why)

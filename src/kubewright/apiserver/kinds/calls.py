@@ -1,41 +1,20 @@
-"""One request to a resource on its way through the server, and who makes it.
+"""One request for a resource, as the verbs see it.
 
-`Call` gathers what every verb needs: the request, what it means, the resource, the user, the form of the answer and the
-warnings that come up. `User` is an identity, whoever established it.
+`Call` has what every verb needs: the request, its meaning, the resource, the user, the negotiated media type, and the
+warnings for the client. The router makes one for each request; `verbs.loopback` makes those of the server itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, final
-
-from msgspec import Struct
+from typing import final
 
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Request, RequestInfo
+from kubewright.apiserver.wire.users import User
 
-__all__ = ("ADMIN", "ANONYMOUS", "Call", "User")
-
-
-class User(Struct, frozen=True):
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = {}
-
-    def tree(self) -> dict[str, Any]:
-        """As objects and reviews write a user down."""
-        said: dict[str, Any] = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
-        said["extra"] = {name: list(values) for name, values in self.extra.items()}
-        return {name: value for name, value in said.items() if value}
-
-
-ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
-ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+__all__ = ("Call",)
 
 
 @final

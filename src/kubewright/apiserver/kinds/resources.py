@@ -171,16 +171,15 @@ class Resource:
     """The warning every request to a deprecated version is answered with."""
     scale: Scale | None = None
     """Where a custom resource keeps its replicas."""
+    group_resource: GroupResource = field(init=False)
+    """The resource, whatever version."""
+    table: str = field(init=False)
+    """The name of the table its objects are in: that of the group they are stored as."""
 
-    @property
-    def group_resource(self) -> GroupResource:
-        """The resource, whatever version."""
-        return GroupResource(self.kind.group, self.plural)
-
-    @property
-    def table(self) -> str:
-        """The name of the table its objects are in: that of the group they are stored as."""
-        return f"{self.storage_version.rpartition('/')[0]}/{self.plural}"
+    def __post_init__(self) -> None:
+        # Every request asks for these two, some plugins of admission more than once.
+        object.__setattr__(self, "group_resource", GroupResource(self.kind.group, self.plural))
+        object.__setattr__(self, "table", f"{self.storage_version.rpartition('/')[0]}/{self.plural}")
 
     @property
     def prefix(self) -> bytes:

@@ -16,7 +16,6 @@ import logging
 from typing import Any, Final, final
 
 from kubewright._base.tasks import cancel_and_wait
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.openapi.merge import part_of
 from kubewright.apiserver.openapi.upgrade import upgraded_document
 from kubewright.apiserver.proxy.aggregator import Aggregator
@@ -25,6 +24,7 @@ from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("AggregatedDocuments",)
 
@@ -66,7 +66,7 @@ class AggregatedDocuments:
         """Servers that are being asked, by name: a slow one keeps nobody waiting but those who ask for its kinds."""
         self.generation = 0
         """Grows whenever there is something else to tell of."""
-        aggregation.on_change.append(self._wake.set)
+        aggregation.subscribe(self._wake.set)
 
     # life
 

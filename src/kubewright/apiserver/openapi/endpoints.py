@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol, final
 
 from kubewright._base.version import __version__
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.openapi.builtin import builtin_document, builtin_paths
 from kubewright.apiserver.openapi.gnostic import MEDIA_TYPE, encode_document
@@ -30,6 +29,7 @@ from kubewright.apiserver.openapi.swagger import swagger_document
 from kubewright.apiserver.wire.negotiation import JSON
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply, Response, encode_json
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("OpenApi",)
 
@@ -65,8 +65,14 @@ class AggregatedSource(Protocol):
 class OpenApi:
     """The documents of a server. `custom_schemas` tells what is published of a custom resource."""
 
-    def __init__(self, catalog: Catalog, custom_schemas: Callable[[Resource], Published]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        custom_schemas: Callable[[Resource], Published],
+        aggregated: AggregatedSource | None = None,
+    ) -> None:
         self._catalog = catalog
+        self._aggregated = aggregated
         self._published = custom_schemas
         self._generation = (-1, -1)
         self._custom: dict[str, list[Resource]] = {}
@@ -74,8 +80,6 @@ class OpenApi:
         self._builtin = frozenset(self._hashes)
         self._bodies: dict[str, bytes] = {}
         self._upgraded: dict[str, tuple[str, dict[str, Any]]] = {}
-        self.others: AggregatedSource | None = None
-        """Extension servers, if there can be any."""
 
     def answer(self, request: Request, user: User) -> Reply | Awaitable[Reply]:
         """The answer to a path below `/openapi`."""
@@ -87,18 +91,18 @@ class OpenApi:
             return self._swagger(request)
         if path.startswith("/v3/"):
             path = path.removeprefix("/v3/")
-            if self.others is not None and not self._is_ours(path) and path in self.others.index():
-                return self.others.answer(request, user, path)
+            if self._aggregated is not None and not self._is_ours(path) and path in self._aggregated.index():
+                return self._aggregated.answer(request, user, path)
             return self._document(request, path)
         return Response(404, b"404 page not found\n", _TEXT)
 
     def _follow(self) -> None:
         """Forget what was made of custom resources that have changed."""
-        now = (self._catalog.generation, self.others.generation if self.others is not None else 0)
+        now = (self._catalog.generation, self._aggregated.generation if self._aggregated is not None else 0)
         if self._generation == now:
             return
         self._generation = now
-        self._upgraded = self.others.upgraded() if self.others is not None else {}
+        self._upgraded = self._aggregated.upgraded() if self._aggregated is not None else {}
         self._custom = {}
         for resource in self._catalog.custom():
             self._custom.setdefault(f"apis/{resource.kind.api_version}", []).append(resource)
@@ -116,7 +120,7 @@ class OpenApi:
     # the newer form
 
     def _index(self) -> dict[str, Any]:
-        places = dict(self.others.index()) if self.others is not None else {}
+        places = dict(self._aggregated.index()) if self._aggregated is not None else {}
         for path in (*self._builtin, *self._custom, *self._upgraded):
             places[path] = f"/openapi/v3/{path}?hash={self._hash_of(path)}"
         return {"paths": {path: {"serverRelativeURL": place} for path, place in sorted(places.items())}}
@@ -162,7 +166,7 @@ class OpenApi:
         binary = _wants_protobuf(request)
         if not binary and not _accepts(request):
             return _not_acceptable()
-        others = self.others.old_documents() if self.others is not None else []
+        others = self._aggregated.old_documents() if self._aggregated is not None else []
         hashes = [self._hash_of(path) for path in (*sorted(self._builtin), *sorted(self._custom))]
         tag = _hash("".join((*hashes, *(mark for mark, _ in others))).encode())
         headers = {"ETag": f'"{tag}"', "Vary": "Accept"}
@@ -186,7 +190,7 @@ class OpenApi:
                     kind, resource.list_kind, resource.plural, version, old=True
                 )
         whole = swagger_document(documents, schemas)
-        for _, document in self.others.old_documents() if self.others is not None else ():
+        for _, document in self._aggregated.old_documents() if self._aggregated is not None else ():
             merge_into(whole, document)
         return whole
 

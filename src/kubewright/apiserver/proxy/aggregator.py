@@ -22,7 +22,6 @@ from kubewright._base.tasks import cancel_and_wait
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.times import Duration, format_time
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
@@ -36,6 +35,7 @@ from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request, request_info
 from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 from kubewright.errors import DecodeError
 
 __all__ = ("Aggregator",)
@@ -64,9 +64,17 @@ class Aggregator:
     """Keeps the extension servers and passes requests on to them."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock, *, outbound: HttpClient,
+        self,
+        store: Store,
+        catalog: Catalog,
+        writes: WriteHandler,
+        clock: Clock,
+        *,
+        outbound: HttpClient,
         addresses: ServiceResolver,
-    ) -> None:  # fmt: skip
+        client_certificate: tuple[str, str] = ("", ""),
+    ) -> None:
+        """`client_certificate` are the files of the front proxy's client certificate and its key."""
         resource = catalog.of_kind(_KIND)
         assert resource is not None
         self._resource = resource
@@ -83,10 +91,8 @@ class Aggregator:
         self._busy: dict[str, asyncio.Task[None]] = {}
         """Servers that are being looked at, by name: one that does not answer keeps no other waiting."""
         self.outbound = outbound
-        self.certificate = ("", "")
-        """The files of the front proxy's client certificate and its key."""
-        self.on_change: list[Callable[[], None]] = []
-        """Told when there are other servers, or one says something else, or answers no more."""
+        self._client_certificate = client_certificate
+        self._listeners: list[Callable[[], None]] = []
         self._table.watch(self)
         for name in ("/services", "discovery.k8s.io/endpointslices"):
             store.table(name).watch(_Neighbour(self.look_around))
@@ -162,7 +168,7 @@ class Aggregator:
                 continue
             server = known.get(entry.key) or ExtensionServer(entry.key)
             if server.revision != entry.version:
-                server.read(entry, tree, self._addresses, self.certificate)
+                server.read(entry, tree, self._addresses, self._client_certificate)
             found[place] = server
         changed = bool(found or self._servers or priorities != self._priorities)
         self._servers, self._priorities = found, priorities
@@ -175,9 +181,13 @@ class Aggregator:
             self._read()
         return self._priorities
 
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call the listener when there are other servers, or one serves something else, or answers no more."""
+        self._listeners.append(listener)
+
     def _tell(self) -> None:
-        for told in self.on_change:
-            told()
+        for listener in self._listeners:
+            listener()
 
     # passing requests on
 

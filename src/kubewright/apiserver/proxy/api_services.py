@@ -16,13 +16,13 @@ from typing import Final, final
 
 from msgspec import Struct
 
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("ExtensionServer", "Fetched", "identity_headers")
 

@@ -12,12 +12,12 @@ from typing import Any, Final, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError
 from kubewright.apiserver.proxy.api_services import ExtensionServer, identity_headers
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.users import User
 
 __all__ = ("Availability", "Finding")
 

@@ -139,7 +139,7 @@ class ProxyHandlers:
         if command:
             options["command"] = command
         attributes = Attributes(
-            verb="CONNECT",
+            operation="CONNECT",
             resource=call.resource,
             namespace=call.namespace,
             name=call.target.name,

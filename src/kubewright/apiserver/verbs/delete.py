@@ -177,7 +177,7 @@ class DeleteHandler:
         if any(value is not None for value in conditions.values()):
             said["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
         return Attributes(
-            verb="DELETE",
+            operation="DELETE",
             resource=call.resource,
             namespace=str(old["metadata"].get("namespace", "")),
             name="" if call.target.verb == "deletecollection" else name,

@@ -1,113 +1,107 @@
-"""Writes the server makes on its own behalf, through the same steps as anybody's.
+"""`Loopback`: the requests this server makes of itself.
 
-`TableController` is how it learns that there is something to write: it watches a table, remembers the keys that
-changed, and hands them out to a task, since nothing may be written from within a write.
+They pass the same steps as those of any client, admission included, and are written by one user: `system:apiserver`,
+who is in `system:masters`, as the loopback client of kube-apiserver (staging/src/k8s.io/apiserver/pkg/server/config.go,
+`AuthorizeClientBearerToken`). They skip the wire and the router, so nobody authorizes, counts or audits them. Writes
+that no admission plugin may see, such as a status the server has worked out, are not made here but by the verbs.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, final
+from collections.abc import Callable, Mapping
+from typing import Final, final
 
-from kubewright._base.tasks import cancel_and_wait
+from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import Call, User
-from kubewright.apiserver.kinds.resources import Resource
-from kubewright.apiserver.storage.store import Change, Store
-from kubewright.apiserver.wire.negotiation import APPLY_YAML, MediaType
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
+from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.negotiation import APPLY_YAML, JSON, MediaType
+from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions
 from kubewright.apiserver.wire.requests import Peer, Request, RequestInfo
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import MASTERS, User
 
-__all__ = ("TableController", "loopback_call", "resource_of")
+__all__ = ("LOOPBACK_USER", "Loopback")
 
-_SELF: Final = User("system:apiserver", ("system:masters", "system:authenticated"))
-_LOG: Final = logging.getLogger(__name__)
-
-
-def resource_of(catalog: Catalog, group: str, plural: str) -> Resource:
-    """A built-in resource, which is always there."""
-    found = catalog.find(group, "v1", plural)
-    assert found is not None
-    return found
-
-
-def loopback_call(
-    resource: Resource,
-    key: str,
-    *,
-    verb: str,
-    manager: str,
-    tree: Mapping[str, Any] | None = None,
-    content_type: str = APPLY_YAML,
-    query: Mapping[str, str] | None = None,
-) -> Call:
-    """A call by the server itself about one object."""
-    namespace, _, name = key.rpartition("/")
-    kind = resource.kind
-    target = RequestInfo(verb, "", kind.group, kind.version, resource.plural, "", namespace, name)
-    headers = {"user-agent": manager, "content-type": content_type}
-    body = encode_json(tree) if tree is not None else b""
-    return Call(Request("", "", query or {}, headers, body, Peer()), target, resource, _SELF, MediaType())
+LOOPBACK_USER: Final = User("system:apiserver", ("system:authenticated", MASTERS))
+_MANAGER: Final = "kube-apiserver"
 
 
 @final
-class TableController:
-    """Calls `handle` with the keys of objects of a table that were written or deleted, soon but later."""
+class Loopback:
+    """A client of the server for the server's own controllers. `manager` is the field manager of a write."""
 
-    def __init__(self, store: Store, table: str, handle: Callable[[tuple[str, ...]], Awaitable[None]]) -> None:
-        self._table = store.table(table)
-        self._handle = handle
-        self._waiting: dict[str, None] = {}
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._leave: Callable[[], None] | None = None
+    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler) -> None:
+        self._store = store
+        self._catalog = catalog
+        self._writes = writes
+        self._deletes = deletes
 
-    def start(self) -> None:
-        """Follow from now on; what is there already is handed out first."""
-        self._leave = self._table.watch(self)
-        for entry in self._table.entries():
-            self.add(entry.key)
-        self._task = asyncio.create_task(self._run(), name=f"follow {self._table.name}")
+    async def create(self, resource: Resource, tree: Tree, *, manager: str = _MANAGER) -> Tree:
+        """Create an object; returns it as it is stored."""
+        call = _call(resource, _key(resource, tree), "create", manager, tree=tree)
+        created: Tree = decode_json((await self._writes.create(call)).body)
+        return created
 
-    async def stop(self) -> None:
-        """Follow no more."""
-        if self._leave is not None:
-            self._leave()
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
+    async def update(self, resource: Resource, tree: Tree, *, manager: str = _MANAGER) -> None:
+        """Replace an object."""
+        await self._writes.update(_call(resource, _key(resource, tree), "update", manager, tree=tree))
 
-    @property
-    def running(self) -> bool:
-        """Whether it follows."""
-        return self._task is not None and not self._task.done()
+    async def edit(
+        self, resource: Resource, key: str, change: Callable[[Tree], Tree], *, manager: str = _MANAGER
+    ) -> None:
+        """Read an object, change it and write it, again if somebody else wrote it meanwhile."""
+        await self._writes.edit(_call(resource, key, "update", manager), WriteOptions(manager=manager), change)
 
-    def add(self, key: str) -> None:
-        """Hand out this key, too."""
-        self._waiting[key] = None
-        self._wake.set()
+    async def apply(self, resource: Resource, tree: Tree, *, manager: str) -> None:
+        """Apply an object server-side, with force."""
+        query = {"fieldManager": manager, "force": "true"}
+        call = _call(resource, _key(resource, tree), "patch", manager, tree=tree, content_type=APPLY_YAML, query=query)
+        await self._writes.patch(call)
 
-    def deliver(self, change: Change) -> None:
-        """An object was written or deleted."""
-        self.add(change.key)
+    async def delete(self, resource: Resource, key: str, *, manager: str = _MANAGER) -> None:
+        """Delete an object, as a client does who gives no options."""
+        await self._deletes.delete_key(_call(resource, key, "delete", manager), key, DeleteOptions())
 
-    def table_gone(self) -> None:
-        """Built-in tables stay."""
-
-    async def _run(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            keys = tuple(self._waiting)
-            self._waiting.clear()
+    async def ensure(self, tree: Tree) -> Tree:
+        """Create an object unless there is one of its name; returns the one that is there."""
+        resource = self._catalog.of_kind(GroupVersionKind.of(tree["apiVersion"], tree["kind"]))
+        assert resource is not None, f"no resource of kind {tree['kind']}"
+        table, key = self._store.table(resource.table), _key(resource, tree)
+        if table.get(key) is None:
             try:
-                await self._handle(keys)
+                return await self.create(resource, tree)
             except StatusError as exc:
-                # An object changed under us, and that change is the next to be handed out.
-                _LOG.debug("a write of the server's own was refused", extra={"keys": keys, "why": str(exc)})
-            except Exception:
-                _LOG.exception("a change could not be followed up", extra={"keys": keys})
-            await asyncio.sleep(0)  # a handler that never waits must not keep everybody else from their turn
+                if exc.reason != "AlreadyExists":
+                    raise
+        entry = table.get(key)
+        assert entry is not None
+        return await resource.tree_of(entry)
+
+
+def _key(resource: Resource, tree: Tree) -> str:
+    meta = tree["metadata"]
+    return key_of(meta.get("namespace", "") if resource.namespaced else "", meta["name"])
+
+
+def _call(
+    resource: Resource,
+    key: str,
+    verb: str,
+    manager: str,
+    *,
+    tree: Tree | None = None,
+    content_type: str = JSON,
+    query: Mapping[str, str] | None = None,
+) -> Call:
+    namespace, _, name = key.rpartition("/")
+    kind = resource.kind
+    info = RequestInfo(verb, "", kind.group, kind.version, resource.plural, "", namespace, name)
+    headers = {"user-agent": manager, "content-type": content_type}
+    body = encode_json(tree) if tree is not None else b""
+    return Call(Request("", "", query or {}, headers, body, Peer()), info, resource, LOOPBACK_USER, MediaType())

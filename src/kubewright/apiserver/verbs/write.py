@@ -18,7 +18,7 @@ from kubewright.api.patches import json_equal
 from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.strategy import UNTOLD
 from kubewright.apiserver.builtin.validation import refusal_kind
-from kubewright.apiserver.kinds.admission import Attributes, Chain, Verb
+from kubewright.apiserver.kinds.admission import Attributes, Chain, Operation
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.kinds.system_metadata import (
@@ -537,7 +537,7 @@ class WriteHandler:
         return "" if subresource == "scale" else format_time(self._clock.now())
 
     def _operation(
-        self, call: Call, verb: Verb, tree: Tree, old: Tree | None, options: WriteOptions, kind: str
+        self, call: Call, operation: Operation, tree: Tree, old: Tree | None, options: WriteOptions, kind: str
     ) -> Attributes:
         # A patch is an update to admission, whatever made it.
         known_as = "UpdateOptions" if kind == "PatchOptions" else kind
@@ -549,7 +549,7 @@ class WriteHandler:
         if "fieldValidation" in call.request.query:
             said["fieldValidation"] = options.validation
         return Attributes(
-            verb=verb,
+            operation=operation,
             resource=call.resource,
             namespace=call.namespace,
             name=str(tree["metadata"].get("name", "")),

@@ -9,13 +9,14 @@ k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
 from kubewright.api.kinds import GroupResource, GroupVersion
 from kubewright.api.selectors import FieldSelector
+from kubewright.apiserver.wire.users import User
 from kubewright.errors import DecodeError
 
 __all__ = ("Peer", "Request", "RequestInfo", "parse_query", "request_info")
@@ -50,7 +51,7 @@ class Request(Struct):
     uri: str = ""
     """Path and query, not decoded."""
     audit_id: str = ""
-    authenticated: Any = None
+    authenticated: User | None = None
     """The authenticated user, before impersonation."""
     annotations: dict[str, str] = {}
     """Audit annotations."""

@@ -24,7 +24,7 @@ from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.controllers.component_status import report_healthy
 from kubewright.apiserver.front.audit import AuditLog
-from kubewright.apiserver.identities import install
+from kubewright.apiserver.front.router import RequestObserver
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.journal import SqliteJournal
 from kubewright.apiserver.storage.store import Store
@@ -205,23 +205,30 @@ class EmbeddedCluster:
 
     async def _start_server(self, store: Store) -> None:
         pki = self._pki
-        access = RbacAccess(store, signer=ServiceAccountTokens(_read_file(pki.key("service-account"))))
-        self.server = ApiServer(store=store, access=access)
+        access = RbacAccess(
+            store,
+            signer=ServiceAccountTokens(_read_file(pki.key("service-account"))),
+            client_ca=pki.ca,
+            proxy_ca=_read_file(pki.certificate("front-proxy-ca")),
+        )
+        observers: list[RequestObserver] = []
         if self._audit_log is not None:
             audit = AuditLog(self._audit_log)
-            self.server.router.recorders.append(audit)
+            observers.append(audit)
             self._stack.push_async_callback(audit.close)
-        proxy_ca = _read_file(pki.certificate("front-proxy-ca"))
-        identities = install(self.server, access, root_certificate=pki.ca, proxy_ca=proxy_ca)
-        front_proxy = (str(pki.certificate("front-proxy-client")), str(pki.key("front-proxy-client")))
-        self.server.extensions.aggregation.certificate = front_proxy
+        self.server = ApiServer(
+            store=store,
+            access=access,
+            observers=observers,
+            proxy_client_certificate=(
+                str(pki.certificate("front-proxy-client")),
+                str(pki.key("front-proxy-client")),
+            ),
+        )
         self._stack.push_async_callback(self.server.stop)
         self._bound_port = await self._listen(self._port, tls=self._tls())
         if self._http_port is not None:
             self._bound_http_port = await self._listen(self._http_port)
-            self.server.discovery.address = f"127.0.0.1:{self._bound_port}"
-        identities.start(port=self._bound_port)
-        self._stack.push_async_callback(identities.stop)
 
     async def _listen(self, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         if not 0 <= port <= _HIGHEST_PORT:  # some event loops silently use the port modulo 65536
@@ -249,7 +256,7 @@ class EmbeddedCluster:
             # ServiceAccountController would create them a moment later, but a test may create a pod right away, which
             # the ServiceAccount admission plugin refuses without its account.
             meta = {"name": "default", "namespace": namespace}
-            await self.server.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
+            await self.server.loopback.ensure({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta})
 
     async def _start_controllers(self) -> None:
         # Half of the import time, and the first request does not need it.
@@ -271,7 +278,7 @@ class EmbeddedCluster:
         await self._stack.enter_async_context(Manager(client, *parts, options=options))
         report_healthy(self.server.store, "controller-manager", "scheduler")
         if self._pods:
-            await self.server.ensure(_system_pod())
+            await self.server.loopback.ensure(_system_pod())
 
 
 def _system_pod() -> dict[str, Any]:

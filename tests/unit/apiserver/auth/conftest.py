@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.certificates import service_account_keys
+from kubewright._base.certificates import Authority, service_account_keys
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.identities import Identities, install
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request, parse_query
 from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.users import User
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 STATIC = User("stan", ("static",), "s-1")
@@ -82,20 +81,32 @@ def key() -> bytes:
     return service_account_keys().key
 
 
+@pytest.fixture(scope="session")
+def proxy_ca() -> bytes:
+    """The certificate of the CA of front proxies."""
+    return Authority.create("proxies").certificate
+
+
 @pytest.fixture
 def clock() -> SteppedClock:
     return SteppedClock()
 
 
 @pytest.fixture
-def make_desk(key: bytes, clock: SteppedClock) -> Callable[..., Desk]:
+def make_desk(key: bytes, proxy_ca: bytes, clock: SteppedClock) -> Callable[..., Desk]:
     """Makes a server; nothing of it runs."""
 
     def make(*, anonymous: bool = True) -> Desk:
         store = Store()
         signer = ServiceAccountTokens(key)
         access = RbacAccess(
-            store, signer=signer, tokens={"open sesame": STATIC, "sesame": STATIC}, anonymous=anonymous, clock=clock
+            store,
+            signer=signer,
+            tokens={"open sesame": STATIC, "sesame": STATIC},
+            anonymous=anonymous,
+            client_ca=b"the root",
+            proxy_ca=proxy_ca,
+            clock=clock,
         )
         return Desk(ApiServer(store=store, access=access, clock=clock), access, clock)
 
@@ -106,7 +117,7 @@ def make_desk(key: bytes, clock: SteppedClock) -> Callable[..., Desk]:
 async def desk(make_desk: Callable[..., Desk]) -> AsyncIterator[Desk]:
     """A server with its first objects and the parts that look after roles and tokens."""
     desk = make_desk()
-    identities: Identities = install(desk.server, desk.access, root_certificate=b"the root")
-    identities.start(port=6443)
+    assert desk.server.identities is not None
+    desk.server.identities.start(port=6443)
     yield desk
-    await identities.stop()
+    await desk.server.identities.stop()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.identities import install
 from kubewright.apiserver.wire.requests import Peer, Request
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -144,9 +143,8 @@ async def test_who_is_impersonated_is_bound_by_his_own_permissions(desk: Any) ->
     assert (await desk.ask("GET", "/api/v1/pods", impersonate_user="bob", impersonate_group="system:masters"))[0] == 200
 
 
-async def test_installing_needs_nothing_to_run(make_desk: Callable[..., Any]) -> None:
+async def test_the_keys_of_tokens_are_published_before_the_server_starts(make_desk: Callable[..., Any]) -> None:
     desk = make_desk()
-    install(desk.server, desk.access)
 
     code, keys = await desk.ask("GET", "/openid/v1/jwks")
 
@@ -161,7 +159,6 @@ async def _who_by_proxy(desk: Any, peer: Peer, **headers: str) -> tuple[int, Any
 
 
 async def test_a_front_proxy_names_the_user(desk: Any) -> None:
-    desk.access.authentication.proxy_issuer = "proxies"
     proxy = Peer(common_name="front-proxy-client", issuer="proxies", fingerprint="ab")
 
     code, who = await _who_by_proxy(
@@ -186,8 +183,6 @@ async def test_a_front_proxy_names_the_user(desk: Any) -> None:
     ids=["another name", "another CA", "no certificate"],
 )
 async def test_nobody_but_a_front_proxy_names_users(desk: Any, peer: Peer) -> None:
-    desk.access.authentication.proxy_issuer = "proxies"
-
     _, who = await _who_by_proxy(desk, peer, x_remote_user="ann", x_remote_group="system:masters")
 
     assert "ann" not in str(who)
@@ -195,8 +190,6 @@ async def test_nobody_but_a_front_proxy_names_users(desk: Any, peer: Peer) -> No
 
 
 async def test_a_proxys_own_certificate_makes_it_no_user(desk: Any) -> None:
-    desk.access.authentication.proxy_issuer = "proxies"
-
     assert await _who_by_proxy(desk, Peer(common_name="front-proxy-client", issuer="proxies")) == (401, "Unauthorized")
 
 

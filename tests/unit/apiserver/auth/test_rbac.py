@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.auth.rbac import RbacAuthorizer, RoleRef
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import RequestInfo, parse_query, request_info
+from kubewright.apiserver.wire.users import User
 
 GROUP = "rbac.authorization.k8s.io"
 ANN = User("ann", ("dev",))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.admission import Admission
 
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.admission.object_plugins import admit
 from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.defaults.images import pull_policy
@@ -30,16 +29,7 @@ OBJECTS = {
 ANSWERS: dict[str, Tree] = json.loads((HERE / "created.json").read_text())
 TOKEN_VOLUME = re.compile(r"kube-api-access-[a-z0-9]{5}")
 TIME = "2024-05-01T10:00:00Z"
-
-
-class Accounts:
-    """A cluster in which there is nothing but service accounts."""
-
-    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Tree | None:
-        return {"metadata": {"name": name}} if gvk.kind == "ServiceAccount" else None
-
-    def list(self, gvk: GroupVersionKind, namespace: str = "") -> Iterator[Tree]:
-        return iter(())
+ADMISSION = Admission("builtin")
 
 
 def kind_of(obj: Tree) -> GroupVersionKind:
@@ -58,7 +48,7 @@ def stored(obj: Tree) -> Tree:
     tree["metadata"].update({"uid": "uid", "creationTimestamp": TIME})
     if is_namespaced(gvk):
         tree["metadata"]["namespace"] = "builtin"
-    admit(gvk, tree, Accounts())
+    ADMISSION.mutate(gvk, tree)
     prepare_for_create(gvk, tree)
     for name in ("uid", "creationTimestamp"):
         del tree["metadata"][name]

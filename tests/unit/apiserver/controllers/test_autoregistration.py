@@ -53,7 +53,7 @@ async def test_a_server_that_starts_again_keeps_those_it_has_and_removes_those_o
     first = ApiServer(store=store)
     await first.start()
     for plural, group in (("ones", "a.example.io"), ("twos", "b.example.io")):
-        await first.ensure(definition(plural, group))
+        await first.loopback.ensure(definition(plural, group))
     before = await services.holds("v1.a.example.io", "v1.b.example.io")
     await first.stop()
     definitions = store.table("apiextensions.k8s.io/customresourcedefinitions")

@@ -19,11 +19,11 @@ def event(name: str) -> dict[str, object]:
 async def test_an_event_goes_an_hour_after_its_last_write() -> None:
     clock = VirtualClock()
     server = ApiServer(clock=clock)
-    await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     server.events.start()
-    await server.ensure(event("first"))
+    await server.loopback.ensure(event("first"))
     await clock.advance(1800)
-    await server.ensure(event("second"))
+    await server.loopback.ensure(event("second"))
     await clock.advance(1799)
     assert server.events.remove_due() == 0
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.front.audit import AuditLog, Level
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.wire.requests import Peer, Request, request_info
 from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
+from kubewright.apiserver.wire.users import User
 from kubewright.errors import ClusterError
 
 ANN = User("ann", ("dev",), "u-1", {"k": ("v",)})

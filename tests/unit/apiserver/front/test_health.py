@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from kubewright.apiserver.front.health import Health
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.journal import SqliteJournal
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.users import User
 
 
 def ask(server: ApiServer, path: str, **query: str) -> tuple[int, str]:
@@ -48,11 +48,11 @@ async def test_a_store_that_cannot_keep_a_write_is_not_healthy_until_it_can(tmp_
 
     journal._db.execute("PRAGMA max_page_count = 10")  # as a full disk is
     with pytest.raises(sqlite3.OperationalError):
-        await server.ensure(large)
+        await server.loopback.ensure(large)
     assert ask(server, "/livez/etcd")[0] == 500
 
     journal._db.execute(f"PRAGMA max_page_count = {limit}")
-    await server.ensure(namespace)
+    await server.loopback.ensure(namespace)
     assert ask(server, "/livez/etcd") == (200, "ok")
     journal.close()
 

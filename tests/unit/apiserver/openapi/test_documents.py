@@ -15,13 +15,13 @@ from kubewright.apiserver.apiextensions.resource_strategy import CustomResourceS
 from kubewright.apiserver.apiextensions.versions import CustomVersion, versions_of
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
-from kubewright.apiserver.kinds.calls import User
 from kubewright.apiserver.kinds.resources import Resource, Subresource
 from kubewright.apiserver.openapi import OpenApi
 from kubewright.apiserver.openapi.names import article, model_name, operation_name
 from kubewright.apiserver.openapi.schemas import item_schema, list_schema
 from kubewright.apiserver.wire.requests import Peer, Request
 from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.users import User
 
 Tree = dict[str, Any]
 

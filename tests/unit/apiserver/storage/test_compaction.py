@@ -35,12 +35,12 @@ async def test_the_pages_of_a_list_that_is_read_too_slowly_are_refused() -> None
     clock = VirtualClock()
     server = ApiServer(clock=clock)
     for name in "abc":
-        await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     _, first = await listed(server, limit="1")
     token = first["metadata"]["continue"]
 
     for name in "de":
-        await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await clock.advance(300)
         server.compaction.tick()
     status, refusal = await listed(server, **{"limit": "1", "continue": token})

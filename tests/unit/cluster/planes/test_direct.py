@@ -20,7 +20,7 @@ PATH = "/api/v1/namespaces/default/configmaps"
 @pytest.fixture
 async def server() -> ApiServer:
     server = ApiServer()
-    await server.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
+    await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})
     return server
 
 

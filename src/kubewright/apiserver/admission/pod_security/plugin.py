@@ -75,14 +75,11 @@ class PodSecurity:
         """Whether it is about a pod, a namespace, or a template where somebody wants to hear of it."""
         table = attributes.resource.table
         if table == _PODS:
-            return attributes.verb in _WRITES and attributes.subresource not in _ELSEWHERE
+            return attributes.operation in _WRITES and attributes.subresource not in _ELSEWHERE
         if attributes.namespace not in self._policies and table != _NAMESPACES:
             return False
         is_known = table in _TEMPLATES or table == _NAMESPACES
-        return is_known and not attributes.subresource and attributes.verb in _WRITES
-
-    async def mutate(self, attributes: Attributes) -> None:
-        """It changes nothing."""
+        return is_known and not attributes.subresource and attributes.operation in _WRITES
 
     async def validate(self, attributes: Attributes) -> None:
         """Refuse, or warn."""
@@ -98,7 +95,7 @@ class PodSecurity:
         new, old = _asked(attributes.object), _asked(attributes.old)
         if new.errors and new.errors != old.errors:
             raise invalid(attributes.resource.kind, attributes.name, new.errors)
-        if attributes.verb == "CREATE" or new.enforce == old.enforce or new.enforce.level == "privileged":
+        if attributes.operation == "CREATE" or new.enforce == old.enforce or new.enforce.level == "privileged":
             return
         if new.enforce.minor == old.enforce.minor and not stricter(new.enforce, old.enforce):
             return

@@ -47,7 +47,7 @@ class Constraints:
         # The request's own version first, for every rule; only then the other ones.
         for shown in (attributes.resource, *(others if self.equivalent else ())):
             for rule, names in rules:
-                if rule.matches(attributes.verb, shown, attributes.subresource) and (
+                if rule.matches(attributes.operation, shown, attributes.subresource) and (
                     not names or attributes.name in names
                 ):
                     return shown

@@ -91,12 +91,9 @@ class ValidatingAdmissionPolicy:
         if not self._policies:
             return False
         resource = attributes.resource
-        if attributes.subresource == "binding" and attributes.verb != "CREATE":
+        if attributes.subresource == "binding" and attributes.operation != "CREATE":
             return False  # a step of a binding or an eviction, which has been judged
         return not (resource.kind.group == _GROUP and resource.plural in EXEMPT)
-
-    async def mutate(self, attributes: Attributes) -> None:
-        return None
 
     async def validate(self, attributes: Attributes) -> None:
         others = equivalents(self._catalog, attributes.resource)

@@ -144,7 +144,7 @@ class Configurations:
             return ()
         if self._generation != self._catalog.generation:
             self._found, self._generation = {}, self._catalog.generation
-        key = (attributes.verb, attributes.resource, attributes.subresource)
+        key = (attributes.operation, attributes.resource, attributes.subresource)
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._look_up(*key)

@@ -18,7 +18,7 @@ from kubewright.apiserver.admission.webhooks.configurations import Candidate, Co
 from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, dispatch, give_up
 from kubewright.apiserver.admission.webhooks.matcher import Matcher, Subject
 from kubewright.apiserver.admission.webhooks.reviews import ReviewResponse
-from kubewright.apiserver.kinds.admission import Attributes, Plugin
+from kubewright.apiserver.kinds.admission import Attributes, Chain, Plugin
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
@@ -27,7 +27,7 @@ from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, internal_error
 
-__all__ = ("MutatingWebhooks",)
+__all__ = ("MutatingAdmissionWebhook",)
 
 _MUTATION: Final = "mutation.webhook.admission.k8s.io/"
 _MISPLACED: Final = "the namespace of the provided object does not match the namespace sent on the request"
@@ -50,22 +50,25 @@ class _Rounds:
 
 
 @final
-class MutatingWebhooks:
+class MutatingAdmissionWebhook:
     """Asks the webhooks of every MutatingWebhookConfiguration."""
 
     def __init__(
-        self, configurations: Configurations, matcher: Matcher, caller: WebhookClient, *, earlier: Sequence[Plugin] = ()
+        self,
+        configurations: Configurations,
+        matcher: Matcher,
+        caller: WebhookClient,
+        *,
+        reinvoked: Sequence[Plugin] = (),
     ) -> None:
+        """`reinvoked` are the plugins before this one, which see the object again after a webhook changed it."""
         self._configurations = configurations
         self._matcher = matcher
         self._caller = caller
-        self._earlier = earlier
+        self._reinvoked = Chain(reinvoked)
 
     def handles(self, attributes: Attributes) -> bool:
         return bool(self._configurations.candidates(attributes))
-
-    async def validate(self, attributes: Attributes) -> None:
-        return None
 
     async def mutate(self, attributes: Attributes) -> None:
         rounds = _Rounds()
@@ -73,9 +76,7 @@ class MutatingWebhooks:
         if not rounds.changed:
             return
         before = decode_json(encode_json(attributes.object)) if rounds.asked or rounds.again else None
-        for judge in self._earlier:
-            if judge.handles(attributes):
-                await judge.mutate(attributes)
+        await self._reinvoked.mutate(attributes)
         if before is not None:
             if not json_equal(attributes.object, before):
                 rounds.object_changed()

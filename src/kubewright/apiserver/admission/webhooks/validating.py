@@ -12,13 +12,13 @@ from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.wire.status_errors import StatusError
 
-__all__ = ("ValidatingWebhooks",)
+__all__ = ("ValidatingAdmissionWebhook",)
 
 _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
 
 
 @final
-class ValidatingWebhooks:
+class ValidatingAdmissionWebhook:
     """Asks the webhooks of every ValidatingWebhookConfiguration."""
 
     def __init__(self, configurations: Configurations, matcher: Matcher, caller: WebhookClient) -> None:
@@ -28,9 +28,6 @@ class ValidatingWebhooks:
 
     def handles(self, attributes: Attributes) -> bool:
         return bool(self._configurations.candidates(attributes))
-
-    async def mutate(self, attributes: Attributes) -> None:
-        return None
 
     async def validate(self, attributes: Attributes) -> None:
         subject = Subject(attributes)

@@ -11,10 +11,10 @@ from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.admission import Attributes
-from kubewright.apiserver.kinds.calls import ADMIN
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.responses import encode_json
 from kubewright.apiserver.wire.status_errors import StatusError
+from kubewright.apiserver.wire.users import ADMIN
 
 CATALOG = Catalog(ServiceAllocator())
 PLAIN: dict[str, Any] = {"containers": [{"name": "a", "image": "b"}], "hostPID": True}
@@ -36,7 +36,7 @@ def writes(plural: str, new: dict[str, Any], old: dict[str, Any] | None = None, 
     resource = CATALOG.find(group, "v1", plural)
     assert resource is not None
     return Attributes(
-        verb="CREATE" if old is None else "UPDATE",
+        operation="CREATE" if old is None else "UPDATE",
         resource=resource,
         namespace="shop" if resource.namespaced else "",
         name=str(new["metadata"]["name"]),

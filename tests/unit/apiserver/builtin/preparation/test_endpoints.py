@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.admission import Admission
 
 from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
-from kubewright.apiserver.admission.object_plugins import admit
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.preparation.endpoints import (
     allows_create_on_update,
@@ -39,16 +39,6 @@ DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 REQUEST = GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest")
 
 
-class Nothing:
-    """An empty cluster."""
-
-    def get(self, gvk: GroupVersionKind, namespace: str, name: str) -> Tree | None:
-        return None
-
-    def list(self, gvk: GroupVersionKind, namespace: str = "") -> list[Tree]:
-        return []
-
-
 def newest_time(tree: Tree) -> str:
     return max(re.findall(r"20[0-9]{2}-[0-9-]{5}T[0-9:]{8}Z", json.dumps(tree)), default="")
 
@@ -62,7 +52,7 @@ def test_change_ends_as_on_the_real_server(name: str) -> None:
 
     tree = deepcopy(apply_merge_patch(before, case["patch"]))
     apply_defaults(gvk, tree)
-    admit(gvk, tree, Nothing(), old=before, subresource=subresource)
+    Admission().mutate(gvk, tree, old=before, subresource=subresource)
     prepare_for_update(gvk, tree, before, subresource=subresource, now=newest_time(after))
     if gvk.kind == "Service" and not subresource:
         allocator = ServiceAllocator()
