@@ -200,7 +200,7 @@ async def main():
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, os.kill, os.getpid(), signal.SIGSTOP)
     options = ManagerOptions(name="proc", namespace=namespace, leader_election=True, lease_duration=4.0,
         renew_deadline=3.0, retry_period=0.2, health_address="0", metrics_address="0")
-    manager = Manager(Config.load(kubeconfig=kubeconfig), options=options)
+    manager = Manager(config=Config.load(kubeconfig=kubeconfig), options=options)
     async def work():
         print("leading", flush=True)
         while True:
@@ -269,7 +269,7 @@ async def test_a_manager_on_the_server_leads_records_events_and_gives_the_lease_
         retry_period=0.2, health_address="127.0.0.1:0", metrics_address="127.0.0.1:0", block_limit=0.0,
     )  # fmt: skip
     done = asyncio.Event()
-    manager = Manager(Config.load(kubeconfig=plane.kubeconfig), options=options)
+    manager = Manager(config=Config.load(kubeconfig=plane.kubeconfig), options=options)
     recorder = manager.recorder("web")
 
     async def work() -> None:
@@ -373,7 +373,7 @@ async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespa
         options = ManagerOptions(
             name="given", namespace=namespace, leader_election=True, health_address="0", metrics_address="0"
         )
-        manager = Manager(own, options=options)
+        manager = Manager(client=own, options=options)
         async with manager:
             assert manager.leadership is not None
             await asyncio.wait_for(manager.leadership.wait_elected(), WAIT)

@@ -57,8 +57,8 @@ async def test_events_are_recorded_in_the_cluster_of_the_object(
             ctx.event("Seen", f"{config.metadata.name} is at the edge")
 
     (home, at_home), (edge, at_edge) = clusters["home"], clusters["edge"]
-    manager = Manager(home, options=options("several", namespace), namespaces=[namespace])
-    manager.add_cluster("edge", edge)
+    manager = Manager(config=home, options=options("several", namespace), namespaces=[namespace])
+    manager.add_cluster("edge", config=edge)
     manager.add(reconcile, cluster="edge")
     async with manager:
         await at_edge.create(ConfigMap.named("told", namespace))
@@ -76,10 +76,10 @@ async def test_who_does_not_need_to_lead_records_events_without_leading(clusters
             ctx.event("Seen", f"by {ctx.key.name}")
 
     home, client = clusters["home"]
-    first = Manager(home, options=options("leader", namespace, leader_election=True, lease_name="several"))
+    first = Manager(config=home, options=options("leader", namespace, leader_election=True, lease_name="several"))
     second = Manager(
-        home,
         reconcile,
+        config=home,
         options=options("standby", namespace, leader_election=True, lease_name="several"),
         namespaces=[namespace],
     )
@@ -105,7 +105,7 @@ async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters
         return reconcile
 
     managers = {
-        name: Manager(config, marker(name), options=options("same-name", namespace), namespaces=[namespace])
+        name: Manager(marker(name), config=config, options=options("same-name", namespace), namespaces=[namespace])
         for name, (config, _) in clusters.items()
     }
     running = [asyncio.create_task(manager.run()) for manager in managers.values()]

@@ -43,7 +43,8 @@ class Connection:
     """The way to one cluster: made from a configuration, or around a client that somebody else made and closes."""
 
     def __init__(self, target: Config | Client, *, telemetry: Telemetry, field_manager: str) -> None:
-        self._owned = isinstance(target, Config)
+        self.config = target if isinstance(target, Config) else None
+        """None around a client."""
         if isinstance(target, Config):
             host = urlsplit(target.server).netloc
             self._wire: Transport = telemetry.transport(default_transport(target), host=host)
@@ -74,7 +75,7 @@ class Connection:
 
     async def close(self) -> None:
         """Close what was made here."""
-        if self._owned:
+        if self.config is not None:
             await self._wire.close()
 
 

@@ -1,8 +1,8 @@
 """Manager: one process, from start to stop.
 
-    manager = Manager()                                  # the cluster and the options that the environment names
-    manager.add(reconcile)
-    asyncio.run(manager.run())
+    manager = Manager(reconcile)              # the cluster and the options that the environment names
+    manager.add_ready_check("disk", disk_is_mounted)
+    run(manager)
 
 It puts the parts together and owns their order: servers, webhooks, caches, others, and the leaders once this
 process leads; and back again. It knows controllers only as runnables and caches only as something that runs and gets
@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 from random import Random
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard, cast, final
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.lag import LoopMonitor
@@ -53,7 +53,10 @@ if TYPE_CHECKING:
     from kubewright.webhooks.certificates.sources import CertificateSource
     from kubewright.webhooks.serving.service import WebhookDeclaration
 
-__all__ = ("Manager",)
+__all__ = ("Addable", "Manager")
+
+Addable: TypeAlias = "Runnable | Declaration[Any] | WebhookDeclaration | type | Callable[[], Awaitable[None]]"
+"""What a manager runs. A `type` is a class below `@controller`: type checkers do not see what the decorator returns."""
 
 
 @final
@@ -62,8 +65,9 @@ class Manager:
 
     def __init__(
         self,
-        target: Config | Client | None = None,
-        *runnables: Runnable | Declaration[Any] | WebhookDeclaration | type | Callable[[], Awaitable[None]],
+        *runnables: Addable,
+        config: Config | None = None,
+        client: Client | None = None,
         options: ManagerOptions | None = None,
         namespaces: Sequence[str] = (),
         scopes: Mapping[type[KubeObject], Scope] | None = None,
@@ -73,8 +77,9 @@ class Manager:
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
-        """`target` is the cluster. What is not given of it and `options` is what their `load` finds.
+        """`config` says how to reach the cluster: `Config.load()` if neither it nor a `client` is given.
 
+        A `client` that is given stays open when the manager stops. `options` are `ManagerOptions.load()` if not given.
         `namespaces` are those that are watched, all if none is named; `scopes` says more for single kinds, and what
         declares a controller may say more still.
         `cache` makes another cache of a client. `certificates` are what webhooks are served with, if not as the options
@@ -87,9 +92,8 @@ class Manager:
         self._rng = rng or Random()
         self._namespaces = (namespaces,) if isinstance(namespaces, str) else tuple(namespaces)
         self._scopes = dict(scopes or {})
-        target = target if target is not None else Config.load()
-        self._config = target if isinstance(target, Config) else None
-        connection = self._connection(target)
+        connection = self._connection(config, client)
+        self._config = connection.config
         open_client = connection.client()
         self.leadership = self._campaign(open_client) if self.options.leader_election else None
         """None without leader election: then this process always leads."""
@@ -137,7 +141,7 @@ class Manager:
 
     def add(
         self,
-        runnable: Runnable | Declaration[Any] | WebhookDeclaration | type | Callable[[], Awaitable[None]],
+        runnable: Addable,
         *,
         group: Group | None = None,
         cluster: str = "home",
@@ -168,11 +172,20 @@ class Manager:
         if self._state == "running":
             self._follow_kinds()
 
-    def add_cluster(self, name: str, target: Config | Client, *, cache: CacheFactory | None = None) -> ManagedCluster:
-        """Another cluster to work with. Who leads is decided in the home cluster, for all of them."""
+    def add_cluster(
+        self,
+        name: str,
+        *,
+        config: Config | None = None,
+        client: Client | None = None,
+        cache: CacheFactory | None = None,
+    ) -> ManagedCluster:
+        """Work with another cluster too. The lease in the home cluster decides who leads, for all of them."""
+        if config is None and client is None:
+            raise ConfigError(f"the cluster {name!r} has no address; give add_cluster its config or a client")
         if name in self._clusters:
             raise ConfigError(f"the manager {self.options.name} has a cluster {name!r} already; choose another name")
-        connection = self._connection(target)
+        connection = self._connection(config, client)
         cluster = ManagedCluster(
             name,
             connection,
@@ -357,7 +370,12 @@ class Manager:
 
     # Putting it together ------------------------------------------------------------------------------------
 
-    def _connection(self, target: Config | Client) -> Connection:
+    def _connection(self, config: Config | None, client: Client | None) -> Connection:
+        if config is not None and client is not None:
+            raise ConfigError(
+                "the manager got a config and a client; give it one of them, both say where the cluster is"
+            )
+        target = client or config or Config.load()
         return Connection(target, telemetry=self.telemetry, field_manager=self.options.name)
 
     def _campaign(self, client: Client) -> Leadership:
@@ -491,4 +509,8 @@ def _is_webhook(given: object) -> TypeGuard[WebhookDeclaration]:
 def _as_runnable(given: object) -> Runnable:
     if callable(given) and not hasattr(given, "run"):
         return Function(given)
+    if not hasattr(given, "run"):
+        raise ConfigError(
+            f"a manager cannot run {given!r}; give it a controller, a webhook, an async function or a runnable"
+        )
     return cast("Runnable", given)

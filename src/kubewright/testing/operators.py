@@ -17,8 +17,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
 from kubewright._base import yaml
@@ -38,9 +37,10 @@ from kubewright.client.connect import connect
 from kubewright.client.transport.default import default_transport
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.controllers.declaration import Declaration
-from kubewright.errors import ApiError, ClusterError, TransportError
+from kubewright.errors import ApiError, ClusterError, ConfigError, TransportError
 from kubewright.generate.project import operator_crds
 from kubewright.generate.rbac.permissions import HOME
 from kubewright.generate.rbac.roles import ACCOUNT, rbac_files
@@ -68,13 +68,6 @@ _PATIENCE: Final = 30.0
 _PAUSE: Final = 0.02
 _TICK: Final = 0.1
 """Seconds by which a clock that stands still is moved at once when an operator ends."""
-
-
-class LocalCluster(Protocol):
-    """What `Cluster.embedded()` and `Cluster.real()` give."""
-
-    @property
-    def kubeconfig(self) -> Path: ...
 
 
 @final
@@ -153,9 +146,9 @@ class RunningOperator:
 
 @asynccontextmanager
 async def running(
-    operator: str | Operator | Declaration[Any],
+    operator: str | Operator | Declaration[Any] | type,
     *,
-    on: LocalCluster,
+    on: Cluster,
     webhooks: bool = True,
     admin: bool = False,
     clock: Clock | None = None,
@@ -169,7 +162,7 @@ async def running(
     it, and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operator)
-    config = Config.load(kubeconfig=on.kubeconfig)
+    config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
         laptop = _laptop(found, client, config) if webhooks and found.webhooks else None
         if laptop is not None:
@@ -220,9 +213,11 @@ async def _time_for_the_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]
             await cancel_and_wait(mover)
 
 
-def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
+def _loaded(operator: str | Operator | Declaration[Any] | type) -> Operator:
     if isinstance(operator, Declaration):
         return operator_of(operator)
+    if isinstance(operator, type):
+        raise ConfigError(f"{operator.__name__} is no controller; write @controller(Kind) above the class")
     return load_operator(operator) if isinstance(operator, str) else operator
 
 
@@ -248,18 +243,18 @@ def _assembled(
     given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
     if laptop is None:
         return Manager(
-            own,
             *operator.controllers,
+            client=own,
             options=ManagerOptions(**given | {"webhooks": False}),
             namespaces=operator.namespaces,
             scopes=scopes,
             clock=clock,
         )
     return Manager(
-        own,
         *operator.controllers,
         *operator.webhooks,
         laptop,
+        client=own,
         options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": laptop.port}),
         namespaces=operator.namespaces,
         scopes=scopes,

@@ -18,7 +18,7 @@ async def reconcile(config: ConfigMap, ctx: Context) -> None: ...
 async def main() -> None:
     off = {{"health_address": "0", "metrics_address": "0"}}
     options = ManagerOptions(**{{**off, "webhook_certificates": "/nowhere", "webhook_port": 0, {options}}})
-    manager = Manager(Config(server="https://127.0.0.1:9"), reconcile, {runnable} options=options)
+    manager = Manager(reconcile, {runnable} config=Config(server="https://127.0.0.1:9"), options=options)
     manager.stop()
     async with manager:
         pass

@@ -115,15 +115,17 @@ def assembled(
     from kubewright.webhooks.registration.local import LocalWebhooks
 
     if not (operator.webhooks and options.webhooks):
-        return Manager(config, *operator.controllers, options=options, namespaces=operator.namespaces, cache=cache)
+        return Manager(
+            *operator.controllers, config=config, options=options, namespaces=operator.namespaces, cache=cache
+        )
     port = options.webhook_port
     laptop = LocalWebhooks(
         client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address
     )
     runnables = (*operator.controllers, *operator.webhooks, laptop)
     return Manager(
-        config,
         *runnables,
+        config=config,
         options=options,
         namespaces=operator.namespaces,
         cache=cache,

@@ -16,8 +16,7 @@ import ssl
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
@@ -31,6 +30,7 @@ from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
 from kubewright.client.transport.retries import RetryingTransport
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.direct import DirectTransport
 from kubewright.cluster.planes.home import ADMIN, ADMIN_GROUP, Home
 from kubewright.errors import ClusterError
@@ -48,13 +48,11 @@ _HIGHEST_PORT = 65535
 
 
 @final
-class EmbeddedCluster:
+class EmbeddedCluster(Cluster):
     """A whole cluster in this process; an async context manager."""
 
     version = VERSION
     server: ApiServer
-    client: Client
-    """The administrator's client."""
 
     def __init__(
         self,
@@ -90,15 +88,6 @@ class EmbeddedCluster:
         self._journal: SqliteJournal | None = None
         self._stack = AsyncExitStack()
         self._starting: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     # Starting and stopping
 
@@ -266,7 +255,7 @@ class EmbeddedCluster:
         )
         # The loop is that of whoever runs a cluster: what blocks it is not for the controllers to say.
         options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="", block_limit=0)
-        await self._stack.enter_async_context(Manager(client, *parts, options=options))
+        await self._stack.enter_async_context(Manager(*parts, client=client, options=options))
         report_healthy(self.server.store, "controller-manager", "scheduler")
         if self._pods:
             await self.server.ensure(_system_pod())

@@ -16,23 +16,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import final
 
 import msgspec
 
 from kubewright._base.loop import run
-from kubewright.cluster import Cluster
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.state import Record, State, process_start
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError, KubewrightError
 
-if TYPE_CHECKING:
-    from kubewright.cluster.planes.embedded import EmbeddedCluster
-    from kubewright.cluster.planes.real import RealCluster
-
 __all__ = ("Plan", "check_free", "detach", "keep", "stop")
-
-AnyCluster: TypeAlias = "EmbeddedCluster | RealCluster"
 
 _START_TIMEOUT = 120.0
 _STOP_TIMEOUT = 30.0
@@ -106,7 +100,7 @@ async def _keep(plan: Plan, state: State, ready: Callable[[Record], None]) -> No
         raise outcome
 
 
-def _cluster(plan: Plan, folder: Path) -> AnyCluster:
+def _cluster(plan: Plan, folder: Path) -> Cluster:
     data = None if plan.data is None else Path(plan.data)
     audit_log = None if plan.audit_log is None else Path(plan.audit_log)
     if plan.real:
@@ -117,13 +111,13 @@ def _cluster(plan: Plan, folder: Path) -> AnyCluster:
     )
 
 
-async def _run(cluster: AnyCluster, ready: Callable[[], None]) -> None:
+async def _run(cluster: Cluster, ready: Callable[[], None]) -> None:
     async with cluster:
         ready()
         await cluster.wait()
 
 
-def _announce(plan: Plan, state: State, cluster: AnyCluster, ready: Callable[[Record], None]) -> None:
+def _announce(plan: Plan, state: State, cluster: Cluster, ready: Callable[[Record], None]) -> None:
     record = Record(
         name=plan.name,
         version=cluster.version,
@@ -139,7 +133,7 @@ def _announce(plan: Plan, state: State, cluster: AnyCluster, ready: Callable[[Re
     ready(record)
 
 
-def _processes(cluster: AnyCluster) -> dict[str, int]:
+def _processes(cluster: Cluster) -> dict[str, int]:
     found = {str(name): process.pid for name, process in getattr(cluster, "processes", {}).items()}
     return {name: pid for name, pid in found.items() if pid is not None} or {"kubewright": os.getpid()}
 

@@ -8,8 +8,7 @@ controller manager makes. There is no kubelet and no scheduler, and pods stay Pe
 for: these are simulated, as in the embedded cluster. The processes cannot outlive this one (`processes`).
 Components can be killed, paused and restarted, for tests of what a program does then.
 
-`keeper` runs one for the command line; tests and programs use it directly, or through
-`kubewright.cluster.Cluster`.
+`keeper` runs one for the command line; tests and programs make it with `Cluster.real()`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, final, get_args
+from typing import TYPE_CHECKING, final, get_args
 
 from kubewright._base.files import write_private
 from kubewright.client.client import Client
@@ -34,6 +33,7 @@ from kubewright.cluster.binaries import finder
 from kubewright.cluster.pki.certificates import KeyPair
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes import flags
+from kubewright.cluster.planes.cluster import Cluster, Component
 from kubewright.cluster.planes.home import Home
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.cluster.processes.probe import Probe
@@ -44,9 +44,7 @@ from kubewright.errors import ClusterError, NotFound
 if TYPE_CHECKING:
     from kubewright.cluster.kubelet.pods.timing import Timing
 
-__all__ = ("Component", "RealCluster")
-
-Component = Literal["etcd", "apiserver", "controller-manager"]
+__all__ = ("RealCluster",)
 
 _ATTEMPTS = 3
 _POLL = 0.03
@@ -55,15 +53,11 @@ _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 @final
-class RealCluster:
+class RealCluster(Cluster):
     """One control plane; `async with` starts and stops it. Attributes are there once it has started."""
 
-    version: str
-    """The Kubernetes version, without a leading v."""
     kubectl: Path
     """A kubectl of the same version."""
-    client: Client
-    """The administrator's client."""
     processes: dict[Component, Process]
     """The running components, in the order they start."""
 
@@ -106,10 +100,6 @@ class RealCluster:
         self._nodes_at_work = AsyncExitStack()
         self._compacted = 0
         self.processes = {}
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -204,7 +194,7 @@ class RealCluster:
         """Send a component a signal that ends it, and wait until it has ended; `restart` brings it back."""
         await self._process(component).stop(number=number)
 
-    async def restart(self, component: Component) -> None:
+    async def restart(self, component: Component = "apiserver") -> None:
         """Stop a component if it runs, start it on the same port and data, and wait until it is of use."""
         process = self._process(component)
         await process.stop()
@@ -277,7 +267,7 @@ class RealCluster:
             self.client, count=self._nodes, storage=self._storage, devices=devices, timing=self._timing
         )
         options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0", block_limit=0)
-        await self._nodes_at_work.enter_async_context(Manager(self.client, *parts, options=options))
+        await self._nodes_at_work.enter_async_context(Manager(*parts, client=self.client, options=options))
 
     @staticmethod
     async def _has_devices(client: Client) -> bool:

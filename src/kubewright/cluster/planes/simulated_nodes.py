@@ -1,6 +1,6 @@
 """Everything that makes pods run on simulated nodes, ready for a manager.
 
-    manager = Manager(client, *node_controllers(client, count=3))
+    manager = Manager(*node_controllers(client, count=3), client=client)
 
 The same on an embedded and on a real control plane: neither has nodes of its own. The manager has to use the same
 client's cluster and, if another than the system's clock is given, the same clock.
