@@ -26,9 +26,9 @@ from kubewright.errors import LeadershipLost, TransportError
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.k8s.events.v1 import Event
-from kubewright.manager.access import Access
-from kubewright.manager.fence import FencedTransport
-from kubewright.manager.leadership import Leadership, LeaseTimes
+from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
+from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
+from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 
@@ -45,8 +45,8 @@ WAIT = 90.0
 @asynccontextmanager
 async def campaign(
     client: Client, namespace: str, identity: str, *, times: LeaseTimes = LONG
-) -> AsyncIterator[tuple[Leadership, asyncio.Task[None]]]:
-    leadership = Leadership(client, lease="boss", namespace=namespace, identity=identity, times=times)
+) -> AsyncIterator[tuple[LeaderElector, asyncio.Task[None]]]:
+    leadership = LeaderElector(client, lease="boss", namespace=namespace, identity=identity, times=times)
     task = asyncio.create_task(leadership.run())
     try:
         yield leadership, task
@@ -107,7 +107,8 @@ async def test_a_released_lease_is_taken_quickly(client: Client, namespace: str)
 
 async def test_of_ten_candidates_exactly_one_wins(client: Client, namespace: str) -> None:
     candidates = [
-        Leadership(client, lease="boss", namespace=namespace, identity=f"c{number}", times=LONG) for number in range(10)
+        LeaderElector(client, lease="boss", namespace=namespace, identity=f"c{number}", times=LONG)
+        for number in range(10)
     ]
     tasks = [asyncio.create_task(candidate.run()) for candidate in candidates]
     elections = [asyncio.create_task(candidate.wait_elected()) for candidate in candidates]
@@ -145,14 +146,14 @@ class Cut:
 async def test_no_two_write_at_once_when_a_leader_cannot_renew(client: Client, namespace: str) -> None:
     """The first loses only the way to its lease: its other requests would still go through."""
     cut = Cut(client.transport)
-    first = Leadership(Client(cut), lease="boss", namespace=namespace, identity="a", times=KEPT)
-    second = Leadership(client, lease="boss", namespace=namespace, identity="b", times=KEPT)
+    first = LeaderElector(Client(cut), lease="boss", namespace=namespace, identity="a", times=KEPT)
+    second = LeaderElector(client, lease="boss", namespace=namespace, identity="b", times=KEPT)
     await client.create(ConfigMap.named("shared", namespace, data={}))
     story: list[tuple[float, float, str]] = []
     refused = asyncio.Event()
     busy = {"a": asyncio.Event(), "b": asyncio.Event()}
 
-    async def write(leadership: Leadership, transport: Transport) -> None:
+    async def write(leadership: LeaderElector, transport: Transport) -> None:
         own = Client(FencedTransport(transport, leadership))
         await leadership.wait_elected()
         clock = asyncio.get_running_loop().time
@@ -330,7 +331,7 @@ async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, names
 
     async def status_for(token: str) -> int:
         question = Question(method="GET", path="/metrics", headers={"authorization": f"Bearer {token}"})
-        refusal = await Access(client).refusal(question)
+        refusal = await MetricsAuthorizer(client).refusal(question)
         return 200 if refusal is None else refusal.status
 
     async def grant(name: str) -> str:
@@ -375,8 +376,8 @@ async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespa
         )
         manager = Manager(client=own, options=options)
         async with manager:
-            assert manager.leadership is not None
-            await asyncio.wait_for(manager.leadership.wait_elected(), WAIT)
+            assert manager.elector is not None
+            await asyncio.wait_for(manager.elector.wait_elected(), WAIT)
             await manager.client.create(ConfigMap.named("made", namespace))
 
         with pytest.raises(LeadershipLost):

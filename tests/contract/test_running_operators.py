@@ -205,7 +205,7 @@ async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
     plane: Plane, namespace: str, operator: Operator
 ) -> None:
     async with running(operator, on=plane, webhooks=False) as at_work, asyncio.timeout(60):
-        shown = at_work.manager.telemetry.metrics
+        shown = at_work.manager.metrics
         wanted = f'parcel_address_length{{name="book",namespace="{namespace}"}} 4.0'
         made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))
         await until(at_work.client, Parcel, made.key, lambda seen: seen.status.delivered)

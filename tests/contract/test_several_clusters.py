@@ -84,13 +84,12 @@ async def test_who_does_not_need_to_lead_records_events_without_leading(clusters
         namespaces=[namespace],
     )
     async with first:
-        assert first.leadership is not None
-        await first.leadership.wait_elected()
+        await first.elected()
         async with second:
-            assert second.leadership is not None
+            assert second.elector is not None
             await client.create(ConfigMap.named("told", namespace))
             await event(client, namespace, "Seen")
-            assert not second.leadership.is_leader
+            assert not second.elector.is_leader
 
 
 async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters, namespace: str) -> None:
@@ -113,7 +112,7 @@ async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters
         await client.create(ConfigMap.named("paint", namespace))
         painted = await until(client, ConfigMap, "paint", lambda seen: seen.metadata.labels, namespace=namespace)
         assert painted.metadata.labels == {"by": name}
-    counted = [manager.telemetry.metrics.exposition().decode() for manager in managers.values()]
+    counted = [manager.metrics.exposition().decode() for manager in managers.values()]
 
     managers["home"].stop()
     await running[0]

@@ -20,7 +20,7 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.manager.checks import CacheLike, WatchHealth
+from kubewright.manager.cache_protocols import CacheLike, WatchHealth
 
 __all__ = (
     "CacheMetrics",

@@ -49,8 +49,8 @@ def plain() -> set[str]:
         "http",
         "kubewright._base.http_server",
         "kubewright.client.config.exec_plugin",
-        "kubewright.manager.access",
-        "kubewright.manager.leadership",
+        "kubewright.manager.endpoints.metrics_authorizer",
+        "kubewright.manager.leader_election.elector",
         "kubewright.webhooks",
         "shutil",
         "tempfile",
@@ -66,8 +66,8 @@ def test_what_an_operator_has_no_use_for_is_not_imported(plain: set[str], module
     ("options", "module"),
     [
         ('"health_address": "127.0.0.1:0"', "kubewright._base.http_server"),
-        ('"leader_election": True', "kubewright.manager.leadership"),
-        ('"metrics_address": "127.0.0.1:0", "metrics_access": True', "kubewright.manager.access"),
+        ('"leader_election": True', "kubewright.manager.leader_election.elector"),
+        ('"metrics_address": "127.0.0.1:0", "metrics_access": True', "kubewright.manager.endpoints.metrics_authorizer"),
     ],
 )
 def test_what_an_option_asks_for_is(options: str, module: str) -> None:

@@ -23,10 +23,10 @@ from kubewright.client.transport.transport import HttpRequest, HttpResponse, Htt
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Pod
-from kubewright.manager.checks import Problem, WatchHealth
+from kubewright.manager.cache_protocols import Problem, WatchHealth
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.runnables import Group
+from kubewright.manager.runnables import RunnableGroup
 from kubewright.testing.clock import VirtualClock
 
 
@@ -314,10 +314,10 @@ async def test_stopping_gives_the_lease_back_after_the_controllers_have_ended() 
     shop = manager(server, clock, last, leader_election=True)
     async with shop:
         await last.started.wait()
-        assert shop.leadership is not None
-        assert server.objects[LEASE]["spec"]["holderIdentity"] == shop.leadership.identity
+        assert shop.elector is not None
+        assert server.objects[LEASE]["spec"]["holderIdentity"] == shop.elector.identity
 
-    assert story == [shop.leadership.identity]
+    assert story == [shop.elector.identity]
     assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
 
 
@@ -340,8 +340,8 @@ async def test_the_lease_is_kept_renewed_while_the_controllers_finish() -> None:
 
     await clock.advance(25)
 
-    assert shop.leadership is not None
-    assert shop.leadership.is_leader
+    assert shop.elector is not None
+    assert shop.elector.is_leader
     work.set()
     await running
 
@@ -409,7 +409,7 @@ async def test_several_managers_and_clusters_live_in_one_process() -> None:
         assert not home.writes
         assert isinstance(cluster.cache, FakeCache)
         assert cluster.cache.running
-        assert set(first.clusters) == {"home", "edge"}
+        assert set(first.clusters) == {"default", "edge"}
     with pytest.raises(ConfigError, match="has a cluster 'edge' already"):
         first.add_cluster("edge", client=Client(edge))
     with pytest.raises(ConfigError, match="no cluster 'moon'"):
@@ -462,8 +462,7 @@ async def test_who_is_added_at_run_time_has_its_kinds_followed_also_where_it_doe
     leader = manager(server, clock, leader_election=True)
     standby = manager(server, clock, leader_election=True)
     async with leader:
-        assert leader.leadership is not None
-        await leader.leadership.wait_elected()
+        await leader.elected()
         async with standby:
             late = Controller("late")
             standby.add(late)
@@ -486,14 +485,14 @@ async def test_the_servers_answer_from_the_start_and_tell_what_is_missing() -> N
     clock = VirtualClock()
     addresses = {f"{name}_address": "127.0.0.1:0" for name in ("health", "metrics", "debug")}
     shop = manager(Server(), clock, Controller(), cache=FakeCache, block_limit=1.0, leader_election=True, **addresses)
-    shop.add_health_check("mine", lambda: None)
+    shop.add_healthz_check("mine", lambda: None)
 
     async def not_mine() -> str:
         return "bad weather"
 
-    shop.add_ready_check("theirs", not_mine)
+    shop.add_readyz_check("theirs", not_mine)
     running = asyncio.create_task(shop.run())
-    for server in shop._servers:
+    for server in shop._parts.endpoints._servers:
         await server.wait_ready()
 
     assert await ask(shop.port("health"), "/readyz") == (
@@ -604,7 +603,7 @@ async def test_who_is_put_into_an_earlier_group_does_not_wait_for_the_lease() ->
     server, clock, leader, other = Server(), VirtualClock(), Controller("leader"), Controller("other")
     server.gone = True  # so that nobody leads
     async with manager(server, clock, leader, leader_election=True) as shop:
-        shop.add(other, group=Group.OTHERS)
+        shop.add(other, group=RunnableGroup.OTHERS)
         await other.started.wait()
         await clock.advance(60)
         assert not leader.started.is_set()

@@ -68,7 +68,7 @@ async def test_webhooks_are_served_with_the_certificate_of_a_folder(tmp_path: Pa
         writer.close()
 
     assert ssl.DER_cert_to_PEM_cert(shown) in PAIR.certificate.decode()
-    assert "certwatcher_read_certificate_total 1.0" in manager.telemetry.metrics.exposition().decode()
+    assert "certwatcher_read_certificate_total 1.0" in manager.metrics.exposition().decode()
 
 
 async def test_a_manager_is_not_ready_without_a_certificate() -> None:
@@ -77,7 +77,7 @@ async def test_a_manager_is_not_ready_without_a_certificate() -> None:
     starting = asyncio.create_task(manager.__aenter__())
     await source.asked.wait()
 
-    report = await manager._readyz.report(only="webhooks")
+    report = await manager._parts.endpoints.readyz.report(only="webhooks")
 
     assert not report.healthy
     assert "there is no certificate yet; waiting for the test" in str(report.verdicts[0])
@@ -160,7 +160,7 @@ async def test_a_manager_is_not_ready_until_what_its_webhooks_read_is_in_sync(tm
     starting = asyncio.create_task(manager.__aenter__())
     await server.asked.wait()
 
-    report = await manager._readyz.report(only="caches")
+    report = await manager._parts.endpoints.readyz.report(only="caches")
 
     assert not report.healthy
     assert "not in sync yet: ConfigMap" in str(report.verdicts[0])

@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 from kubewright.api.codec import copy_of, decode, encode, encode_tree, to_tree
 from kubewright.api.kinds import GroupVersion
@@ -42,6 +42,9 @@ class ConversionFailed(Exception):
 @final
 class ConversionDeclaration(Generic[Old, New]):
     """A converter as declared. Calling it calls the function."""
+
+    declares_webhook: ClassVar[bool] = True
+    """How a manager tells it from other runnables without importing this module."""
 
     def __init__(self, old: type[Old], new: type[New], handler: Callable[[Old], New]) -> None:
         before, after = definition_of(old).gvk, definition_of(new).gvk

@@ -15,12 +15,12 @@ from kubewright._base.http_server import Answer, Question
 from kubewright._base.log_formats import plain
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.manager.addresses import is_loopback
-from kubewright.manager.health import Checks
-from kubewright.manager.inspection import Provider
-from kubewright.manager.servers import Handler
+from kubewright.manager.endpoints.debug import DebugProvider
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.server import Handler
 
 if TYPE_CHECKING:
-    from kubewright.manager.access import Access
+    from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
 
 __all__ = ("debug_page", "health_pages", "metrics_page")
 
@@ -45,7 +45,7 @@ def health_pages(*groups: Checks) -> Handler:
     return answer
 
 
-def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
+def metrics_page(metrics: Metrics, *, access: MetricsAuthorizer | None = None) -> Handler:
     """`/metrics`; with `access`, only for those whom the cluster lets read it."""
 
     async def answer(question: Question) -> Answer:
@@ -62,7 +62,7 @@ def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
     return answer
 
 
-def debug_page(providers: Mapping[str, Provider]) -> Handler:
+def debug_page(providers: Mapping[str, DebugProvider]) -> Handler:
     """`/debug` with everything, `/debug/<name>` with one part, as JSON.
 
     Only for this machine: the server listens on loopback, and a page in a browser that was led here by another name is

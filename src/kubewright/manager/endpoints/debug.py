@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kubewright._base.log_formats import plain
-from kubewright.manager.checks import CacheLike
-from kubewright.manager.runnables import Group, Runnables
+from kubewright.manager.cache_protocols import CacheLike
+from kubewright.manager.runnables import RunnableGroup, Runnables
 
 if TYPE_CHECKING:
-    from kubewright.manager.leadership import Leadership
+    from kubewright.manager.leader_election.elector import LeaderElector
 
-__all__ = ("Provider", "pages_of")
+__all__ = ("DebugProvider", "debug_pages")
 
-Provider = Callable[[], Any]
+DebugProvider = Callable[[], Any]
 """Returns something that can be shown as JSON."""
 
 
-def pages_of(
-    runnables: Runnables, caches: Callable[[], Iterable[CacheLike]], leadership: Leadership | None
-) -> dict[str, Provider]:
+def debug_pages(
+    runnables: Runnables, caches: Callable[[], Iterable[CacheLike]], leadership: LeaderElector | None
+) -> dict[str, DebugProvider]:
     """The pages by name."""
     return {
         "runnables": lambda: {name: round(seconds, 3) for name, seconds in runnables.running().items()},
@@ -38,7 +38,7 @@ def pages_of(
 
 
 def _members(runnables: Runnables) -> Iterable[Any]:
-    for group in Group:
+    for group in RunnableGroup:
         yield from runnables.members(group)
 
 
@@ -81,7 +81,7 @@ def _cache(cache: CacheLike) -> list[dict[str, Any]]:
     ]
 
 
-def _leadership(leadership: Leadership | None) -> dict[str, Any]:
+def _leadership(leadership: LeaderElector | None) -> dict[str, Any]:
     if leadership is None:
         return {"election": False}
     return {

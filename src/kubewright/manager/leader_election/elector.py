@@ -32,7 +32,7 @@ from kubewright.errors import AlreadyExists, ConfigError, Conflict, KubewrightEr
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
 from kubewright.manager.lease_times import JITTER, LeaseTimes
 
-__all__ = ("Leadership", "LeaseTimes", "new_identity")
+__all__ = ("LeaderElector", "LeaseTimes", "new_identity")
 
 
 def new_identity() -> str:
@@ -41,7 +41,7 @@ def new_identity() -> str:
 
 
 @final
-class Leadership:
+class LeaderElector:
     """One candidate for one lease. `run` campaigns, then leads until the lease is lost."""
 
     name = "leader election"

@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright._base.http_server import Answer, Connections, Question, listening_socket
 from kubewright._base.logs import Logger
-from kubewright.manager.runnables import Group
+from kubewright.manager.runnables import RunnableGroup
 
 if TYPE_CHECKING:
     from kubewright.webhooks.certificates.sources import CertificateSource
@@ -37,7 +37,7 @@ class Server:
     """Serves one handler on one address. `open` takes the port; `run` answers until cancelled."""
 
     needs_leader = False
-    group = Group.SERVERS
+    group = RunnableGroup.HTTP_SERVERS
 
     def __init__(
         self,

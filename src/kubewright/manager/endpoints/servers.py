@@ -14,11 +14,11 @@ from kubewright._base.metrics import Metrics
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError
 from kubewright.manager.addresses import parse_address
-from kubewright.manager.health import Checks
-from kubewright.manager.inspection import Provider
+from kubewright.manager.endpoints.debug import DebugProvider
+from kubewright.manager.endpoints.handlers import debug_page, health_pages, metrics_page
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.server import Handler, Server
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Handler, Server
 from kubewright.webhooks.certificates.sources import CertificateSource
 
 __all__ = ("reporting_servers",)
@@ -29,7 +29,7 @@ def reporting_servers(
     *,
     health: tuple[Checks, ...],
     metrics: Metrics,
-    debug: Mapping[str, Provider],
+    debug: Mapping[str, DebugProvider],
     client: Client,
     on_certificate: Callable[[bool], None],
     clock: Clock,
@@ -49,9 +49,11 @@ def reporting_servers(
 def _metrics(options: ManagerOptions, metrics: Metrics, client: Client, clock: Clock) -> Handler:
     if not options.metrics_access:
         return metrics_page(metrics)
-    from kubewright.manager.access import Access  # only those who limit it pay for asking
+    from kubewright.manager.endpoints.metrics_authorizer import (
+        MetricsAuthorizer,  # only those who limit it pay for asking
+    )
 
-    return metrics_page(metrics, access=Access(client, clock=clock))
+    return metrics_page(metrics, access=MetricsAuthorizer(client, clock=clock))
 
 
 def _certificates(options: ManagerOptions, clock: Clock) -> CertificateSource | None:

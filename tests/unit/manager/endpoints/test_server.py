@@ -19,11 +19,11 @@ from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, TransportError
-from kubewright.manager.access import Access
 from kubewright.manager.addresses import is_loopback, parse_address
-from kubewright.manager.health import Checks
-from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Handler, Server
+from kubewright.manager.endpoints.handlers import debug_page, health_pages, metrics_page
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
+from kubewright.manager.endpoints.server import Handler, Server
 from kubewright.testing.clock import VirtualClock
 from kubewright.webhooks.certificates.files import FileCertificates
 
@@ -211,7 +211,7 @@ def bearing(token: str) -> Question:
 
 async def test_only_those_whom_the_cluster_lets_may_read_the_metrics() -> None:
     reviewer = Reviewer()
-    page = metrics_page(Metrics(), access=Access(Client(reviewer), clock=VirtualClock()))
+    page = metrics_page(Metrics(), access=MetricsAuthorizer(Client(reviewer), clock=VirtualClock()))
 
     assert (await page(Question(method="GET", path="/metrics"))).status == 401
     assert (await page(bearing("unknown"))).status == 401
@@ -226,7 +226,7 @@ async def test_only_those_whom_the_cluster_lets_may_read_the_metrics() -> None:
 
 async def test_answers_are_remembered_for_a_while_and_failures_are_not() -> None:
     reviewer, clock = Reviewer(), VirtualClock()
-    access = Access(Client(reviewer), clock=clock)
+    access = MetricsAuthorizer(Client(reviewer), clock=clock)
     reviewer.gone = True
     refusal = await access.refusal(bearing("good"))
     assert refusal is not None

@@ -21,7 +21,7 @@ from kubewright.errors import KubewrightError
 from kubewright.k8s.authentication.v1 import TokenReview, TokenReviewSpec, UserInfo
 from kubewright.k8s.authorization.v1 import NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 
-__all__ = ("Access",)
+__all__ = ("MetricsAuthorizer",)
 
 _ALLOWED_FOR: Final = 60.0
 """Seconds; a token's lookup is remembered no longer, so neither is what it allows."""
@@ -38,7 +38,7 @@ class _Memory(msgspec.Struct, frozen=True):
 
 
 @final
-class Access:
+class MetricsAuthorizer:
     """Decides on requests by their bearer token."""
 
     def __init__(self, client: Client, *, clock: Clock | None = None) -> None:

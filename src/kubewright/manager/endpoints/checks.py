@@ -12,14 +12,12 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubewright._base.lag import LoopMonitor
+from kubewright.manager.cache_protocols import CacheLike
 
 if TYPE_CHECKING:
-    from kubewright.manager.leadership import Leadership
+    from kubewright.manager.leader_election.elector import LeaderElector
 
 __all__ = (
-    "CacheLike",
-    "Problem",
-    "WatchHealth",
     "WebhooksLike",
     "caches_ready",
     "lease_kept",
@@ -29,48 +27,6 @@ __all__ = (
 )
 
 AsyncCheck = Callable[[], Coroutine[Any, Any, str | None]]
-
-
-class Problem(Protocol):
-    """Something a cache cannot do, in a sentence that says what would help."""
-
-    @property
-    def sentence(self) -> str: ...
-
-
-class WatchHealth(Protocol):
-    """One kind that a cache follows."""
-
-    @property
-    def kind(self) -> type: ...
-
-    @property
-    def synced(self) -> bool: ...
-
-    @property
-    def problem(self) -> Problem | None: ...
-
-    def watch_age(self) -> float:
-        """Seconds since the server was last heard."""
-        ...
-
-    def past_deadline(self) -> bool: ...
-
-
-class CacheLike(Protocol):
-    """What a manager needs of a cache."""
-
-    async def run(self) -> None: ...
-
-    async def wait_for_sync(self) -> None: ...
-
-    def problems(self) -> Iterable[Problem]: ...
-
-    def informers(self) -> Iterable[WatchHealth]: ...
-
-    def informer(self, kind: type[Any]) -> WatchHealth:
-        """Follow a kind from now on."""
-        ...
 
 
 def watches_heard(caches: Callable[[], Iterable[CacheLike]]) -> AsyncCheck:
@@ -100,7 +56,7 @@ def loop_turns(monitor: LoopMonitor, *, limit: float = 5.0) -> AsyncCheck:
     return check
 
 
-def lease_kept(leadership: Leadership) -> AsyncCheck:
+def lease_kept(leadership: LeaderElector) -> AsyncCheck:
     """Fails when this process still acts as the leader although its lease has run out."""
 
     async def check() -> str | None:

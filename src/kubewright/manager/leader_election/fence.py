@@ -18,7 +18,7 @@ from kubewright.api.resource import definition_of
 from kubewright.client.routes import Route
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.k8s.coordination.v1 import Lease
-from kubewright.manager.leadership import Leadership
+from kubewright.manager.leader_election.elector import LeaderElector
 
 __all__ = ("FencedTransport",)
 
@@ -30,7 +30,7 @@ _REVIEWS: Final = ("/apis/authentication.k8s.io/", "/apis/authorization.k8s.io/"
 class FencedTransport:
     """A transport that writes only while this process leads; LeadershipLost otherwise."""
 
-    def __init__(self, transport: Transport, leadership: Leadership) -> None:
+    def __init__(self, transport: Transport, leadership: LeaderElector) -> None:
         self._transport = transport
         self._leadership = leadership
         self._lease = Route.of(definition_of(Lease)).object(leadership.namespace, leadership.lease)

@@ -11,8 +11,9 @@ import pytest
 
 from kubewright._base.lag import LoopMonitor
 from kubewright.errors import ConfigError
-from kubewright.manager.checks import CacheLike, Problem, WatchHealth, caches_ready, loop_turns, watches_heard
-from kubewright.manager.health import Checks
+from kubewright.manager.cache_protocols import CacheLike, Problem, WatchHealth
+from kubewright.manager.endpoints.checks import caches_ready, loop_turns, watches_heard
+from kubewright.manager.endpoints.healthz import Checks
 from kubewright.testing.clock import VirtualClock
 
 
