@@ -121,7 +121,7 @@ class Assembly:
         return cluster
 
     def serve_webhooks(self) -> None:
-        """Make the server of the webhooks: all at once, for the cluster is told of them together."""
+        """Make the server of the webhooks, once all are known: they are registered together."""
         if not self._webhooks:
             return
         from kubewright.manager.webhooks import served_webhooks  # only those who have webhooks pay for them

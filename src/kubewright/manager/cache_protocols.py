@@ -9,7 +9,7 @@ __all__ = ("CacheLike", "Problem", "WatchHealth")
 
 
 class Problem(Protocol):
-    """Something a cache cannot do, in a sentence that says what would help."""
+    """What keeps a cache from its work, in a sentence that says what would help."""
 
     @property
     def sentence(self) -> str: ...
@@ -28,7 +28,7 @@ class WatchHealth(Protocol):
     def problem(self) -> Problem | None: ...
 
     def watch_age(self) -> float:
-        """Seconds since the server was last heard."""
+        """Seconds since the server last sent something."""
         ...
 
     def past_deadline(self) -> bool: ...

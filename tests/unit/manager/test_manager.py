@@ -512,7 +512,7 @@ async def test_the_servers_answer_from_the_start_and_tell_what_is_missing() -> N
     assert await ask(shop.port("health"), "/readyz?exclude=theirs") == "ok"
     assert 'leader_election_master_status{name="shop"} 1.0' in await ask(shop.port("metrics"), "/metrics")
     debug = json.loads(await ask(shop.port("debug"), "/debug"))
-    assert debug["leadership"]["leading"] is True
+    assert debug["leader_election"]["leading"] is True
     assert debug["caches"][0][0]["kind"] == "Pod"
     assert any("web" in name for name in debug["runnables"])
     shop.stop()

@@ -80,7 +80,7 @@ async def test_a_manager_is_not_ready_without_a_certificate() -> None:
     report = await manager._parts.endpoints.readyz.report(only="webhooks")
 
     assert not report.healthy
-    assert "there is no certificate yet; waiting for the test" in str(report.verdicts[0])
+    assert "there is no certificate yet; waiting for the test" in str(report.results[0])
     manager.stop()
     await starting
     await manager.__aexit__(None, None, None)
@@ -163,7 +163,7 @@ async def test_a_manager_is_not_ready_until_what_its_webhooks_read_is_in_sync(tm
     report = await manager._parts.endpoints.readyz.report(only="caches")
 
     assert not report.healthy
-    assert "not in sync yet: ConfigMap" in str(report.verdicts[0])
+    assert "not in sync yet: ConfigMap" in str(report.results[0])
     manager.stop()
     await starting
     await manager.__aexit__(None, None, None)

@@ -119,15 +119,15 @@ def assembled(
             *operator.controllers, config=config, options=options, namespaces=operator.namespaces, cache=cache
         )
     port = options.webhook_port
-    laptop = LocalWebhooks(
+    local = LocalWebhooks(
         client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address
     )
-    runnables = (*operator.controllers, *operator.webhooks, laptop)
+    runnables = (*operator.controllers, *operator.webhooks, local)
     return Manager(
         *runnables,
         config=config,
         options=options,
         namespaces=operator.namespaces,
         cache=cache,
-        certificates=laptop.certificates,
+        certificates=local.certificates,
     )

@@ -177,7 +177,9 @@ def caches(*watches: FakeWatch) -> list[CacheLike]:
 
 async def test_a_watch_past_its_deadline_is_named() -> None:
     assert await watches_heard(lambda: caches(FakeWatch()))() is None
-    assert await watches_heard(lambda: caches(FakeWatch(dead=True)))() == "nothing was heard of Pod for 301 s"
+    assert (
+        await watches_heard(lambda: caches(FakeWatch(dead=True)))() == "nothing received on the watch of Pod for 301 s"
+    )
 
 
 async def test_caches_are_ready_when_in_sync_and_without_problems() -> None:
