@@ -186,7 +186,7 @@ async def show(*, real: bool) -> None:
             stage = Stage(operator.client)
             async with stage.open():
                 await tour(operator.client, stage)
-            print(f"Refused for want of a right: {len(operator.refused)}.")
+            print(f"Refused for want of a right: {len(operator.forbidden)}.")
     print(f"That was {time.perf_counter() - begun:.0f} s of Kubewright. Next: README.md, and `make test`.")
 
 

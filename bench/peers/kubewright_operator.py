@@ -9,9 +9,7 @@ import argparse
 from pathlib import Path
 
 from bench.widgets import NAMESPACE, Widget
-from kubewright import Config, Manager, ManagerOptions, run
-from kubewright.controllers.context import Context
-from kubewright.controllers.declaration import controller
+from kubewright import Config, Context, ManagerOptions, controller, run
 from kubewright.k8s.core.v1 import ConfigMap
 
 __all__ = ("main",)
@@ -31,12 +29,9 @@ def main() -> None:
     """Run until a signal ends the process."""
     parser = argparse.ArgumentParser(description="The benchmark's operator on Kubewright.")
     parser.add_argument("--kubeconfig", type=Path, required=True)
-    run(_operate(Config.load(kubeconfig=parser.parse_args().kubeconfig)))
-
-
-async def _operate(config: Config) -> None:
+    config = Config.load(kubeconfig=parser.parse_args().kubeconfig)
     options = ManagerOptions(name="widgets", health_address="0", metrics_address="0", log_level="warning")
-    await Manager(config, reconcile, namespaces=[NAMESPACE], options=options).run()
+    run(reconcile, config=config, namespaces=[NAMESPACE], options=options)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,6 @@ from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.api.times import Duration, MicroTime
 
 if TYPE_CHECKING:
-    from kubewright._base.loop import run
     from kubewright.cache.changes import Change
     from kubewright.cache.reader import CacheReader
     from kubewright.cache.scope import Scope
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from kubewright.manager.manager import Manager
     from kubewright.manager.operator import load_operator
     from kubewright.manager.options import ManagerOptions
+    from kubewright.manager.process import run
     from kubewright.webhooks.admission.declarations import default, mutate, validate
     from kubewright.webhooks.admission.field_errors import FieldErrors, Warnings
     from kubewright.webhooks.admission.requests import AdmissionRequest
@@ -159,7 +159,7 @@ _LATER = {
     "load_operator": "kubewright.manager.operator",
     "mutate": "kubewright.webhooks.admission.declarations",
     "rbac": "kubewright.controllers.permissions",
-    "run": "kubewright._base.loop",
+    "run": "kubewright.manager.process",
     "validate": "kubewright.webhooks.admission.declarations",
 }
 

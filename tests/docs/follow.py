@@ -26,7 +26,7 @@ import threading
 import tomllib
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
 from tests.docs.blocks import Block, Command, blocks_of, commands_of, matches, seen_in_order
@@ -73,17 +73,23 @@ class Reader:
         self._folder.mkdir()
         self._environ = {**environ, "READER": str(self._state), "HOME": str(self._folder)}
         self._where = start or self._folder
-        self._names: dict[str, Any] = {"__name__": "page"}
+        self._module = ModuleType("page")
+        # Roles follow from what the code of an operator calls, so it has to be found.
+        self._source = self._state / "page.py"
+        self._module.__file__ = str(self._source)
+        self._names: dict[str, Any] = vars(self._module)
         self._trial = trial
         self._outputs: list[str] = []
         self._staying: _Staying | None = None
 
     async def __aenter__(self) -> Self:
+        sys.modules["page"] = self._module  # where the classes and functions of a page say they are from
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        sys.modules.pop("page", None)
         await asyncio.to_thread(self._leave)
 
     async def follow(self, block: Block) -> None:
@@ -174,6 +180,8 @@ class Reader:
     async def _evaluate(self, block: Block) -> None:
         """Run Python; functions it defines that are named like tests are called, since that is what pytest would do."""
         before = set(self._names)
+        with self._source.open("a", encoding="utf-8") as file:
+            file.write(block.text)
         code = compile(
             "\n" * block.line + block.text,
             block.page,

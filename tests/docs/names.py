@@ -21,7 +21,7 @@ import msgspec
 import kubewright
 from kubewright.api.resource import KindMeta
 from kubewright.cli.root import root
-from kubewright.manager.leadership import Leadership
+from kubewright.manager.leader_election.elector import LeaderElector
 from kubewright.testing import __all__ as testing
 
 __all__ = ("problem_with",)
@@ -32,7 +32,7 @@ _PYTHON: Final = re.compile(
     r"(?:Annotated|Literal|dict|list)\[.*\]|enum\.Enum|datetime\.datetime|None|True|False|[&|~]|finalize|setup"
 )
 _TARGET: Final = re.compile(r"^([a-z-]+):", re.MULTILINE)
-_OFTEN: Final[dict[str, Any]] = {"Leadership": Leadership}
+_OFTEN: Final[dict[str, Any]] = {"LeaderElector": LeaderElector}
 
 
 def problem_with(text: str) -> str | None:

@@ -154,7 +154,7 @@ async def test_the_inferred_role_is_what_the_operator_needs(
         await install_crds(client, *operator_crds(operator).values())
         await grant(client, operator)
         await until_allowed(config.impersonating(USER))
-        async with Manager(config.impersonating(USER), *operator.controllers, options=off):
+        async with Manager(*operator.controllers, config=config.impersonating(USER), options=off):
             await live(client, operator)
     await cluster.stop()
 

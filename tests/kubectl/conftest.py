@@ -26,7 +26,7 @@ async def planes(real_binaries: Binaries) -> AsyncIterator[tuple[Plane, Plane]]:
         RealCluster(version=real_binaries.version) as real,
         EmbeddedCluster() as embedded,
         connect(Config.load(kubeconfig=real.kubeconfig)) as client,
-        Manager(client, *node_controllers(client), options=QUIET),
+        Manager(*node_controllers(client), client=client, options=QUIET),
     ):
         yield (
             Plane("real", Path(real.kubectl), real.kubeconfig),

@@ -17,8 +17,8 @@ from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import KubewrightError, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.manager.fence import FencedTransport
-from kubewright.manager.leadership import Leadership
+from kubewright.manager.leader_election.elector import LeaderElector
+from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.testing.clock import VirtualClock
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -112,7 +112,7 @@ class Process:
         self.life += 1
         identity = f"{self.name}{self.life}"
         wire = Wire(self.world, self.name)
-        self.leadership = Leadership(
+        self.leadership = LeaderElector(
             Client(wire),
             lease="boss",
             namespace="default",

@@ -26,9 +26,9 @@ from kubewright.errors import LeadershipLost, TransportError
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
 from kubewright.k8s.events.v1 import Event
-from kubewright.manager.access import Access
-from kubewright.manager.fence import FencedTransport
-from kubewright.manager.leadership import Leadership, LeaseTimes
+from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
+from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
+from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 
@@ -45,8 +45,8 @@ WAIT = 90.0
 @asynccontextmanager
 async def campaign(
     client: Client, namespace: str, identity: str, *, times: LeaseTimes = LONG
-) -> AsyncIterator[tuple[Leadership, asyncio.Task[None]]]:
-    leadership = Leadership(client, lease="boss", namespace=namespace, identity=identity, times=times)
+) -> AsyncIterator[tuple[LeaderElector, asyncio.Task[None]]]:
+    leadership = LeaderElector(client, lease="boss", namespace=namespace, identity=identity, times=times)
     task = asyncio.create_task(leadership.run())
     try:
         yield leadership, task
@@ -107,7 +107,8 @@ async def test_a_released_lease_is_taken_quickly(client: Client, namespace: str)
 
 async def test_of_ten_candidates_exactly_one_wins(client: Client, namespace: str) -> None:
     candidates = [
-        Leadership(client, lease="boss", namespace=namespace, identity=f"c{number}", times=LONG) for number in range(10)
+        LeaderElector(client, lease="boss", namespace=namespace, identity=f"c{number}", times=LONG)
+        for number in range(10)
     ]
     tasks = [asyncio.create_task(candidate.run()) for candidate in candidates]
     elections = [asyncio.create_task(candidate.wait_elected()) for candidate in candidates]
@@ -145,14 +146,14 @@ class Cut:
 async def test_no_two_write_at_once_when_a_leader_cannot_renew(client: Client, namespace: str) -> None:
     """The first loses only the way to its lease: its other requests would still go through."""
     cut = Cut(client.transport)
-    first = Leadership(Client(cut), lease="boss", namespace=namespace, identity="a", times=KEPT)
-    second = Leadership(client, lease="boss", namespace=namespace, identity="b", times=KEPT)
+    first = LeaderElector(Client(cut), lease="boss", namespace=namespace, identity="a", times=KEPT)
+    second = LeaderElector(client, lease="boss", namespace=namespace, identity="b", times=KEPT)
     await client.create(ConfigMap.named("shared", namespace, data={}))
     story: list[tuple[float, float, str]] = []
     refused = asyncio.Event()
     busy = {"a": asyncio.Event(), "b": asyncio.Event()}
 
-    async def write(leadership: Leadership, transport: Transport) -> None:
+    async def write(leadership: LeaderElector, transport: Transport) -> None:
         own = Client(FencedTransport(transport, leadership))
         await leadership.wait_elected()
         clock = asyncio.get_running_loop().time
@@ -200,7 +201,7 @@ async def main():
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, os.kill, os.getpid(), signal.SIGSTOP)
     options = ManagerOptions(name="proc", namespace=namespace, leader_election=True, lease_duration=4.0,
         renew_deadline=3.0, retry_period=0.2, health_address="0", metrics_address="0")
-    manager = Manager(Config.load(kubeconfig=kubeconfig), options=options)
+    manager = Manager(config=Config.load(kubeconfig=kubeconfig), options=options)
     async def work():
         print("leading", flush=True)
         while True:
@@ -269,7 +270,7 @@ async def test_a_manager_on_the_server_leads_records_events_and_gives_the_lease_
         retry_period=0.2, health_address="127.0.0.1:0", metrics_address="127.0.0.1:0", block_limit=0.0,
     )  # fmt: skip
     done = asyncio.Event()
-    manager = Manager(Config.load(kubeconfig=plane.kubeconfig), options=options)
+    manager = Manager(config=Config.load(kubeconfig=plane.kubeconfig), options=options)
     recorder = manager.recorder("web")
 
     async def work() -> None:
@@ -330,7 +331,7 @@ async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, names
 
     async def status_for(token: str) -> int:
         question = Question(method="GET", path="/metrics", headers={"authorization": f"Bearer {token}"})
-        refusal = await Access(client).refusal(question)
+        refusal = await MetricsAuthorizer(client).refusal(question)
         return 200 if refusal is None else refusal.status
 
     async def grant(name: str) -> str:
@@ -373,10 +374,10 @@ async def test_the_client_given_by_connect_works_too(plane: RealCluster, namespa
         options = ManagerOptions(
             name="given", namespace=namespace, leader_election=True, health_address="0", metrics_address="0"
         )
-        manager = Manager(own, options=options)
+        manager = Manager(client=own, options=options)
         async with manager:
-            assert manager.leadership is not None
-            await asyncio.wait_for(manager.leadership.wait_elected(), WAIT)
+            assert manager.elector is not None
+            await asyncio.wait_for(manager.elector.wait_elected(), WAIT)
             await manager.client.create(ConfigMap.named("made", namespace))
 
         with pytest.raises(LeadershipLost):

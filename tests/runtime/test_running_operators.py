@@ -45,7 +45,7 @@ async def test_an_operator_works_with_the_rights_of_its_roles_alone(
 
         assert parcel.status.observed_generation == 1
         assert (await at_work.client.get(ConfigMap, "book", namespace=namespace)).data == {"address": "here"}
-        assert at_work.refused == []
+        assert at_work.forbidden == []
         who = f"--as=system:serviceaccount:parcels-system:{at_work.operator.name}-controller-manager"
         assert (await kubectl("auth", "can-i", "patch", "configmaps", "-A", who)).strip() == "yes"
 
@@ -57,15 +57,15 @@ async def test_what_the_operator_has_noticed_can_be_waited_for(
     async with running(operator, on=plane) as at_work:
         at_work.faults.hold_streams()
         made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))
-        with pytest.raises(AssertionError, match="the operator sees no such object"):
-            await at_work.noticed(Parcel, "book", bool, namespace=namespace, timeout=0)
+        with pytest.raises(AssertionError, match="it holds no such object"):
+            await at_work.until_cached(Parcel, "book", bool, namespace=namespace, timeout=0)
         at_work.faults.release_streams()
 
-        await at_work.noticed(Parcel, key, bool)
+        await at_work.until_cached(Parcel, key, bool)
         with pytest.raises(AssertionError, match="address: here"):
-            await at_work.noticed(Parcel, key, lambda seen: seen is None, timeout=0)
+            await at_work.until_cached(Parcel, key, lambda seen: seen is None, timeout=0)
         await at_work.client.delete(made)
-        await at_work.noticed(Parcel, key, lambda seen: seen is None)
+        await at_work.until_cached(Parcel, key, lambda seen: seen is None)
 
 
 async def test_time_passes_when_the_operator_is_idle_and_what_it_asked_for_then_is_due(
@@ -84,7 +84,7 @@ async def test_time_passes_when_the_operator_is_idle_and_what_it_asked_for_then_
     async with running(look, on=plane, clock=clock, scopes={Parcel: here}) as at_work:
         await at_work.client.create(Parcel.named("clock", namespace, spec=ParcelSpec(address="here")))
         await until(at_work.client, Parcel, ObjectKey(namespace, "clock"), lambda seen: seen.status.delivered)
-        with pytest.raises(AssertionError, match=rf"still at work after 0 s: parcel {namespace}/clock"):
+        with pytest.raises(AssertionError, match=rf"is not idle after 0 s: parcel {namespace}/clock"):
             await at_work.idle(timeout=0)
         held.set()
 
@@ -164,7 +164,7 @@ async def test_what_an_operator_may_not_do_fails_the_test_and_is_named(
             spec = ParcelSpec(address="here", curious=True)
             await at_work.client.create(Parcel.named("book", namespace, spec=spec))
             await until(at_work.client, Parcel, ObjectKey(namespace, "book"), lambda seen: seen.status.delivered)
-            assert len(at_work.refused) == 1
+            assert len(at_work.forbidden) == 1
             await at_work.client.delete(Parcel, "book", namespace=namespace)  # the next test's operator would see it
 
 
@@ -205,7 +205,7 @@ async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
     plane: Plane, namespace: str, operator: Operator
 ) -> None:
     async with running(operator, on=plane, webhooks=False) as at_work, asyncio.timeout(60):
-        shown = at_work.manager.telemetry.metrics
+        shown = at_work.manager.metrics
         wanted = f'parcel_address_length{{name="book",namespace="{namespace}"}} 4.0'
         made = await at_work.client.create(Parcel.named("book", namespace, spec=ParcelSpec(address="here")))
         await until(at_work.client, Parcel, made.key, lambda seen: seen.status.delivered)

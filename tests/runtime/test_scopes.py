@@ -207,9 +207,9 @@ async def test_who_waits_to_lead_has_the_declared_scopes_in_memory(
     options = ManagerOptions(
         name="scopes", health_address="0", metrics_address="0", leader_election=True, namespace=namespace
     )
-    async with Manager(Config.load(kubeconfig=plane.kubeconfig), reconcile, options=options) as manager:
-        assert manager.leadership is not None
-        assert not manager.leadership.is_leader
+    async with Manager(reconcile, config=Config.load(kubeconfig=plane.kubeconfig), options=options) as manager:
+        assert manager.elector is not None
+        assert not manager.elector.is_leader
         cache = manager.cache
         assert isinstance(cache, Cache)
         watched = {(informer.kind.__name__, informer.scope): len(informer.store) for informer in cache.informers()}

@@ -57,8 +57,8 @@ async def test_events_are_recorded_in_the_cluster_of_the_object(
             ctx.event("Seen", f"{config.metadata.name} is at the edge")
 
     (home, at_home), (edge, at_edge) = clusters["home"], clusters["edge"]
-    manager = Manager(home, options=options("several", namespace), namespaces=[namespace])
-    manager.add_cluster("edge", edge)
+    manager = Manager(config=home, options=options("several", namespace), namespaces=[namespace])
+    manager.add_cluster("edge", config=edge)
     manager.add(reconcile, cluster="edge")
     async with manager:
         await at_edge.create(ConfigMap.named("told", namespace))
@@ -76,21 +76,20 @@ async def test_who_does_not_need_to_lead_records_events_without_leading(clusters
             ctx.event("Seen", f"by {ctx.key.name}")
 
     home, client = clusters["home"]
-    first = Manager(home, options=options("leader", namespace, leader_election=True, lease_name="several"))
+    first = Manager(config=home, options=options("leader", namespace, leader_election=True, lease_name="several"))
     second = Manager(
-        home,
         reconcile,
+        config=home,
         options=options("standby", namespace, leader_election=True, lease_name="several"),
         namespaces=[namespace],
     )
     async with first:
-        assert first.leadership is not None
-        await first.leadership.wait_elected()
+        await first.elected()
         async with second:
-            assert second.leadership is not None
+            assert second.elector is not None
             await client.create(ConfigMap.named("told", namespace))
             await event(client, namespace, "Seen")
-            assert not second.leadership.is_leader
+            assert not second.elector.is_leader
 
 
 async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters, namespace: str) -> None:
@@ -105,7 +104,7 @@ async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters
         return reconcile
 
     managers = {
-        name: Manager(config, marker(name), options=options("same-name", namespace), namespaces=[namespace])
+        name: Manager(marker(name), config=config, options=options("same-name", namespace), namespaces=[namespace])
         for name, (config, _) in clusters.items()
     }
     running = [asyncio.create_task(manager.run()) for manager in managers.values()]
@@ -113,7 +112,7 @@ async def test_managers_of_one_process_do_not_know_each_other(clusters: Clusters
         await client.create(ConfigMap.named("paint", namespace))
         painted = await until(client, ConfigMap, "paint", lambda seen: seen.metadata.labels, namespace=namespace)
         assert painted.metadata.labels == {"by": name}
-    counted = [manager.telemetry.metrics.exposition().decode() for manager in managers.values()]
+    counted = [manager.metrics.exposition().decode() for manager in managers.values()]
 
     managers["home"].stop()
     await running[0]

@@ -519,7 +519,7 @@ async def test_a_manager_serves_webhooks_with_the_certificates_it_is_given(clien
     async def stamp(config: ConfigMap) -> None:
         config.data = {**(config.data or {}), "stamped": base64.b64encode(b"yes").decode()}
 
-    manager = Manager(client, stamp, options=quiet(), certificates=Fixed())
+    manager = Manager(stamp, client=client, options=quiet(), certificates=Fixed())
     async with manager:
         url = f"https://127.0.0.1:{manager.port('webhooks')}"
         async with registered(client, stamp, url=url):
@@ -540,7 +540,7 @@ async def test_on_a_laptop_a_manager_needs_nothing_and_leaves_nothing(
         config.data = {"stamped": "yes"}
 
     before = await _configurations(client)
-    async with Manager(Config.load(kubeconfig=plane.kubeconfig), stamp, options=quiet(name=namespace)):
+    async with Manager(stamp, config=Config.load(kubeconfig=plane.kubeconfig), options=quiet(name=namespace)):
         stamped = await until(
             lambda: client.create(ConfigMap.named("a", namespace), dry_run=True), lambda made: bool(made.data)
         )
@@ -563,7 +563,7 @@ async def test_in_a_cluster_a_manager_makes_its_certificates_and_registers_itsel
 
     options = quiet(name=namespace, namespace=namespace, webhook_certificates="secret", webhook_registration=True)
     kind, name = CONFIGURATIONS["ValidatingWebhookConfiguration"], f"{namespace}-validating-webhook-configuration"
-    async with Manager(client, check, options=options):
+    async with Manager(check, client=client, options=options):
         found = await client.get(kind, name)
     await client.delete(found)
 

@@ -121,8 +121,9 @@ def managed(
         **options,
     }
     return Manager(
-        target,
         *declarations,
+        config=target if isinstance(target, Config) else None,
+        client=target if isinstance(target, Client) else None,
         options=ManagerOptions(**chosen),
         namespaces=[namespace],
         cache=lambda client: Cache(client, default_scope=Scope(namespaces=(namespace,)), observer=lists),

@@ -45,7 +45,9 @@ async def main(kubeconfig: str, namespace: str, identity: str) -> None:
         health_address="0",
         metrics_address="0",
     )
-    manager = Manager(Config.load(kubeconfig=kubeconfig), reconcile, lead, options=options, namespaces=[namespace])
+    manager = Manager(
+        reconcile, lead, config=Config.load(kubeconfig=kubeconfig), options=options, namespaces=[namespace]
+    )
     await manager.run()
 
 

@@ -33,7 +33,7 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
     options = ManagerOptions(health_address="0", metrics_address="0")
     async with (
         faulty(real_cluster.kubeconfig) as (counted, faults),
-        Manager(counted, reconcile, options=options, scopes={Widget: scope, ConfigMap: scope}),
+        Manager(reconcile, client=counted, options=options, scopes={Widget: scope, ConfigMap: scope}),
     ):
         await converged(client, namespace, sizes)
         before, done = len(faults.requests), journal.entries.count("Widget resync")

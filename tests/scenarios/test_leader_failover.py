@@ -131,15 +131,15 @@ async def test_the_other_takes_over_when_the_network_of_the_leader_is_cut_and_no
     users = {name: await own_cluster.user(name, groups=["system:masters"]) for name in ("a", "b")}
     async with faulty(users["a"]) as (cut_off, faults), faulty(users["b"]) as (steady, _):
         first = managed(cut_off, namespace, replica_in_process("a"), **SHORT)
-        assert first.leadership is not None
+        assert first.elector is not None
         leading = asyncio.create_task(live(first))
-        await asyncio.wait_for(first.leadership.wait_elected(), 60)
+        await asyncio.wait_for(first.elector.wait_elected(), 60)
         async with managed(steady, namespace, replica_in_process("b"), **SHORT):
             await edit_until_written_by(own_client, namespace, "a", 10)
             faults.go_offline()
             # Edits go on: what the first would like to write waits for a network that comes back too late.
             load = asyncio.create_task(edit_until_written_by(own_client, namespace, "b", 10))
-            await asyncio.wait_for(first.leadership.wait_lost(), 60)
+            await asyncio.wait_for(first.elector.wait_lost(), 60)
             faults.offline = False
             with pytest.raises(LeadershipLost):
                 await first.client.create(ConfigMap.named("late", namespace))

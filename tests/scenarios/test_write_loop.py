@@ -57,7 +57,7 @@ async def test_a_fight_over_a_field_is_slowed_down_and_named(
 
         events = await present(client, Event, namespace, named)
         seconds = await repaired(client, namespace, 2)
-        metrics = manager.telemetry.metrics.exposition().decode()
+        metrics = manager.metrics.exposition().decode()
         other.cancel()
         await asyncio.gather(other, return_exceptions=True)
 

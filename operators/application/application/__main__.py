@@ -3,14 +3,10 @@
 Options come from the environment, such as KUBEWRIGHT_LEADER_ELECTION=true; see `kubewright.ManagerOptions`.
 """
 
-from kubewright import Manager, ManagerOptions, load_operator, run
-
-
-async def main() -> None:
-    operator = load_operator("application")
-    options = ManagerOptions.load(name="application")
-    await Manager(None, *operator.controllers, *operator.webhooks, options=options).run()
-
+from kubewright import ManagerOptions, run
+from kubewright.manager import load_operator
 
 if __name__ == "__main__":
-    run(main())
+    operator = load_operator("application")
+    options = ManagerOptions.load(name="application")
+    run(*operator.controllers, *operator.webhooks, options=options)

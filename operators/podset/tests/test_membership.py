@@ -53,7 +53,7 @@ async def test_a_pod_that_is_there_before_its_set_is_taken_in_and_counted(
     home: Home, operator: RunningOperator
 ) -> None:
     early = await home.client.create(bare_pod(home, "early"))
-    await operator.noticed(Pod, early.key, bool)
+    await operator.until_cached(Pod, early.key, bool)
 
     seen = await home.podset(2)
 

@@ -47,11 +47,11 @@ class Home:
         for name in self._sets:
             if (found := await self.client.find(SidecarSet, name)) is not None:
                 if operator is not None and found.metadata.deletion_timestamp is None:
-                    await operator.noticed(SidecarSet, name, bool)  # else it may be yet to come there
+                    await operator.until_cached(SidecarSet, name, bool)  # else it may be yet to come there
                 await self.client.delete(found)
                 await gone(self.client, SidecarSet, name)
             if operator is not None:
-                await operator.noticed(SidecarSet, name, lambda seen: seen is None)
+                await operator.until_cached(SidecarSet, name, lambda seen: seen is None)
         for name in self._namespaces:
             await self.client.delete(Namespace, name)
 

@@ -153,6 +153,6 @@ async def test_the_numbers_are_metrics_too(home: Home, operator: RunningOperator
     # The numbers are taken at the end of a run, a moment after its status is seen: the next one is over for sure.
     await home.counted(await home.change(sidecarset, updateStrategy={"paused": True}), 2, 2, 2)
 
-    shown = operator.manager.telemetry.metrics.exposition().decode()
+    shown = operator.manager.metrics.exposition().decode()
 
     assert f'sidecarset_matched_pods{{name="{sidecarset.metadata.name}",namespace=""}} 2.0' in shown

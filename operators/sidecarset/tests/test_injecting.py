@@ -182,7 +182,7 @@ async def test_a_set_that_is_deleted_leaves_its_pods_and_injects_no_more(home: H
     old = await home.make_pod("old")
 
     await home.client.delete(sidecarset)
-    await operator.noticed(SidecarSet, sidecarset.key, lambda seen: seen is None)
+    await operator.until_cached(SidecarSet, sidecarset.key, lambda seen: seen is None)
     new = await home.make_pod("new")
 
     assert names(new.spec.containers) == ["other", "main"]

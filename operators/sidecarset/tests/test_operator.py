@@ -15,7 +15,7 @@ OPERATOR = load_operator("sidecarset")
 
 async def test_the_operator_starts_with_the_rights_of_its_roles(operator: RunningOperator) -> None:
     assert operator.manager.state == "running"
-    assert operator.refused == []
+    assert operator.forbidden == []
 
 
 async def test_its_role_grants_what_it_does_and_nothing_else(operator: RunningOperator) -> None:

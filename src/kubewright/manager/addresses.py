@@ -1,4 +1,4 @@
-"""Addresses that a process listens on, as options write them. Pure; used by `options` and `reporting`."""
+"""Addresses that a process listens on, as options write them. Pure; `options` and `endpoints` call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a lease is good for: three times that have to fit. Checked here; kept by `leadership`, set by `options`."""
+"""LeaseTimes: the three times of an election, checked against each other as client-go does. Set by `options`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubewright.errors import ConfigError
 __all__ = ("JITTER", "LeaseTimes")
 
 JITTER: Final = 1.2
-"""A candidate looks again after up to so many retry periods more."""
+"""client-go's JitterFactor: a candidate waits a retry period, and up to so many more."""
 
 
 @final

@@ -1,12 +1,13 @@
-"""An operator as the generators see it: a Python package, and everything that is declared in it.
+"""An operator: a Python package, and everything that is declared in it.
 
-`load_operator` imports the package with all its modules and gathers kinds, controllers, webhooks and permissions. What
-the operator is called and where it lives is said in pyproject.toml:
+`load_operator` imports the package with all its modules and gathers kinds, controllers, webhooks and permissions. A
+process starts with it, and the generators, the command line and tests read the same. pyproject.toml says what the
+operator is called and where it lives:
 
     [tool.kubewright]
     operator = "cache_operator"          # the package, for every command
     name = "cache-operator"              # of its objects in the cluster; the package's name if not given
-    namespace = "cache-operator-system"  # its home; <name>-system if not given
+    namespace = "cache-operator-system"  # where it runs; <name>-system if not given
     scope = "cluster"                    # or "namespace": it works in its own namespace alone
 
 Importing runs the modules but starts nothing. Kinds of modules that `kubewright generate models` wrote belong to
@@ -26,7 +27,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Final, Literal, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, final
 
 import msgspec
 
@@ -37,6 +38,10 @@ from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.permissions import Permission, permissions_in
 from kubewright.errors import ConfigError
 from kubewright.k8s import kinds
+from kubewright.manager.runnables import is_webhook
+
+if TYPE_CHECKING:
+    from kubewright.webhooks.serving.router import WebhookDeclaration
 
 __all__ = ("Operator", "Settings", "foreign_kinds", "load_operator", "operator_of", "project_settings")
 
@@ -72,7 +77,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[type[KubeObject], ...] = ()
     """Its own kinds, each version a class, in the order of group, plural name and version."""
     controllers: tuple[Declaration[Any], ...] = ()
-    webhooks: tuple[Any, ...] = ()
+    webhooks: tuple[WebhookDeclaration, ...] = ()
     """Declarations of admission and conversion webhooks."""
     rules: tuple[Permission, ...] = ()
     modules: tuple[ModuleType, ...] = ()
@@ -355,12 +360,6 @@ def _place(declaration: Declaration[Any]) -> str:
     return f"{declaration.__module__}.{declaration.__name__}"
 
 
-def _webhooks(values: list[Any]) -> tuple[Any, ...]:
-    """By their form, so that nothing of the web server is imported for an operator without webhooks."""
-    found = {}
-    for value in values:
-        if isinstance(value, type) or not callable(getattr(value, "handler", None)):
-            continue
-        if isinstance(getattr(value, "path", None), str) and (hasattr(value, "operations") or hasattr(value, "old")):
-            found[id(value)] = value
-    return tuple(sorted(found.values(), key=lambda declaration: (declaration.path, declaration.name)))
+def _webhooks(values: list[Any]) -> tuple[WebhookDeclaration, ...]:
+    found = {id(value): value for value in values if is_webhook(value)}.values()
+    return tuple(sorted(found, key=lambda declaration: (declaration.path, declaration.name)))

@@ -2,14 +2,14 @@
 
 In order of weight: an argument in the program, the environment, the file, the default. The file is YAML; it is named by
 `file=` or by KUBEWRIGHT_CONFIG. Times are seconds or text such as 1m30s. An address is `:8081` or `127.0.0.1:8081`,
-and `0` switches its server off. What the options of webhooks mean is told in `manager.webhooks`. A name that does not
+and `0` switches its server off. `manager.webhooks` says what the options of webhooks mean. A name that does not
 exist is refused, with the one that was probably meant. Metrics are served over TLS with the certificate in a folder
 (`tls.crt` and `tls.key`, read again when they change), or with `self` one that is made for this process.
 
 | argument | environment | file | default | what |
 | --- | --- | --- | --- | --- |
 | name | KUBEWRIGHT_NAME | name | kubewright | who reports and owns fields; also the lease, if not named |
-| namespace | KUBEWRIGHT_NAMESPACE | namespace | | home of the lease; the client's own if empty |
+| namespace | KUBEWRIGHT_NAMESPACE | namespace | | of the lease; the client's own if empty |
 | leader_election | KUBEWRIGHT_LEADER_ELECTION | leaderElection | false | of several replicas one works |
 | lease_name | KUBEWRIGHT_LEASE_NAME | leaseName | | the same for all replicas |
 | lease_duration | KUBEWRIGHT_LEASE_DURATION | leaseDuration | 15 | after which another may take over |
@@ -19,7 +19,7 @@ exist is refused, with the one that was probably meant. Metrics are served over 
 | health_address | KUBEWRIGHT_HEALTH_ADDRESS | healthAddress | :8081 | /healthz and /readyz |
 | metrics_address | KUBEWRIGHT_METRICS_ADDRESS | metricsAddress | :8080 | /metrics |
 | metrics_certificates | KUBEWRIGHT_METRICS_CERTIFICATES | metricsCertificates | | TLS: a folder, or self |
-| metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for those whom the cluster lets |
+| metrics_access | KUBEWRIGHT_METRICS_ACCESS | metricsAccess | false | only for users with the right to read them |
 | debug_address | KUBEWRIGHT_DEBUG_ADDRESS | debugAddress | 0 | /debug, on loopback only |
 | webhooks | KUBEWRIGHT_WEBHOOKS | webhooks | true | serve them; ENABLE_WEBHOOKS=false is understood too |
 | webhook_host | KUBEWRIGHT_WEBHOOK_HOST | webhookHost | | the address they are served on; all if empty |

@@ -1,14 +1,14 @@
 """What runs in a process, and in which order it starts and stops.
 
-    1 servers    health and metrics: they answer before anything else may fail
-    2 webhooks   before the caches: a list of a kind with several versions needs the conversion webhook
-    3 caches     the next group starts when they are in sync
-    4 others     everything that does not need to lead
-    5 leaders    controllers, once this process leads
+    1 HTTP servers      health and metrics: they answer before anything else may fail
+    2 webhooks          before the caches: a list of a kind with several versions needs the conversion webhook
+    3 caches            the next group starts when they are in sync
+    4 others            everything that does not need to lead
+    5 leader election   controllers, once this process leads
 
-Stopping is the reverse, within one grace period, in which a runnable gets to finish what it has begun. Each is a
-supervised task; the first that fails, or ends although it should not, is raised by `wait_failure`. The manager owns
-one `Runnables` and decides when the leaders may start.
+These are controller-runtime's groups, in its order (pkg/manager/runnable_group.go). They stop in reverse, within one
+grace period in which a runnable finishes what it has begun. Each runnable is a supervised task; `wait_failure` raises
+the error of the first that fails, or ends although it should not. `lifecycle` decides when a group starts and stops.
 """
 
 from __future__ import annotations
@@ -18,37 +18,50 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Any, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard, cast, final, runtime_checkable
 
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger
 from kubewright._base.tasks import Tasks, cancel_and_wait, wait_for_end
 from kubewright.errors import ConfigError, KubewrightError
 
-__all__ = ("Function", "Group", "Readied", "Runnable", "Runnables", "Stoppable", "group_of")
+if TYPE_CHECKING:
+    from kubewright.webhooks.serving.router import WebhookDeclaration
 
-_LAST_SECONDS = 1.0
-"""After the grace period, how long a cancelled task has to obey before it is named and left."""
+__all__ = (
+    "FunctionRunnable",
+    "LeaderElectionRunnable",
+    "ReadyRunnable",
+    "Runnable",
+    "RunnableGroup",
+    "Runnables",
+    "StoppableRunnable",
+    "group_of",
+    "is_webhook",
+    "runnable_from",
+)
+
+_LAST_SECONDS: Final = 1.0
+"""After the grace period, how long a cancelled task has to end before `stop` names it and goes on."""
 
 _log = Logger("kubewright.manager")
 
 
-class Group(IntEnum):
+class RunnableGroup(IntEnum):
     """In the order of starting."""
 
-    SERVERS = 1
+    HTTP_SERVERS = 1
     WEBHOOKS = 2
     CACHES = 3
     OTHERS = 4
-    LEADERS = 5
+    LEADER_ELECTION = 5
 
 
 class Runnable(Protocol):
     """Something that works until it is cancelled.
 
-    It may also say `needs_leader = False` (without it, it runs only where this process leads), `group`, or
-    `may_end = True` if returning is fine, and have the methods of `Readied` and `Stoppable`. Cancelled, it may finish
-    what it has begun; cancelled a second time, it ends.
+    It may also have the members of `LeaderElectionRunnable`, `ReadyRunnable` and `StoppableRunnable`, a `group`, and
+    `may_end = True` if returning is no failure. Cancelled, it may finish what it has begun; cancelled again, it ends.
     """
 
     @property
@@ -58,22 +71,30 @@ class Runnable(Protocol):
 
 
 @runtime_checkable
-class Readied(Protocol):
+class LeaderElectionRunnable(Protocol):
+    """A runnable that says whether it runs only where this process leads. One that does not say so, does."""
+
+    @property
+    def needs_leader(self) -> bool: ...
+
+
+@runtime_checkable
+class ReadyRunnable(Protocol):
     """A runnable that others wait for: the next group starts when it is ready."""
 
     async def wait_ready(self) -> None: ...
 
 
 @runtime_checkable
-class Stoppable(Protocol):
+class StoppableRunnable(Protocol):
     """A runnable that is asked to end before it is cancelled; its `run` then returns when all is done."""
 
     def stop(self) -> None: ...
 
 
 @final
-class Function:
-    """A plain function as a runnable. It may end."""
+class FunctionRunnable:
+    """An async function as a runnable. It may end."""
 
     may_end = True
 
@@ -89,12 +110,34 @@ class Function:
         await answer
 
 
-def group_of(runnable: Runnable) -> Group:
-    """Where a runnable belongs: where it says, else by whether it needs to lead; who says nothing does."""
-    said = getattr(runnable, "group", None)
-    if isinstance(said, Group):
-        return said
-    return Group.LEADERS if getattr(runnable, "needs_leader", True) else Group.OTHERS
+def runnable_from(given: object) -> Runnable:
+    """A runnable as it is, or a function as one."""
+    if isinstance(given, type):
+        raise ConfigError(f"{given.__name__} is a class; write @controller(Kind) above it, or give one of its objects")
+    if hasattr(given, "run"):
+        return cast("Runnable", given)
+    if callable(given):
+        return FunctionRunnable(given)
+    raise ConfigError(
+        f"a manager cannot run {given!r}; give it a controller, a webhook, an async function or a runnable"
+    )
+
+
+def is_webhook(given: object) -> TypeGuard[WebhookDeclaration]:
+    """Whether `@validate` or one of its like declared it: those classes carry the mark.
+
+    An operator without webhooks never imports their package, so there is no class to compare with here.
+    """
+    return getattr(type(given), "declares_webhook", False) is True
+
+
+def group_of(runnable: Runnable) -> RunnableGroup:
+    """The group a runnable names, else the one that follows from whether it needs to lead."""
+    named = getattr(runnable, "group", None)
+    if isinstance(named, RunnableGroup):
+        return named
+    needs_leader = runnable.needs_leader if isinstance(runnable, LeaderElectionRunnable) else True
+    return RunnableGroup.LEADER_ELECTION if needs_leader else RunnableGroup.OTHERS
 
 
 @final
@@ -105,14 +148,14 @@ class Runnables:
         self._clock = clock or SystemClock()
         self._grace = grace
         self._owner = owner
-        self._members: dict[Group, list[Runnable]] = {group: [] for group in Group}
+        self._members: dict[RunnableGroup, list[Runnable]] = {group: [] for group in RunnableGroup}
         self._tasks: dict[Runnable, asyncio.Task[Any]] = {}
         self._supervised = Tasks(owner, clock=self._clock)
-        self._started: set[Group] = set()
+        self._started: set[RunnableGroup] = set()
         self._stopping = False
         self._ends = math.inf
 
-    def add(self, runnable: Runnable, *, group: Group | None = None) -> None:
+    def add(self, runnable: Runnable, *, group: RunnableGroup | None = None) -> None:
         """Run it with its group, at once if that runs already. Refused while stopping."""
         if self._stopping:
             raise KubewrightError(f"{self._owner} is stopping, so {runnable.name} cannot be added any more")
@@ -123,14 +166,14 @@ class Runnables:
         if group in self._started:
             self._start(runnable)
 
-    def members(self, group: Group) -> tuple[Runnable, ...]:
+    def members(self, group: RunnableGroup) -> tuple[Runnable, ...]:
         return tuple(self._members[group])
 
     def running(self) -> dict[str, float]:
         """The names of what runs, and for how many seconds."""
         return self._supervised.running()
 
-    async def start(self, group: Group) -> None:
+    async def start(self, group: RunnableGroup) -> None:
         """Start a group, and wait until those of its members that others rely on are ready.
 
         Raises the failure of any member meanwhile, rather than wait for ever.
@@ -138,7 +181,7 @@ class Runnables:
         self._started.add(group)
         for runnable in self._members[group]:
             self._start(runnable)
-        await self._wait_ready([member for member in self._members[group] if isinstance(member, Readied)])
+        await self._wait_ready([member for member in self._members[group] if isinstance(member, ReadyRunnable)])
 
     @property
     def failure(self) -> BaseException | None:
@@ -155,7 +198,7 @@ class Runnables:
             self._stopping = True
             self._ends = self._clock.monotonic() + self._grace
 
-    async def stop(self, group: Group, *, seconds: float | None = None) -> tuple[str, ...]:
+    async def stop(self, group: RunnableGroup, *, seconds: float | None = None) -> tuple[str, ...]:
         """Stop one group: ask or cancel, wait, and when the time is over cancel again. Names who is left even then.
 
         The time is what is left of the grace period, or `seconds` if that is less.
@@ -165,7 +208,7 @@ class Runnables:
         running = {member: task for member, task in tasks.items() if not task.done()}
         self._supervised.expect_end(*running.values())
         for member, task in running.items():
-            if isinstance(member, Stoppable):
+            if isinstance(member, StoppableRunnable):
                 member.stop()
             else:
                 task.cancel()
@@ -180,14 +223,14 @@ class Runnables:
     async def stop_all(self) -> tuple[str, ...]:
         """Stop the groups in reverse; the names of those that did not end."""
         self.begin_stop()
-        return tuple([name for group in reversed(Group) for name in await self.stop(group)])
+        return tuple([name for group in reversed(RunnableGroup) for name in await self.stop(group)])
 
     def _start(self, runnable: Runnable) -> None:
         _log.debug("starting", runnable=runnable.name)
         may_end = bool(getattr(runnable, "may_end", False))
         self._tasks[runnable] = self._supervised.start(runnable.run(), name=runnable.name, may_end=may_end)
 
-    async def _wait_ready(self, members: list[Readied]) -> None:
+    async def _wait_ready(self, members: list[ReadyRunnable]) -> None:
         failure = asyncio.ensure_future(self.wait_failure())
         waits = [asyncio.ensure_future(member.wait_ready()) for member in members]
         left = set(waits)

@@ -1,7 +1,7 @@
 """SIGINT and SIGTERM: the first asks every manager of the process to stop, the second ends it.
 
-Signals belong to the process, so this is the one place where managers of one process meet. Called by `manager` around
-its run; in a thread other than the main one, where signals do not arrive, it does nothing.
+Signals belong to the process, so all managers of one process share the handlers. `Manager.run` calls this; in a thread
+other than the main one, where signals do not arrive, it does nothing.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ _log = Logger("kubewright.manager")
 
 
 @final
-class _Arrivals:
-    """Who is to be asked, and whether a signal has come."""
+class _SignalHandlers:
+    """The managers to stop, and whether a signal has arrived."""
 
     def __init__(self) -> None:
         self._stops: list[Callable[[], None]] = []
-        self._came = False
+        self._received = False
 
-    def enter(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    def add(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
         if not self._stops:
-            self._came = False
+            self._received = False
             for number in _SIGNALS:
-                loop.add_signal_handler(number, self._arrived, number)
+                loop.add_signal_handler(number, self._on_signal, number)
         self._stops.append(stop)
 
-    def leave(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    def remove(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
         self._stops.remove(stop)
         if not self._stops:
             for number in _SIGNALS:
                 loop.remove_signal_handler(number)
 
-    def _arrived(self, number: signal.Signals) -> None:
-        if self._came:
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._received:
             _log.error("a second signal; ending at once", signal=number.name)
             logging.shutdown()
             os._exit(1)
-        self._came = True
+        self._received = True
         _log.info("stopping; a second signal ends the process at once", signal=number.name)
         for stop in list(self._stops):
             stop()
 
 
-_ARRIVALS = _Arrivals()
+_HANDLERS = _SignalHandlers()
 
 
 @contextmanager
@@ -66,8 +66,8 @@ def stop_on_signal(stop: Callable[[], None]) -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    _ARRIVALS.enter(loop, stop)
+    _HANDLERS.add(loop, stop)
     try:
         yield
     finally:
-        _ARRIVALS.leave(loop, stop)
+        _HANDLERS.remove(loop, stop)

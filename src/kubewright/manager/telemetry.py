@@ -20,7 +20,7 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
 from kubewright.cache.observer import CacheObserver
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
-from kubewright.manager.checks import CacheLike, WatchHealth
+from kubewright.manager.cache_protocols import CacheLike, WatchHealth
 
 __all__ = (
     "CacheMetrics",
@@ -70,7 +70,7 @@ _RESULTS: Final = ("success", "error", "requeue", "requeue_after")
 
 
 class QueueLike(Protocol):
-    """What is asked of a queue when the metrics are shown."""
+    """What the metrics ask of a queue when they are shown."""
 
     def depths(self) -> Mapping[int, int]: ...
 
@@ -95,7 +95,7 @@ class Telemetry:
         self._queues: dict[str, QueueMetrics] = {}
 
     def controller(self, name: str, *, concurrency: int = 1) -> ControllerMetrics:
-        """For the runs of a controller."""
+        """For the reconciles of a controller."""
         return ControllerMetrics(self.metrics, name, concurrency)
 
     def queue(self, name: str) -> QueueMetrics:
@@ -143,7 +143,7 @@ class Telemetry:
 
 @final
 class ControllerMetrics:
-    """Told of each run of a controller."""
+    """An observer of the reconciles of a controller."""
 
     def __init__(self, metrics: Metrics, controller: str, concurrency: int) -> None:
         def total(name: str, text: str) -> Callable[[], None]:
@@ -173,11 +173,11 @@ class ControllerMetrics:
         ).child(controller).inc(concurrency)  # one controller on two clusters is two of them
 
     def on_start(self) -> None:
-        """A run begins."""
+        """A reconcile begins."""
         self._active.inc()
 
     def on_end(self, result: str, seconds: float) -> None:
-        """A run has ended: success, requeue, requeue_after, error, or terminal, which is an error too."""
+        """A reconcile has ended: success, requeue, requeue_after, error, or terminal, which is an error too."""
         self._active.dec()
         self._seconds.observe(seconds)
         if result == "terminal":
@@ -188,19 +188,19 @@ class ControllerMetrics:
         (self._runs.get(result) or self._runs["error"]).inc()
 
     def on_timeout(self) -> None:
-        """A run was ended because it took too long."""
+        """A reconcile was cancelled because it took too long."""
         self._timeout()
 
     def on_panic(self) -> None:
-        """A run failed with an error that is not ours."""
+        """A reconcile failed with an error that is no KubewrightError."""
         self._panic()
 
     def on_write_loop(self) -> None:
-        """A key is written over and over."""
+        """A controller writes an object over and over."""
         self._loop()
 
     def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
-        """Numbers of an object, under the names its operator chose."""
+        """Set the gauges of an object, under the names its operator chose."""
         for name, value in values.items():
             family = self._gauges.get(name)
             if family is None:
@@ -209,7 +209,7 @@ class ControllerMetrics:
             family.child(key.namespace, key.name).set(value)
 
     def on_gone(self, key: ObjectKey) -> None:
-        """Its numbers go with it."""
+        """Remove the gauges of an object that is gone."""
         for family in self._gauges.values():
             family.remove(key.namespace, key.name)
 
@@ -245,7 +245,7 @@ class QueueMetrics:
         self._retry()
 
     def follow(self, queue: QueueLike) -> None:
-        """Show how long the queue is, and how long its workers have been at it; of several, all together."""
+        """Show the depth of the queue, and how long its workers have been busy; of several queues, the sum."""
         self._followed.append(queue)
         if len(self._followed) == 1:
             self._show()
@@ -320,7 +320,7 @@ class WatchMetrics:
 
 @final
 class CacheMetrics(CacheObserver):
-    """An observer of a cache. It looks children up by kind each time: it is told of batches, not of single objects."""
+    """An observer of a cache. It looks children up by kind each time: it observes batches, not single objects."""
 
     def __init__(self, metrics: Metrics) -> None:
         counter = metrics.counter
@@ -351,7 +351,7 @@ class CacheMetrics(CacheObserver):
 
 @final
 class WebhookMetrics:
-    """Told of each request to a webhook."""
+    """An observer of the requests to webhooks."""
 
     def __init__(self, metrics: Metrics) -> None:
         name = "controller_runtime_webhook"

@@ -1,16 +1,16 @@
-"""The webhooks of a manager: the server, and what makes the cluster ask it.
+"""The webhooks of a manager: the server, and what registers it with the API server.
 
-Where the certificate comes from, and who tells the cluster about the webhooks:
+Where the certificate comes from, and who registers the webhooks:
 
-| `webhook_certificates` | certificate | the cluster is told by |
+| `webhook_certificates` | certificate | webhooks are registered by |
 | --- | --- | --- |
 | a folder | tls.crt and tls.key in it, such as cert-manager's | generated manifests |
-| `secret` | made by the operator, kept in a Secret, rotated | generated manifests, into which the authority is put |
+| `secret` | made by the operator, kept in a Secret, rotated | generated manifests; the operator injects the CA |
 | `local` | made for this process | the process itself, for as long as it runs |
 | `auto` | the folder that controllers in Go use, if it holds a certificate; in a pod `secret`, else `local` | |
 
 With `webhook_registration` the operator writes its webhook configurations itself instead of relying on manifests. A
-source given to the manager in the program beats all of this; telling the cluster is then the program's own business.
+certificate source given to the manager in the program takes precedence; then the program registers the webhooks itself.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from kubewright.webhooks.serving.server import WebhookServer
 
 __all__ = ("ServedWebhooks", "served_webhooks")
 
-# As written, wherever temporary files go here: a pod whose root cannot be written to has no place for those at all.
+# The default CertDir of controller-runtime. A fixed path: Go projects mount their certificates there.
 _GO_FOLDER: Final = Path("/tmp/k8s-webhook-server/serving-certs")  # noqa: S108 - only read, and filled by a mount
 
 
-class _Announcement(Protocol):
-    """Whoever makes the cluster ask this process, and keeps it so."""
+class _Registration(Protocol):
+    """Registers the webhooks with the API server, and keeps them registered."""
 
     name: str
 
@@ -51,31 +51,31 @@ class _Announcement(Protocol):
 
 @final
 class ServedWebhooks:
-    """A runnable: serves, and then has the cluster ask; the other way round when it stops."""
+    """A runnable: serves, then registers; and stops in reverse, so that the API server never calls a closed port."""
 
     name = "webhooks"
     needs_leader = False
 
-    def __init__(self, server: WebhookServer, announcements: Sequence[_Announcement] = ()) -> None:
+    def __init__(self, server: WebhookServer, registrations: Sequence[_Registration] = ()) -> None:
         self.server = server
-        self._announcements = announcements
+        self._registrations = registrations
         self._ready = asyncio.Event()
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port that the server listens on."""
         return self.server.port
 
     @property
     def problem(self) -> str | None:
-        """Why the webhooks cannot be asked yet; None if they can."""
+        """Why the API server cannot call the webhooks yet; None if it can."""
         if self._ready.is_set() or self.server.problem:
             return self.server.problem
-        said = [str(getattr(part, "problem", "")) for part in self._announcements]
-        return "; ".join(filter(None, said)) or "the cluster has not been told about the webhooks yet"
+        problems = [str(getattr(part, "problem", "")) for part in self._registrations]
+        return "; ".join(filter(None, problems)) or "the webhooks are not registered with the API server yet"
 
     async def wait_ready(self) -> None:
-        """Returns when the webhooks are served and the cluster knows."""
+        """Return when the webhooks are served and registered."""
         await self._ready.wait()
 
     def open(self) -> None:
@@ -88,10 +88,10 @@ class ServedWebhooks:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        serving, announcing = Tasks("webhooks"), Tasks("webhooks")
+        serving, registering = Tasks("webhooks"), Tasks("webhooks")
         serving.start(self.server.run(), name="server")
-        failures = [asyncio.ensure_future(tasks.wait_failure()) for tasks in (serving, announcing)]
-        start = asyncio.ensure_future(self._announce(announcing))
+        failures = [asyncio.ensure_future(tasks.wait_failure()) for tasks in (serving, registering)]
+        start = asyncio.ensure_future(self._register(registering))
         waiting: set[asyncio.Future[None]] = {start, *failures}
         try:
             while waiting:
@@ -101,15 +101,15 @@ class ServedWebhooks:
         finally:
             self._ready.clear()
             await cancel_and_wait(start)
-            await announcing.stop()
+            await registering.stop()
             await serving.stop()
             await cancel_and_wait(*failures)
 
-    async def _announce(self, tasks: Tasks) -> None:
+    async def _register(self, tasks: Tasks) -> None:
         await self.server.wait_ready()
-        for part in self._announcements:
+        for part in self._registrations:
             tasks.start(part.run(), name=part.name)
-        for part in self._announcements:
+        for part in self._registrations:
             await part.wait_ready()
         self._ready.set()
 
@@ -126,7 +126,7 @@ def served_webhooks(
     on_certificate: Callable[[bool], None],
     clock: Clock,
 ) -> ServedWebhooks:
-    """The webhooks, with a certificate and an announcement as the options say. Takes the port.
+    """The webhooks, with a certificate and a registration as the options say. Takes the port.
 
     `cache` is for handlers that read from it, and follows the kinds that they read.
     """
@@ -145,11 +145,11 @@ def served_webhooks(
     choice = _choice(options, config)
     if choice == "local":
         from kubewright.webhooks.registration.local import (
-            LocalWebhooks,  # each way brings its own imports, and only one is taken
+            LocalWebhooks,  # each choice brings its own imports
         )
 
-        server.open()  # a port that the system chose has to be known before the cluster is told
-        laptop = LocalWebhooks(
+        server.open()  # a port that the system chose has to be known before it is registered
+        local = LocalWebhooks(
             client,
             declared,
             operator=options.name,
@@ -158,8 +158,8 @@ def served_webhooks(
             address=options.webhook_address,
             clock=clock,
         )
-        server.certificates = laptop.certificates
-        return ServedWebhooks(server, [laptop])
+        server.certificates = local.certificates
+        return ServedWebhooks(server, [local])
     if choice == "secret":
         return _from_secret(server, declared, options=options, client=client, clock=clock)
     server.certificates = FileCertificates(choice, clock=clock)
@@ -201,7 +201,9 @@ def _from_secret(
     source = SecretCertificates(client, operator=options.name, namespace=namespace, hosts=service.hosts, clock=clock)
     server.certificates = source
     if options.webhook_registration:
-        told: _Announcement = Registrar(client, declared, source, operator=options.name, service=service, clock=clock)
+        registration: _Registration = Registrar(
+            client, declared, source, operator=options.name, service=service, clock=clock
+        )
     else:
         types = {getattr(item, "type", "") for item in declared}
         targets = Targets(
@@ -210,5 +212,5 @@ def _from_secret(
             validating=[configuration_name("validating", options.name)] if "validating" in types else [],
             crds=converted_crds(declared),
         )
-        told = CaInjector(client, source, targets, clock=clock)
-    return ServedWebhooks(server, [told])
+        registration = CaInjector(client, source, targets, clock=clock)
+    return ServedWebhooks(server, [registration])

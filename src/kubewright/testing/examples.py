@@ -1,10 +1,10 @@
-"""Objects made up from a schema: any that its types, bounds, enums and patterns allow.
+"""example_of(): an object made up from the schema of its kind, within its types, bounds, enums and patterns.
 
     lamp = example_of(Lamp)
     lamps = [example_of(Lamp, Random(seed)) for seed in range(100)]
 
 Meant for tests that must hold for every object. The same source of randomness gives the same object; hypothesis' own
-source makes it look for the smallest one that fails. Rules written in CEL are not looked at. A value with a pattern is
+source makes it look for the smallest one that fails. It does not evaluate CEL rules. A value with a pattern is
 chosen from common words; where none fits, an optional field is left out and a required one is an error that says so.
 """
 
@@ -166,9 +166,9 @@ def _text(schema: Mapping[str, Any], rng: Random) -> Any:
     choices = _FORMATS.get(schema.get("format", ""), _TEXTS)
     least, most = int(schema.get("minLength", 0)), int(schema.get("maxLength", 1 << 20))
     pattern = schema.get("pattern")
-    fitting = [word for word in choices if least <= len(word) <= most and (pattern is None or re.search(pattern, word))]
-    if fitting:
-        return rng.choice(fitting)
+    found = [word for word in choices if least <= len(word) <= most and (pattern is None or re.search(pattern, word))]
+    if found:
+        return rng.choice(found)
     for name in ("example", "default"):
         if name in schema:
             return schema[name]

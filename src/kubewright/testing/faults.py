@@ -34,7 +34,7 @@ def status(
     causes: Sequence[Cause] = (),
     retry_after: int | None = None,
 ) -> HttpResponse:
-    """An error answer as an API server would give it."""
+    """An error response as an API server would send it."""
     headers = {"content-type": "application/json"}
     if retry_after is not None:
         headers["retry-after"] = str(retry_after)
@@ -51,8 +51,8 @@ def status(
 
 
 def _details(causes: Sequence[Cause]) -> dict[str, list[dict[str, str]]]:
-    told = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
-    return {"causes": told} if told else {}
+    shown = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return {"causes": shown} if shown else {}
 
 
 def _every(_: HttpRequest) -> bool:
@@ -61,25 +61,25 @@ def _every(_: HttpRequest) -> bool:
 
 @final
 class FaultyTransport:
-    """Fails as it is told, else does what the transport inside does."""
+    """Fails as the test says, else passes requests to the transport inside."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.offline = False
         """True: nothing gets through, open streams break."""
         self.answer: Callable[[HttpRequest], HttpResponse | None] | None = None
-        """Asked before each request; what it returns is the answer, None lets the request pass."""
+        """Called before each request: what it returns is the response, None lets the request pass."""
         self.requests: list[HttpRequest] = []
         """Everything that was let through, oldest first."""
-        self.refused: list[str] = []
-        """What the server denied for want of a right, in its own words, each once."""
+        self.forbidden: list[str] = []
+        """The messages with which RBAC denied a request, each once."""
         self._streams: set[asyncio.Event] = set()
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._holding: Callable[[HttpRequest], bool] = _every
 
     def hold_streams(self, only: Callable[[HttpRequest], bool] | None = None) -> None:
-        """Let nothing more of any stream arrive, as if its events were under way for long.
+        """Hold back every chunk of every stream, as if its events were delayed.
 
         `only` chooses streams by their request: `lambda request: request.path.endswith("/pods")`.
         """
@@ -87,7 +87,7 @@ class FaultyTransport:
         self._flowing.clear()
 
     def release_streams(self) -> None:
-        """Let arrive what was held back."""
+        """Deliver what was held back."""
         self._flowing.set()
 
     def cut_streams(self) -> int:
@@ -108,21 +108,21 @@ class FaultyTransport:
         self.requests.append(request)
         response = await self._transport.send(request)
         if response.status == 403:
-            self._note_refusal(response.body)
+            self._note_forbidden(response.body)
         return response
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
         answer = self._fault(request)
         if answer is not None:
-            yield _Answered(answer)
+            yield _CannedStream(answer)
             return
         self.requests.append(request)
         cut = asyncio.Event()
         async with self._transport.stream(request) as stream:
             self._streams.add(cut)
             try:
-                yield _Cuttable(stream, cut, partial(self._flows, request), self._note_refusal)
+                yield _FaultyStream(stream, cut, partial(self._flows, request), self._note_forbidden)
             finally:
                 self._streams.discard(cut)
 
@@ -130,7 +130,7 @@ class FaultyTransport:
         await self._transport.close()
 
     async def _flows(self, request: HttpRequest) -> None:
-        """Returns when what arrives of this stream may be handed on."""
+        """Return when chunks of this stream may be passed on."""
         while not self._flowing.is_set() and self._holding(request):
             await self._flowing.wait()
 
@@ -139,16 +139,16 @@ class FaultyTransport:
             raise ConnectFailed(f"{request}: the network is down (injected)")
         return self.answer(request) if self.answer is not None else None
 
-    def _note_refusal(self, body: bytes) -> None:
-        """Quotas, webhooks and namespaces that are leaving say 403 too, but not that a user cannot do something."""
+    def _note_forbidden(self, body: bytes) -> None:
+        """Quotas, webhooks and terminating namespaces answer 403 too; only RBAC says that a user cannot do it."""
         message = json.loads(body).get("message", "") if body.startswith(b"{") else ""
-        if 'User "' in message and '" cannot ' in message and message not in self.refused:
-            self.refused.append(message)
+        if 'User "' in message and '" cannot ' in message and message not in self.forbidden:
+            self.forbidden.append(message)
 
 
 @final
-class _Answered:
-    """A stream whose answer was chosen by the test."""
+class _CannedStream:
+    """A stream whose response the test chose."""
 
     def __init__(self, response: HttpResponse) -> None:
         self.status: int = response.status
@@ -163,20 +163,20 @@ class _Answered:
 
 
 @final
-class _Cuttable:
-    """A stream that breaks when `cut` is set, and waits for `flows` before it hands anything on."""
+class _FaultyStream:
+    """A stream that breaks when `cut` is set, and waits for `flows` before it passes a chunk on."""
 
     def __init__(
         self,
         stream: HttpStream,
         cut: asyncio.Event,
         flows: Callable[[], Awaitable[None]],
-        note_refusal: Callable[[bytes], None],
+        note_forbidden: Callable[[bytes], None],
     ) -> None:
         self._stream = stream
         self._cut = cut
         self._flows = flows
-        self._note_refusal = note_refusal
+        self._note_forbidden = note_forbidden
         self.status: int = stream.status
         self.headers: Mapping[str, str] = stream.headers
 
@@ -207,7 +207,7 @@ class _Cuttable:
     async def read(self) -> bytes:
         body = await self._stream.read()
         if self.status == 403:
-            self._note_refusal(body)
+            self._note_forbidden(body)
         return body
 
     async def _held(self, cut: asyncio.Task[Literal[True]]) -> None:

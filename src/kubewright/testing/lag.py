@@ -2,13 +2,13 @@
 
     pytest -p kubewright.testing.lag --lag-seed 7
 
-On a quiet machine news of all kinds arrive in the order in which they happened. On a busy one, or far from the server,
-they do not: a child is seen before its owner's deletion, a Service before the Pod it selects. Code and tests that rely
-on more than the order within one watch pass a thousand times and fail once. With this they fail often enough to be
-found.
+Events are ordered within one watch, never between two. On an idle machine the events of all kinds still arrive in the
+order in which they happened; on a busy one, or far from the server, they do not: an informer sees a child before its
+owner's deletion, a Service before the Pod it selects. Code and tests that rely on more than the order within one watch
+pass a thousand times and fail once. With this plugin they fail often enough to be found.
 
-It slows down what goes out of this process, by the clients and by the controllers of an embedded cluster, and needs no
-change of the tests. A seed draws the same lags again, but who asks first is up to chance: try a few.
+It delays the requests and watches of this process, also those of the controllers of an embedded cluster, and needs no
+change of the tests. A seed draws the same lags again, but which watch gets which depends on timing: try a few seeds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ("pytest_addoption", "pytest_configure", "slow_down")
 
 _DELAY = 0.03
 """Seconds that a request takes longer at most, both ways."""
-_RARELY = 0.15
+_DELAYED_SHARE = 0.15
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,26 +49,26 @@ def slow_down(transport: Any, chance: Random, *, longest: float) -> None:
     stream, send = transport.stream, transport.send
     lags = (0.0, 0.0, 0.0, longest / 10, longest / 3, longest)
 
-    async def now_and_then() -> None:
-        if chance.random() < _RARELY:
+    async def sometimes_wait() -> None:
+        if chance.random() < _DELAYED_SHARE:
             await asyncio.sleep(chance.random() * _DELAY)
 
     @asynccontextmanager
     async def lagging(self: Any, request: HttpRequest) -> AsyncIterator[HttpStream]:
         async with stream(self, request) as opened:
-            yield _Lagging(opened, chance.choice(lags))
+            yield _LaggingStream(opened, chance.choice(lags))
 
     async def slow(self: Any, request: HttpRequest) -> HttpResponse:
-        await now_and_then()
+        await sometimes_wait()
         answer: HttpResponse = await send(self, request)
-        await now_and_then()
+        await sometimes_wait()
         return answer
 
     transport.stream, transport.send = lagging, slow
 
 
 @final
-class _Lagging:
+class _LaggingStream:
     """A stream whose chunks arrive later."""
 
     def __init__(self, stream: HttpStream, seconds: float) -> None:
@@ -93,7 +93,7 @@ class _Lagging:
 
 
 def _transports() -> list[type[Any]]:
-    """Those that are installed, and the one that needs no connection."""
+    """The transports that are installed, and the one that needs no connection."""
     found: list[type[Any]] = [DirectTransport]
     with suppress(ImportError):
         from kubewright.client.transport.httptools_transport import HttptoolsTransport

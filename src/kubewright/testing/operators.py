@@ -4,10 +4,10 @@
         await operator.client.create(Shop.named("corner", "default"))
         shop = await until(operator.client, Shop, ObjectKey("default", "corner"), lambda shop: shop.status.open)
 
-The CRDs are installed, the roles of `kubewright generate` are applied, and the manager runs in this process as the
-service account they are bound to. What that account asked for and was denied is in `refused`, and fails the test
-when the block ends: a permission that is missing is found here and not in production. Webhooks are served
-on loopback and registered. Everything the operator sends goes through `faults`, where a test breaks it.
+It installs the CRDs, applies the roles of `kubewright generate`, and runs the manager in this process as the service
+account they are bound to. Requests that RBAC denied are in `forbidden`, and fail the test when the block ends: a
+missing permission is found here and not in production. Webhooks are served on loopback and registered. Every request of
+the operator goes through `faults`, where a test breaks it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 from uuid import uuid4
 
 from kubewright._base import yaml
@@ -38,9 +37,10 @@ from kubewright.client.connect import connect
 from kubewright.client.transport.default import default_transport
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.install import install_crds
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.controllers.declaration import Declaration
-from kubewright.errors import ApiError, ClusterError, TransportError
+from kubewright.errors import ApiError, ClusterError, ConfigError, TransportError
 from kubewright.generate.project import operator_crds
 from kubewright.generate.rbac.permissions import HOME
 from kubewright.generate.rbac.roles import ACCOUNT, rbac_files
@@ -63,18 +63,11 @@ K = TypeVar("K", bound=KubeObject)
 Tree = dict[str, Any]
 _MANAGER: Final = "kubewright-testing"
 _MARKER: Final = "kubewright.io/testing-marker"
-_PATIENCE: Final = 30.0
-"""Seconds a server may take to notice roles and webhooks."""
+_TIMEOUT: Final = 30.0
+"""Seconds an API server may take until roles and webhooks are in effect."""
 _PAUSE: Final = 0.02
 _TICK: Final = 0.1
-"""Seconds by which a clock that stands still is moved at once when an operator ends."""
-
-
-class LocalCluster(Protocol):
-    """What `Cluster.embedded()` and `Cluster.real()` give."""
-
-    @property
-    def kubeconfig(self) -> Path: ...
+"""Seconds by which a virtual clock advances at once while an operator stops."""
 
 
 @final
@@ -90,25 +83,25 @@ class RunningOperator:
         """What the operator's own requests go through."""
 
     @property
-    def refused(self) -> list[str]:
-        """What the operator asked for without having the right to, in the server's words, each once."""
-        return list(self.faults.refused)
+    def forbidden(self) -> list[str]:
+        """The messages with which RBAC denied requests of the operator, each once."""
+        return list(self.faults.forbidden)
 
-    async def noticed(
+    async def until_cached(
         self,
         kind: type[K],
         name: str | ObjectKey,
-        holds: Callable[[K | None], object],
+        predicate: Callable[[K | None], object],
         *,
         namespace: str | None = None,
         scope: Scope | None = None,
         timeout: float = 30.0,
     ) -> None:
-        """Return once the operator's cache shows the object so; None stands for no object.
+        """Return once `predicate` is true of the object in the operator's cache; None stands for no object.
 
-        The server knows of a change before the operator does. What the operator writes shows that it knows, too; what
-        it only answers, as a webhook that reads from the cache, does not. `scope` is that in which the operator watches
-        the kind, if it declares one.
+        The cache is behind the server. Wait like this before a test relies on something that reads the cache and writes
+        nothing by which one could tell, such as a webhook. `scope` is the one in which the operator watches the kind,
+        if it declares one.
         """
         cache = self.manager.cache
         assert isinstance(cache, Cache)
@@ -119,24 +112,24 @@ class RunningOperator:
             try:
                 async with asyncio.timeout(timeout):
                     await subscription.wait_for_sync()
-                    while not holds(informer.store.get(key)):
+                    while not predicate(informer.store.get(key)):
                         changed.clear()
                         await changed.wait()
             except TimeoutError:
                 shown = informer.store.get(key)
                 seen = "no such object" if shown is None else f"\n{yaml.dump(to_tree(shown))}"
                 raise AssertionError(
-                    f"{kind.__name__} {key} is not noticed as expected after {timeout:g} s; the operator sees {seen}"
+                    f"{kind.__name__} {key} is not as expected in the cache after {timeout:g} s; it holds {seen}"
                 ) from None
             finally:
                 subscription.close()
 
     async def idle(self, *, timeout: float = 30.0) -> None:
-        """Return once no run of the operator is under way or due: what was asked for later has been asked for.
+        """Return once no reconcile is running or queued; those to come with `requeue_after` are scheduled then.
 
-        A status is there to be seen before the run that wrote it has ended; a clock that is moved in between is moved
-        too early for the requeue that the run asks for. What the operator is yet to be told of may start the next run
-        at any time.
+        A status can be seen before the reconcile that wrote it has returned. A test that advances a virtual clock in
+        between does so before that reconcile has asked for its requeue. Events that the operator has not received yet
+        may start the next reconcile at any time.
         """
         controllers = self.manager.controllers
         try:
@@ -147,15 +140,15 @@ class RunningOperator:
         except TimeoutError:
             busy = [f"{each.name} {key}" for each in controllers for key in each.queue.running()]
             raise AssertionError(
-                f"the operator is still at work after {timeout:g} s: {', '.join(busy) or 'nobody takes what is due'}"
+                f"the operator is not idle after {timeout:g} s: {', '.join(busy) or 'no worker takes what is queued'}"
             ) from None
 
 
 @asynccontextmanager
 async def running(
-    operator: str | Operator | Declaration[Any],
+    operator: str | Operator | Declaration[Any] | type,
     *,
-    on: LocalCluster,
+    on: Cluster,
     webhooks: bool = True,
     admin: bool = False,
     clock: Clock | None = None,
@@ -164,45 +157,46 @@ async def running(
 ) -> AsyncIterator[RunningOperator]:
     """Run an operator, given as its package, its folder or loaded, or a single controller, until the block ends.
 
-    `admin` gives it all rights. `clock` and `scopes` are the manager's: a `Scope(resync=0.1)` has it look at everything
-    again and again. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for
-    it, and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
+    `admin` gives it all rights. `clock` and `scopes` are the manager's: with `Scope(resync=0.1)` it reconciles all
+    objects ten times a second. Other arguments are those of `ManagerOptions`; no port is opened unless one asks for it,
+    and options from the environment do not count. The CRDs, roles and objects stay in the cluster.
     """
     found = _loaded(operator)
-    config = Config.load(kubeconfig=on.kubeconfig)
+    config = on.config
     async with connect(config, field_manager=_MANAGER) as client:
-        laptop = _laptop(found, client, config) if webhooks and found.webhooks else None
-        if laptop is not None:
-            await laptop.release_conversions()
+        local = _local_webhooks(found, client, config) if webhooks and found.webhooks else None
+        if local is not None:
+            await local.release_conversions()
         await install_crds(client, *operator_crds(found).values())
         await _grant(client, found)
         if not admin:
             config = replace(config, credentials=StaticToken(await _token(client, found)))
         wire = FaultyTransport(default_transport(config))
         async with Client(RetryingTransport(wire), namespace=found.namespace, field_manager=found.name) as own:
-            manager = _assembled(found, own, laptop, clock=clock, scopes=scopes, options=options)
-            async with _time_for_the_end(clock) as ending, manager:
+            manager = _manager(found, own, local, clock=clock, scopes=scopes, options=options)
+            async with _advancing_at_end(clock) as ending, manager:
                 try:
                     if webhooks and found.webhooks:
-                        await _until_webhooks_known(client)
+                        await _until_webhooks_in_effect(client)
                     yield RunningOperator(client=client, manager=manager, operator=found, faults=wire)
                 finally:
                     ending.set()
         if webhooks and found.webhooks:
-            with suppress(TransportError):  # whoever has ended the server as well needs to know nothing of it
-                await _until_webhooks_known(client)
-        if wire.refused:
+            with suppress(TransportError):  # the test has stopped the server, too
+                await _until_webhooks_in_effect(client)
+        if wire.forbidden:
             raise AssertionError(
-                f"{found.name} asked for what its roles do not allow: {'; '.join(wire.refused)}. "
+                f"the roles of {found.name} do not allow what it asked for: {'; '.join(wire.forbidden)}. "
                 "Declare it with `rbac(...)` or `owns`, then run `kubewright generate`"
             )
 
 
 @asynccontextmanager
-async def _time_for_the_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]:
-    """From when the event is set, a clock that stands still moves with the machine's.
+async def _advancing_at_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]:
+    """Once the event is set, a virtual clock advances with the machine's.
 
-    A run that never ends is left behind when its grace period is over, and nobody else would move the clock then.
+    The manager gives up on a reconcile that never returns when its grace period is over, and nobody else would advance
+    the clock by then.
     """
     ending = asyncio.Event()
 
@@ -220,50 +214,52 @@ async def _time_for_the_end(clock: Clock | None) -> AsyncIterator[asyncio.Event]
             await cancel_and_wait(mover)
 
 
-def _loaded(operator: str | Operator | Declaration[Any]) -> Operator:
+def _loaded(operator: str | Operator | Declaration[Any] | type) -> Operator:
     if isinstance(operator, Declaration):
         return operator_of(operator)
+    if isinstance(operator, type):
+        raise ConfigError(f"{operator.__name__} is no controller; write @controller(Kind) above the class")
     return load_operator(operator) if isinstance(operator, str) else operator
 
 
-def _laptop(operator: Operator, admin: Client, config: Config) -> LocalWebhooks:
+def _local_webhooks(operator: Operator, admin: Client, config: Config) -> LocalWebhooks:
     from kubewright.webhooks.registration.local import LocalWebhooks
 
     (port,) = free_ports(1)
-    # Who registers webhooks may do so for the whole cluster: not the operator, which has a Service and roles for that.
+    # As the administrator: the roles of the operator need no right to write webhook configurations.
     return LocalWebhooks(
         admin, operator.webhooks, operator=operator.name, port=port, server=config.server, address="127.0.0.1"
     )
 
 
-def _assembled(
+def _manager(
     operator: Operator,
     own: Client,
-    laptop: LocalWebhooks | None,
+    local: LocalWebhooks | None,
     *,
     clock: Clock | None,
     scopes: Mapping[type[KubeObject], Scope] | None,
     options: dict[str, Any],
 ) -> Manager:
     given: Tree = {"name": operator.name, "health_address": "0", "metrics_address": "0"} | options
-    if laptop is None:
+    if local is None:
         return Manager(
-            own,
             *operator.controllers,
+            client=own,
             options=ManagerOptions(**given | {"webhooks": False}),
             namespaces=operator.namespaces,
             scopes=scopes,
             clock=clock,
         )
     return Manager(
-        own,
         *operator.controllers,
         *operator.webhooks,
-        laptop,
-        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": laptop.port}),
+        local,
+        client=own,
+        options=ManagerOptions(**given | {"webhook_host": "127.0.0.1", "webhook_port": local.port}),
         namespaces=operator.namespaces,
         scopes=scopes,
-        certificates=laptop.certificates,
+        certificates=local.certificates,
         clock=clock,
     )
 
@@ -278,18 +274,18 @@ async def _grant(client: Client, operator: Operator) -> None:
     for tree in trees:
         await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT):
             for review in _reviews(trees):
                 await _until_allowed(client, review)
     except TimeoutError:
         raise ClusterError(
-            f"the roles of {operator.name} were applied, but the server did not heed them within {_PATIENCE:g} s; "
+            f"the roles of {operator.name} were applied, but they were not in effect within {_TIMEOUT:g} s; "
             "see kubectl auth can-i --list"
         ) from None
 
 
 async def _until_allowed(client: Client, review: Tree) -> None:
-    """A server hears of roles and bindings a moment after they were written; what it denies till then is no finding."""
+    """The authorizer learns of roles a moment after they were written; what it denies till then proves nothing."""
     while True:
         answer = await client.create(from_tree(SubjectAccessReview, {"spec": review}))
         if answer.status is not None and answer.status.allowed:
@@ -298,7 +294,7 @@ async def _until_allowed(client: Client, review: Tree) -> None:
 
 
 def _reviews(trees: list[Tree]) -> Iterator[Tree]:
-    """For each rule that is bound to an account, a question that is answered yes once the server knows it."""
+    """For each rule that is bound to an account, a SubjectAccessReview that is allowed once the rule is in effect."""
     rules: dict[tuple[str, str, str], list[Tree]] = {}
     for tree in trees:
         metadata = tree["metadata"]
@@ -325,28 +321,28 @@ def _review(subject: Tree, rule: Tree, namespace: str) -> Tree:
     return {**account, "resourceAttributes": {**asked, "subresource": subresource, "name": names[0]}}
 
 
-async def _until_webhooks_known(client: Client) -> None:
-    """A server hears of webhooks a moment after they were registered or removed, but in that order.
+async def _until_webhooks_in_effect(client: Client) -> None:
+    """The server learns of webhook configurations a moment after they were written, but in that order.
 
-    So one more of each kind is registered, which nobody answers. Once the server asks it, it knows of those before.
+    So this registers one more of each kind that nobody serves. Once the server calls it, it knows those before it.
     """
     from kubewright.webhooks.registration.targets import KINDS
 
     for kind in KINDS.values():
         marker = await client.create(from_tree(kind, _marker(f"{_MANAGER}-{uuid4().hex[:10]}")))
         try:
-            async with asyncio.timeout(_PATIENCE):
-                await _until_asked(client, marker.metadata.name)
+            async with asyncio.timeout(_TIMEOUT):
+                await _until_called(client, marker.metadata.name)
         except TimeoutError:
             raise ClusterError(
-                f"a {kind.kind} was registered, but the server did not heed it within {_PATIENCE:g} s; see its log"
+                f"a {kind.kind} was registered, but it was not in effect within {_TIMEOUT:g} s; see its log"
             ) from None
         finally:
             await client.delete(marker)
 
 
 def _marker(name: str) -> Tree:
-    """A configuration for nothing but a Lease with its label, which nobody makes."""
+    """A configuration that matches only a Lease with its label, which nobody creates."""
     rule = {
         "operations": ["CREATE"],
         "apiGroups": ["coordination.k8s.io"],
@@ -364,8 +360,8 @@ def _marker(name: str) -> Tree:
     return {"metadata": {"name": name}, "webhooks": [hook]}
 
 
-async def _until_asked(client: Client, name: str) -> None:
-    """Returns when the server asks the webhook of a marker about a Lease with its label."""
+async def _until_called(client: Client, name: str) -> None:
+    """Return when the server calls the webhook of a marker for a Lease with its label."""
     probe = Lease(metadata=ObjectMeta(name=name, namespace="default", labels={_MARKER: name}))
     while True:
         try:

@@ -3,9 +3,9 @@
     def test_conversion_loses_nothing() -> None:
         assert_round_trip(CacheV1alpha1, CacheV1)
 
-Both ways round, over the converters that were declared with `@convert`, on objects made up from the classes' schemas.
-It tries a fixed series of them, so that what was found once is found again; with hypothesis installed it searches
-first, and shows the smallest object that does not come back. Annotations that a converter leaves behind are no loss.
+In both directions, with the converters that `@convert` declares, on objects made up from the schemas of the classes. It
+tries the same series each time, so that a failure can be repeated; with hypothesis installed it searches first, and
+shows the smallest object that does not come back. Annotations that a converter adds are no loss.
 """
 
 from __future__ import annotations

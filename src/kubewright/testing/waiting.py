@@ -1,4 +1,4 @@
-"""until() and gone(): wait for what is to happen, by watching, and say what was seen if it does not.
+"""until() and gone(): wait by watching until an object is as expected, and show what was seen if that does not happen.
 
     web = await until(client, Web, ObjectKey("shop", "web"), lambda web: web.status.ready == 3)
     await gone(client, Deployment, ObjectKey("shop", "web"))
@@ -30,12 +30,12 @@ async def until(
     client: Client,
     kind: type[K],
     name: str | ObjectKey,
-    holds: Callable[[K], object] = lambda _: True,
+    predicate: Callable[[K], object] = lambda _: True,
     *,
     namespace: str | None = None,
     timeout: float = 30.0,
 ) -> K:
-    """The object, as soon as it exists and `holds` says yes to it.
+    """The object, as soon as it exists and `predicate` is true of it.
 
     After `timeout` seconds an AssertionError shows the object as it was last seen.
     """
@@ -43,7 +43,7 @@ async def until(
 
     def met(event: WatchEvent[K]) -> bool:
         last[:] = [event.object] if event.type != "DELETED" else []
-        return bool(last and holds(event.object))
+        return bool(last and predicate(event.object))
 
     key = key_in(client, kind, name, namespace)
     try:
@@ -62,7 +62,7 @@ async def gone(
     uid: str = "",
     timeout: float = 30.0,
 ) -> None:
-    """Returns as soon as there is no such object, or, with a `uid`, as soon as that very one is gone."""
+    """Return as soon as there is no such object or, with a `uid`, as soon as the object with that uid is gone."""
     key = key_in(client, kind, name, namespace)
     try:
         async with asyncio.timeout(timeout):
@@ -70,7 +70,7 @@ async def gone(
                 present = await client.find(kind, key)
                 if present is None or (uid and present.metadata.uid != uid):
                     return
-                # A server that has forgotten that version is asked again for what is there.
+                # 410: the server compacted that version, so read the object again.
                 with suppress(Expired):
                     async with client.watch(
                         kind,
@@ -99,11 +99,11 @@ async def _first(
                         if met(event):
                             return event.object
             except Expired:
-                continue  # the server forgot where this watch was: the next one begins with what is there
+                continue  # 410: the next watch begins with the objects that exist
 
 
 def key_in(client: Client, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:
-    """Namespace and name of what is asked for: at home where the client is, unless it says otherwise."""
+    """Namespace and name of an object; in the client's own namespace if none is named."""
     if isinstance(name, ObjectKey):
         return name
     return ObjectKey((namespace or client.namespace) if definition_of(kind).namespaced else "", name)

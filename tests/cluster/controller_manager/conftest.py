@@ -56,7 +56,7 @@ async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane that is kept tidy by the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:
         housekeeping = controller_manager_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
-        async with Manager(client, *node_controllers(client), *housekeeping, options=QUIET):
+        async with Manager(*node_controllers(client), *housekeeping, client=client, options=QUIET):
             await install_crds(client, Widget)  # after the start: a kind that came later is looked after, too
             yield client
 

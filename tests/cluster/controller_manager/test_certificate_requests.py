@@ -34,7 +34,7 @@ def clock() -> VirtualClock:
 async def signing(clock: VirtualClock) -> AsyncIterator[Client]:
     async with EmbeddedCluster(controllers=False) as cluster:
         requests = CertificateRequests(Authority.create("signer"), clock=clock).declaration()
-        async with Manager(cluster.client, requests, options=QUIET, clock=clock):
+        async with Manager(requests, client=cluster.client, options=QUIET, clock=clock):
             yield cluster.client
 
 

@@ -34,7 +34,7 @@ async def nodes(clock: VirtualClock) -> AsyncIterator[Client]:
         await client.create(ServiceAccount.named("default", "default"))
         parts = [*NodeLifecycle(client, clock=clock).parts(), TaintEviction(clock=clock).declaration()]
         lost = PodGarbageCollector(clock=clock, most_ended=2).declaration()
-        async with Manager(client, *parts, lost, options=QUIET, clock=clock):
+        async with Manager(*parts, lost, client=client, options=QUIET, clock=clock):
             yield client
 
 

@@ -29,7 +29,7 @@ async def unaware(of: str, *controllers: Declaration[Any]) -> AsyncIterator[tupl
         client = cluster.client
         await client.create(ServiceAccount.named("default", "default"))
         faults = FaultyTransport(client.transport)
-        async with Manager(Client(faults), *controllers, options=QUIET):
+        async with Manager(*controllers, client=Client(faults), options=QUIET):
             faults.hold_streams(lambda request: request.path.endswith(f"/{of}"))
             yield client, faults
             faults.release_streams()

@@ -23,11 +23,11 @@ async def test_pods_live_on_where_they_were_when_the_simulation_starts_again(
 ) -> None:
     namespace = await fresh_namespace(own_client)
     await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
-    async with Manager(own_client, *node_controllers(own_client), options=QUIET):
+    async with Manager(*node_controllers(own_client), client=own_client, options=QUIET):
         created = await own_client.create(pod("web", namespace, annotations={"simulation.kubewright.io/logs": "hello"}))
         before = await reach(own_client, created, is_ready)
 
-    async with Manager(own_client, *node_controllers(own_client), options=QUIET):
+    async with Manager(*node_controllers(own_client), client=own_client, options=QUIET):
         other = await own_client.create(pod("other", namespace))
         await reach(own_client, other, is_ready)  # by then the first has been looked at, too
 
@@ -41,7 +41,7 @@ async def test_a_restart_of_the_api_server_is_survived(own_cluster: RealCluster,
     namespace = await fresh_namespace(own_client)
     await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
     parts = (*node_controllers(own_client), GarbageCollector(own_client))
-    async with Manager(own_client, *parts, options=QUIET):
+    async with Manager(*parts, client=own_client, options=QUIET):
         first = await reach(own_client, await own_client.create(pod("first", namespace)), is_ready)
 
         await own_cluster.restart("apiserver")

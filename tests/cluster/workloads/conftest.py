@@ -181,7 +181,7 @@ async def controllers(our_cluster: RealCluster) -> AsyncIterator[FaultyTransport
     options = ManagerOptions(name="kube-controller-manager", health_address="0", metrics_address="0")
     async with (
         faulty(our_cluster.kubeconfig) as (client, faults),
-        Manager(client, *workload_controllers(), options=options),
+        Manager(*workload_controllers(), client=client, options=options),
     ):
         yield faults
 

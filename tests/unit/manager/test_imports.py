@@ -18,7 +18,7 @@ async def reconcile(config: ConfigMap, ctx: Context) -> None: ...
 async def main() -> None:
     off = {{"health_address": "0", "metrics_address": "0"}}
     options = ManagerOptions(**{{**off, "webhook_certificates": "/nowhere", "webhook_port": 0, {options}}})
-    manager = Manager(Config(server="https://127.0.0.1:9"), reconcile, {runnable} options=options)
+    manager = Manager(reconcile, {runnable} config=Config(server="https://127.0.0.1:9"), options=options)
     manager.stop()
     async with manager:
         pass
@@ -49,8 +49,8 @@ def plain() -> set[str]:
         "http",
         "kubewright._base.http_server",
         "kubewright.client.config.exec_plugin",
-        "kubewright.manager.access",
-        "kubewright.manager.leadership",
+        "kubewright.manager.endpoints.metrics_authorizer",
+        "kubewright.manager.leader_election.elector",
         "kubewright.webhooks",
         "shutil",
         "tempfile",
@@ -66,8 +66,8 @@ def test_what_an_operator_has_no_use_for_is_not_imported(plain: set[str], module
     ("options", "module"),
     [
         ('"health_address": "127.0.0.1:0"', "kubewright._base.http_server"),
-        ('"leader_election": True', "kubewright.manager.leadership"),
-        ('"metrics_address": "127.0.0.1:0", "metrics_access": True', "kubewright.manager.access"),
+        ('"leader_election": True', "kubewright.manager.leader_election.elector"),
+        ('"metrics_address": "127.0.0.1:0", "metrics_access": True', "kubewright.manager.endpoints.metrics_authorizer"),
     ],
 )
 def test_what_an_option_asks_for_is(options: str, module: str) -> None:

@@ -18,14 +18,15 @@ import pytest
 from kubewright._base.certificates import facts_of
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
+from kubewright.client.config.config import Config
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import ConfigError, KubewrightError, LeadershipLost, TransportError
 from kubewright.k8s.core.v1 import ConfigMap, Pod
-from kubewright.manager.checks import Problem, WatchHealth
+from kubewright.manager.cache_protocols import Problem, WatchHealth
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.runnables import Group
+from kubewright.manager.runnables import RunnableGroup
 from kubewright.testing.clock import VirtualClock
 
 
@@ -142,7 +143,9 @@ def options(**more: Any) -> ManagerOptions:
 
 
 def manager(server: Server, clock: VirtualClock, *runnables: Any, cache: Any = in_sync, **more: Any) -> Manager:
-    return Manager(Client(server, namespace="home-ns"), *runnables, options=options(**more), cache=cache, clock=clock)
+    return Manager(
+        *runnables, client=Client(server, namespace="home-ns"), options=options(**more), cache=cache, clock=clock
+    )
 
 
 async def test_controllers_run_after_the_caches_and_stop_before_them() -> None:
@@ -311,10 +314,10 @@ async def test_stopping_gives_the_lease_back_after_the_controllers_have_ended() 
     shop = manager(server, clock, last, leader_election=True)
     async with shop:
         await last.started.wait()
-        assert shop.leadership is not None
-        assert server.objects[LEASE]["spec"]["holderIdentity"] == shop.leadership.identity
+        assert shop.elector is not None
+        assert server.objects[LEASE]["spec"]["holderIdentity"] == shop.elector.identity
 
-    assert story == [shop.leadership.identity]
+    assert story == [shop.elector.identity]
     assert server.objects[LEASE]["spec"]["holderIdentity"] == ""
 
 
@@ -337,8 +340,8 @@ async def test_the_lease_is_kept_renewed_while_the_controllers_finish() -> None:
 
     await clock.advance(25)
 
-    assert shop.leadership is not None
-    assert shop.leadership.is_leader
+    assert shop.elector is not None
+    assert shop.elector.is_leader
     work.set()
     await running
 
@@ -396,7 +399,7 @@ async def test_several_managers_and_clusters_live_in_one_process() -> None:
     clock = VirtualClock()
     home, edge = Server(), Server()
     first = manager(home, clock, metrics_address="127.0.0.1:0")
-    cluster = first.add_cluster("edge", Client(edge), cache=in_sync)
+    cluster = first.add_cluster("edge", client=Client(edge), cache=in_sync)
     second = manager(home, clock, metrics_address="127.0.0.1:0")
     async with first, second:
         await cluster.client.create(ConfigMap.named("x", "y"))
@@ -406,9 +409,9 @@ async def test_several_managers_and_clusters_live_in_one_process() -> None:
         assert not home.writes
         assert isinstance(cluster.cache, FakeCache)
         assert cluster.cache.running
-        assert set(first.clusters) == {"home", "edge"}
+        assert set(first.clusters) == {"default", "edge"}
     with pytest.raises(ConfigError, match="has a cluster 'edge' already"):
-        first.add_cluster("edge", Client(edge))
+        first.add_cluster("edge", client=Client(edge))
     with pytest.raises(ConfigError, match="no cluster 'moon'"):
         first.add(Controller(), cluster="moon")
 
@@ -421,8 +424,8 @@ def reconciler(name: str, kind: type[Any] = ConfigMap) -> Declaration[Any]:
 
 
 async def test_two_controllers_of_one_name_for_one_kind_are_refused() -> None:
-    shop = Manager(Client(Server()), reconciler("web"), options=options())
-    shop.add_cluster("edge", Client(Server()))
+    shop = Manager(reconciler("web"), client=Client(Server()), options=options())
+    shop.add_cluster("edge", client=Client(Server()))
 
     shop.add(reconciler("web", Pod))
     shop.add(reconciler("other"))
@@ -431,13 +434,26 @@ async def test_two_controllers_of_one_name_for_one_kind_are_refused() -> None:
         shop.add(reconciler("web"))
 
 
+async def test_a_cluster_is_named_once() -> None:
+    config, client = Config(server="https://127.0.0.1:9"), Client(Server())
+    with pytest.raises(ConfigError, match="a config and a client"):
+        Manager(config=config, client=client, options=options())
+    with pytest.raises(ConfigError, match="the cluster 'edge' has no address"):
+        Manager(client=client, options=options()).add_cluster("edge")
+
+
+async def test_what_cannot_run_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot run None; give it a controller"):
+        Manager(None, client=Client(Server()), options=options())  # type: ignore[arg-type]
+
+
 async def test_options_that_are_not_given_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEWRIGHT_NAME", "from-outside")
     monkeypatch.setenv("KUBEWRIGHT_HEALTH_ADDRESS", "0")
     monkeypatch.setenv("KUBEWRIGHT_METRICS_ADDRESS", "0")
 
-    assert Manager(Client(Server())).options.name == "from-outside"
-    assert Manager(Client(Server()), options=options()).options.name == "shop"
+    assert Manager(client=Client(Server())).options.name == "from-outside"
+    assert Manager(client=Client(Server()), options=options()).options.name == "shop"
 
 
 async def test_who_is_added_at_run_time_has_its_kinds_followed_also_where_it_does_not_lead() -> None:
@@ -446,8 +462,7 @@ async def test_who_is_added_at_run_time_has_its_kinds_followed_also_where_it_doe
     leader = manager(server, clock, leader_election=True)
     standby = manager(server, clock, leader_election=True)
     async with leader:
-        assert leader.leadership is not None
-        await leader.leadership.wait_elected()
+        await leader.elected()
         async with standby:
             late = Controller("late")
             standby.add(late)
@@ -470,14 +485,14 @@ async def test_the_servers_answer_from_the_start_and_tell_what_is_missing() -> N
     clock = VirtualClock()
     addresses = {f"{name}_address": "127.0.0.1:0" for name in ("health", "metrics", "debug")}
     shop = manager(Server(), clock, Controller(), cache=FakeCache, block_limit=1.0, leader_election=True, **addresses)
-    shop.add_health_check("mine", lambda: None)
+    shop.add_healthz_check("mine", lambda: None)
 
     async def not_mine() -> str:
         return "bad weather"
 
-    shop.add_ready_check("theirs", not_mine)
+    shop.add_readyz_check("theirs", not_mine)
     running = asyncio.create_task(shop.run())
-    for server in shop._servers:
+    for server in shop._parts.endpoints._servers:
         await server.wait_ready()
 
     assert await ask(shop.port("health"), "/readyz") == (
@@ -497,7 +512,7 @@ async def test_the_servers_answer_from_the_start_and_tell_what_is_missing() -> N
     assert await ask(shop.port("health"), "/readyz?exclude=theirs") == "ok"
     assert 'leader_election_master_status{name="shop"} 1.0' in await ask(shop.port("metrics"), "/metrics")
     debug = json.loads(await ask(shop.port("debug"), "/debug"))
-    assert debug["leadership"]["leading"] is True
+    assert debug["leader_election"]["leading"] is True
     assert debug["caches"][0][0]["kind"] == "Pod"
     assert any("web" in name for name in debug["runnables"])
     shop.stop()
@@ -588,7 +603,7 @@ async def test_who_is_put_into_an_earlier_group_does_not_wait_for_the_lease() ->
     server, clock, leader, other = Server(), VirtualClock(), Controller("leader"), Controller("other")
     server.gone = True  # so that nobody leads
     async with manager(server, clock, leader, leader_election=True) as shop:
-        shop.add(other, group=Group.OTHERS)
+        shop.add(other, group=RunnableGroup.OTHERS)
         await other.started.wait()
         await clock.advance(60)
         assert not leader.started.is_set()
@@ -599,6 +614,7 @@ async def test_who_is_put_into_an_earlier_group_does_not_wait_for_the_lease() ->
 SCRIPT = """
 import asyncio, sys
 from kubewright.client.client import Client
+from kubewright.client.config.config import Config
 from kubewright.manager.manager import Manager
 from kubewright.manager.options import ManagerOptions
 
@@ -618,7 +634,7 @@ class Wire:
 
 async def main():
     options = ManagerOptions(health_address="0", metrics_address="0")
-    one, two = (Manager(Client(Wire()), Deaf(), options=options) for _ in range(2))
+    one, two = (Manager(Deaf(), client=Client(Wire()), options=options) for _ in range(2))
     await asyncio.gather(one.run(), two.run())
     print("stopped", flush=True)
 

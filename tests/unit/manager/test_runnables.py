@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kubewright.errors import ConfigError, KubewrightError
-from kubewright.manager.runnables import Function, Group, Runnable, Runnables, group_of
+from kubewright.manager.runnables import FunctionRunnable, Runnable, RunnableGroup, Runnables, group_of
 from kubewright.testing.clock import VirtualClock
 
 
@@ -47,7 +47,7 @@ class Draining(Part):
 
 
 async def start_all(runnables: Runnables) -> None:
-    for group in Group:
+    for group in RunnableGroup:
         await runnables.start(group)
 
 
@@ -55,15 +55,15 @@ async def test_groups_start_in_order_and_stop_in_reverse() -> None:
     story: list[str] = []
     clock = VirtualClock()
     runnables = Runnables(clock=clock)
-    for group in reversed(Group):
+    for group in reversed(RunnableGroup):
         runnables.add(Part(group.name, story), group=group)
 
-    for group in Group:
+    for group in RunnableGroup:
         await runnables.start(group)
         await clock.settle()
     await runnables.stop_all()
 
-    names = ["SERVERS", "WEBHOOKS", "CACHES", "OTHERS", "LEADERS"]
+    names = ["HTTP_SERVERS", "WEBHOOKS", "CACHES", "OTHERS", "LEADER_ELECTION"]
     assert story == [f"{name} runs" for name in names] + [f"{name} ends" for name in reversed(names)]
 
 
@@ -72,7 +72,7 @@ async def test_the_next_group_waits_until_a_cache_is_ready() -> None:
     ready = asyncio.Event()
     clock = VirtualClock()
     runnables = Runnables(clock=clock)
-    runnables.add(Part("cache", story, ready=ready), group=Group.CACHES)
+    runnables.add(Part("cache", story, ready=ready), group=RunnableGroup.CACHES)
     runnables.add(Part("controller", story))
     starting = asyncio.create_task(start_all(runnables))
 
@@ -91,7 +91,7 @@ async def test_what_is_cancelled_gets_to_finish_within_the_grace_period() -> Non
     clock, work = VirtualClock(), asyncio.Event()
     runnables = Runnables(grace=30, clock=clock)
     runnables.add(Draining("controller", story, work))
-    runnables.add(Part("cache", story), group=Group.CACHES)
+    runnables.add(Part("cache", story), group=RunnableGroup.CACHES)
     await start_all(runnables)
     await clock.settle()
 
@@ -109,7 +109,7 @@ async def test_after_the_grace_period_it_is_cancelled_again_and_the_others_still
     clock = VirtualClock()
     runnables = Runnables(grace=30, clock=clock)
     runnables.add(Draining("slow", story, asyncio.Event()))
-    runnables.add(Part("cache", story), group=Group.CACHES)
+    runnables.add(Part("cache", story), group=RunnableGroup.CACHES)
     await start_all(runnables)
     await clock.settle()
 
@@ -130,7 +130,7 @@ async def test_a_group_in_a_hurry_gets_less_than_the_grace_period_and_never_more
     await start_all(runnables)
 
     runnables.begin_stop()
-    stopping = asyncio.create_task(runnables.stop(Group.LEADERS, seconds=seconds))
+    stopping = asyncio.create_task(runnables.stop(RunnableGroup.LEADER_ELECTION, seconds=seconds))
     await clock.advance(limit - 0.1)
     assert not stopping.done()
     await clock.advance(0.1)
@@ -152,7 +152,7 @@ async def test_who_does_not_end_even_then_is_named() -> None:
 
     clock = VirtualClock()
     runnables = Runnables(grace=5, clock=clock)
-    runnables.add(Function(deaf, name="deaf"))
+    runnables.add(FunctionRunnable(deaf, name="deaf"))
     await start_all(runnables)
     await clock.settle()
 
@@ -198,11 +198,11 @@ async def test_the_first_failure_is_raised_to_who_waits_and_to_who_starts() -> N
         raise ValueError("broken")
 
     runnables = Runnables(clock=VirtualClock())
-    runnables.add(Function(fail), group=Group.CACHES)
-    runnables.add(Part("cache", [], ready=asyncio.Event()), group=Group.CACHES)
+    runnables.add(FunctionRunnable(fail), group=RunnableGroup.CACHES)
+    runnables.add(Part("cache", [], ready=asyncio.Event()), group=RunnableGroup.CACHES)
 
     with pytest.raises(ValueError, match="broken"):
-        await runnables.start(Group.CACHES)
+        await runnables.start(RunnableGroup.CACHES)
     with pytest.raises(ValueError, match="broken"):
         await runnables.wait_failure()
     await runnables.stop_all()
@@ -219,8 +219,8 @@ async def test_a_runnable_that_ends_by_itself_is_a_failure_unless_it_may() -> No
         return None
 
     runnables = Runnables(owner="shop", clock=VirtualClock())
-    runnables.add(Function(job))
-    await runnables.start(Group.LEADERS)
+    runnables.add(FunctionRunnable(job))
+    await runnables.start(RunnableGroup.LEADER_ELECTION)
     runnables.add(Short())
 
     with pytest.raises(KubewrightError, match="short of shop has ended"):
@@ -249,7 +249,7 @@ def test_each_is_added_once() -> None:
     runnables.add(part)
 
     with pytest.raises(ConfigError, match="x has been added"):
-        runnables.add(part, group=Group.OTHERS)
+        runnables.add(part, group=RunnableGroup.OTHERS)
 
 
 def test_who_says_nothing_needs_to_lead() -> None:
@@ -257,14 +257,18 @@ def test_who_says_nothing_needs_to_lead() -> None:
         needs_leader = False
 
     class Serving(Part):
-        group = Group.SERVERS
+        group = RunnableGroup.HTTP_SERVERS
 
     async def work() -> None: ...
 
     parts: list[Runnable] = [Part("x", []), Free("x", []), Serving("x", [])]
-    functions = [Function(work), Function(work, needs_leader=False)]
-    assert [group_of(part) for part in parts] == [Group.LEADERS, Group.OTHERS, Group.SERVERS]
-    assert [group_of(function) for function in functions] == [Group.LEADERS, Group.OTHERS]
+    functions = [FunctionRunnable(work), FunctionRunnable(work, needs_leader=False)]
+    assert [group_of(part) for part in parts] == [
+        RunnableGroup.LEADER_ELECTION,
+        RunnableGroup.OTHERS,
+        RunnableGroup.HTTP_SERVERS,
+    ]
+    assert [group_of(function) for function in functions] == [RunnableGroup.LEADER_ELECTION, RunnableGroup.OTHERS]
 
 
 async def test_one_group_can_be_stopped_while_the_others_go_on() -> None:
@@ -272,10 +276,10 @@ async def test_one_group_can_be_stopped_while_the_others_go_on() -> None:
     clock, work = VirtualClock(), asyncio.Event()
     runnables = Runnables(clock=clock)
     runnables.add(Draining("leading", story, work))
-    runnables.add(Part("serving", story), group=Group.SERVERS)
+    runnables.add(Part("serving", story), group=RunnableGroup.HTTP_SERVERS)
     await start_all(runnables)
 
-    stopping = asyncio.create_task(runnables.stop(Group.LEADERS))
+    stopping = asyncio.create_task(runnables.stop(RunnableGroup.LEADER_ELECTION))
     await clock.advance(3600)
     assert not stopping.done()
     work.set()
@@ -287,4 +291,4 @@ async def test_one_group_can_be_stopped_while_the_others_go_on() -> None:
 
 async def test_a_plain_function_is_refused_with_a_reason() -> None:
     with pytest.raises(ConfigError, match="make it async"):
-        await Function(lambda: None, name="plain").run()  # type: ignore[arg-type,return-value]  # the mistake under test
+        await FunctionRunnable(lambda: None, name="plain").run()  # type: ignore[arg-type,return-value]  # the mistake under test

@@ -13,7 +13,7 @@ from kubewright._base.metrics import Metrics
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import TransportError
 from kubewright.k8s.core.v1 import Pod
-from kubewright.manager.checks import Problem
+from kubewright.manager.cache_protocols import Problem
 from kubewright.manager.telemetry import Telemetry
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue.queue import WorkQueue

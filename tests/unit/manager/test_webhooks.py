@@ -61,26 +61,26 @@ def folder_with_certificate(path: Path) -> str:
 
 async def test_webhooks_are_served_with_the_certificate_of_a_folder(tmp_path: Path) -> None:
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
-    async with Manager(Client(Silent()), check, options=options) as manager:
+    async with Manager(check, client=Client(Silent()), options=options) as manager:
         trusting = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         _, writer = await asyncio.open_connection("127.0.0.1", manager.port("webhooks"), ssl=trusting)
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.close()
 
     assert ssl.DER_cert_to_PEM_cert(shown) in PAIR.certificate.decode()
-    assert "certwatcher_read_certificate_total 1.0" in manager.telemetry.metrics.exposition().decode()
+    assert "certwatcher_read_certificate_total 1.0" in manager.metrics.exposition().decode()
 
 
 async def test_a_manager_is_not_ready_without_a_certificate() -> None:
     source = Fixed(given=False)
-    manager = Manager(Client(Silent()), check, options=quiet(), certificates=source)
+    manager = Manager(check, client=Client(Silent()), options=quiet(), certificates=source)
     starting = asyncio.create_task(manager.__aenter__())
     await source.asked.wait()
 
-    report = await manager._readyz.report(only="webhooks")
+    report = await manager._parts.endpoints.readyz.report(only="webhooks")
 
     assert not report.healthy
-    assert "there is no certificate yet; waiting for the test" in str(report.verdicts[0])
+    assert "there is no certificate yet; waiting for the test" in str(report.results[0])
     manager.stop()
     await starting
     await manager.__aexit__(None, None, None)
@@ -98,7 +98,7 @@ def test_a_pod_that_cannot_write_anywhere_has_no_place_for_temporary_files_and_n
 
 
 async def test_webhooks_that_are_off_are_not_served() -> None:
-    async with Manager(Client(Silent()), check, options=quiet(webhooks=False)) as manager:
+    async with Manager(check, client=Client(Silent()), options=quiet(webhooks=False)) as manager:
         with pytest.raises(ConfigError, match="the webhooks server is off"):
             manager.port("webhooks")
 
@@ -119,20 +119,20 @@ async def test_without_any_way_to_be_called_the_manager_says_what_to_give(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     with pytest.raises(ConfigError, match="give the manager a Config instead of a client, or its certificates"):
-        async with Manager(Client(Silent()), check, options=quiet()):
+        async with Manager(check, client=Client(Silent()), options=quiet()):
             pass
 
 
 async def test_the_folder_of_controllers_in_go_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_GO_FOLDER", Path(folder_with_certificate(tmp_path)))
 
-    async with Manager(Client(Silent()), check, options=quiet()) as manager:
+    async with Manager(check, client=Client(Silent()), options=quiet()) as manager:
         assert manager.port("webhooks")
 
 
 async def test_a_webhook_that_comes_too_late_is_refused(tmp_path: Path) -> None:
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
-    async with Manager(Client(Silent()), check, options=options) as manager:
+    async with Manager(check, client=Client(Silent()), options=options) as manager:
         with pytest.raises(ConfigError, match="webhooks are added before the manager starts; it is running"):
             manager.add(check)
 
@@ -156,14 +156,14 @@ async def test_a_manager_is_not_ready_until_what_its_webhooks_read_is_in_sync(tm
 
     server = Unlisted()
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
-    manager = Manager(Client(server), check_limits, options=options)
+    manager = Manager(check_limits, client=Client(server), options=options)
     starting = asyncio.create_task(manager.__aenter__())
     await server.asked.wait()
 
-    report = await manager._readyz.report(only="caches")
+    report = await manager._parts.endpoints.readyz.report(only="caches")
 
     assert not report.healthy
-    assert "not in sync yet: ConfigMap" in str(report.verdicts[0])
+    assert "not in sync yet: ConfigMap" in str(report.results[0])
     manager.stop()
     await starting
     await manager.__aexit__(None, None, None)

@@ -115,17 +115,19 @@ def assembled(
     from kubewright.webhooks.registration.local import LocalWebhooks
 
     if not (operator.webhooks and options.webhooks):
-        return Manager(config, *operator.controllers, options=options, namespaces=operator.namespaces, cache=cache)
+        return Manager(
+            *operator.controllers, config=config, options=options, namespaces=operator.namespaces, cache=cache
+        )
     port = options.webhook_port
-    laptop = LocalWebhooks(
+    local = LocalWebhooks(
         client, operator.webhooks, operator=operator.name, port=port, server=config.server, address=address
     )
-    runnables = (*operator.controllers, *operator.webhooks, laptop)
+    runnables = (*operator.controllers, *operator.webhooks, local)
     return Manager(
-        config,
         *runnables,
+        config=config,
         options=options,
         namespaces=operator.namespaces,
         cache=cache,
-        certificates=laptop.certificates,
+        certificates=local.certificates,
     )

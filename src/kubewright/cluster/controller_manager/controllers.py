@@ -1,6 +1,6 @@
 """Everything that keeps a cluster tidy, ready for a manager.
 
-    manager = Manager(client, *housekeeping_controllers(client, root_certificate=ca))
+    manager = Manager(*controller_manager_controllers(client, root_certificate=ca), client=client)
 
 For a control plane that has no such controllers, which is the embedded one; on a real one kube-controller-manager does
 this work, and two of each would only get in each other's way.

@@ -35,7 +35,7 @@ from kubewright.cluster.kubelet.logs import LogQuery, Logs, read_log
 from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 from kubewright.errors import ConfigError, DecodeError
-from kubewright.manager.runnables import Group
+from kubewright.manager.runnables import RunnableGroup
 
 __all__ = ("KubeletServer", "log_query")
 
@@ -56,7 +56,7 @@ class KubeletServer:
     """Serves logs and the ways into containers on loopback until cancelled."""
 
     needs_leader = False
-    group = Group.SERVERS
+    group = RunnableGroup.HTTP_SERVERS
     name = "kubelet server"
 
     def __init__(

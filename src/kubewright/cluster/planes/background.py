@@ -17,23 +17,18 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import final
 
 import msgspec
 
 from kubewright._base.loop import run
-from kubewright.cluster import Cluster
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.state import ClusterRecord, StateFolder, process_start
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError, KubewrightError
 
-if TYPE_CHECKING:
-    from kubewright.cluster.planes.embedded import EmbeddedCluster
-    from kubewright.cluster.planes.real import RealCluster
-
 __all__ = ("ClusterOptions", "check_name_free", "run_cluster", "start_in_background", "stop_cluster")
 
-AnyCluster: TypeAlias = "EmbeddedCluster | RealCluster"
 
 _START_TIMEOUT = 120.0
 _STOP_TIMEOUT = 30.0
@@ -109,7 +104,7 @@ async def _run_until_signal(
         raise outcome
 
 
-def _new_cluster(options: ClusterOptions, folder: Path) -> AnyCluster:
+def _new_cluster(options: ClusterOptions, folder: Path) -> Cluster:
     data = None if options.data is None else Path(options.data)
     audit_log = None if options.audit_log is None else Path(options.audit_log)
     if options.real:
@@ -120,14 +115,14 @@ def _new_cluster(options: ClusterOptions, folder: Path) -> AnyCluster:
     )
 
 
-async def _run_while_healthy(cluster: AnyCluster, ready: Callable[[], None]) -> None:
+async def _run_while_healthy(cluster: Cluster, ready: Callable[[], None]) -> None:
     async with cluster:
         ready()
         await cluster.wait()
 
 
 def _publish_record(
-    options: ClusterOptions, state: StateFolder, cluster: AnyCluster, ready: Callable[[ClusterRecord], None]
+    options: ClusterOptions, state: StateFolder, cluster: Cluster, ready: Callable[[ClusterRecord], None]
 ) -> None:
     record = ClusterRecord(
         name=options.name,
@@ -144,7 +139,7 @@ def _publish_record(
     ready(record)
 
 
-def _processes(cluster: AnyCluster) -> dict[str, int]:
+def _processes(cluster: Cluster) -> dict[str, int]:
     found = {str(name): process.pid for name, process in getattr(cluster, "processes", {}).items()}
     return {name: pid for name, pid in found.items() if pid is not None} or {"kubewright": os.getpid()}
 

@@ -17,8 +17,7 @@ import ssl
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
@@ -32,6 +31,7 @@ from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connect import connect
 from kubewright.client.transport.retries import RetryingTransport
+from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.direct import DirectTransport
 from kubewright.cluster.planes.plane_folder import ADMIN, ADMIN_GROUP, PlaneFolder
 from kubewright.errors import ClusterError
@@ -49,13 +49,11 @@ _HIGHEST_PORT = 65535
 
 
 @final
-class EmbeddedCluster:
-    """A control plane and simulated nodes in this process; an async context manager."""
+class EmbeddedCluster(Cluster):
+    """A whole cluster in this process; an async context manager."""
 
     version = VERSION
     server: ApiServer
-    client: Client
-    """The administrator's client."""
 
     def __init__(
         self,
@@ -91,15 +89,6 @@ class EmbeddedCluster:
         self._journal: SqliteJournal | None = None
         self._stack = AsyncExitStack()
         self._controllers_task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
 
     # Starting and stopping
 
@@ -275,7 +264,7 @@ class EmbeddedCluster:
         )
         # No block limit: the event loop belongs to the caller, whose code may block it.
         options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="", block_limit=0)
-        await self._stack.enter_async_context(Manager(client, *parts, options=options))
+        await self._stack.enter_async_context(Manager(*parts, client=client, options=options))
         report_healthy(self.server.store, "controller-manager", "scheduler")
         if self._pods:
             await self.server.loopback.ensure(_system_pod())

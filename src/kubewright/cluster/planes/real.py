@@ -8,8 +8,7 @@ ServiceAccount of the `default` namespace. There is no kubelet and no scheduler,
 given: these are simulated, as in the embedded cluster. The processes cannot outlive this one (`processes.process`).
 Tests can kill, pause and restart components.
 
-`background` runs one for the command line; tests and programs use it directly, or through
-`kubewright.cluster.Cluster`.
+`background` runs one for the command line; tests and programs make it with `Cluster.real()`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, final, get_args
+from typing import TYPE_CHECKING, final, get_args
 
 from kubewright._base.certificates import KeyPair
 from kubewright._base.files import write_private
@@ -34,6 +33,7 @@ from kubewright.client.connect import connect
 from kubewright.cluster.binaries import finder
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes import flags
+from kubewright.cluster.planes.cluster import Cluster, Component
 from kubewright.cluster.planes.plane_folder import PlaneFolder
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.cluster.processes.probe import Probe
@@ -44,9 +44,7 @@ from kubewright.errors import ClusterError, NotFound
 if TYPE_CHECKING:
     from kubewright.cluster.kubelet.pods.timing import Timing
 
-__all__ = ("Component", "RealCluster")
-
-Component = Literal["etcd", "apiserver", "controller-manager"]
+__all__ = ("RealCluster",)
 
 _ATTEMPTS = 3
 _POLL = 0.03
@@ -55,15 +53,11 @@ _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 @final
-class RealCluster:
-    """One control plane; `async with` starts and stops it. Attributes are set when it has started."""
+class RealCluster(Cluster):
+    """One control plane; `async with` starts and stops it. Attributes are there once it has started."""
 
-    version: str
-    """The Kubernetes version, without a leading v."""
     kubectl: Path
     """A kubectl of the same version."""
-    client: Client
-    """The administrator's client."""
     processes: dict[Component, Process]
     """The running components, in the order they start."""
 
@@ -106,10 +100,6 @@ class RealCluster:
         self._node_stack = AsyncExitStack()
         self._compacted = 0
         self.processes = {}
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -204,7 +194,7 @@ class RealCluster:
         """Send a component a signal that ends it, and wait until it has ended; `restart` brings it back."""
         await self._process(component).stop(number=number)
 
-    async def restart(self, component: Component) -> None:
+    async def restart(self, component: Component = "apiserver") -> None:
         """Stop a component if it runs, start it on the same port and data, and wait until it is ready."""
         process = self._process(component)
         await process.stop()
@@ -276,7 +266,7 @@ class RealCluster:
             self.client, count=self._nodes, storage=self._storage, devices=devices, timing=self._timing
         )
         options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0", block_limit=0)
-        await self._node_stack.enter_async_context(Manager(self.client, *parts, options=options))
+        await self._node_stack.enter_async_context(Manager(*parts, client=self.client, options=options))
 
     @staticmethod
     async def _serves_resource_claims(client: Client) -> bool:

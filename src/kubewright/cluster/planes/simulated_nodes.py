@@ -1,6 +1,6 @@
 """Simulated nodes, their kubelet and a scheduler, as controllers for a manager.
 
-    manager = Manager(client, *node_controllers(client, count=3))
+    manager = Manager(*node_controllers(client, count=3), client=client)
 
 `embedded` and `real` both use it: neither control plane has nodes of its own. The manager must use the same cluster and
 the same clock.

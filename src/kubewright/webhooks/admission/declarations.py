@@ -26,7 +26,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, final
+from typing import Any, ClassVar, Final, Generic, Literal, ParamSpec, TypeVar, final
 
 from kubewright.api.codec import copy_of, to_tree
 from kubewright.api.model import Model
@@ -62,6 +62,9 @@ _CHOICES: Final = {
 @final
 class AdmissionDeclaration(Generic[P, R]):
     """A declared admission webhook. Calling it calls the handler."""
+
+    declares_webhook: ClassVar[bool] = True
+    """How a manager tells it from other runnables without importing this module."""
 
     def __init__(
         self,

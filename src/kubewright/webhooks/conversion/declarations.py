@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar, cast, final
+from typing import Any, ClassVar, Generic, TypeVar, cast, final
 
 from kubewright.api.codec import copy_of, decode, encode, encode_tree, to_tree
 from kubewright.api.kinds import GroupVersion
@@ -43,6 +43,9 @@ class ConversionError(Exception):
 @final
 class ConversionDeclaration(Generic[Old, New]):
     """A declared converter. Calling it calls the function."""
+
+    declares_webhook: ClassVar[bool] = True
+    """How a manager tells it from other runnables without importing this module."""
 
     def __init__(self, old: type[Old], new: type[New], handler: Callable[[Old], New]) -> None:
         before, after = definition_of(old).gvk, definition_of(new).gvk

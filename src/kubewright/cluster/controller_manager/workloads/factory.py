@@ -1,6 +1,6 @@
 """All workload controllers, for a manager to run.
 
-    manager = Manager(config, *workload_controllers())
+    manager = Manager(*workload_controllers(), config=config)
 
 Each call makes new ones: they remember selectors of one cluster, so one set belongs to one manager.
 """

@@ -1,7 +1,7 @@
-"""Small HTTP servers for probes, metrics and debugging.
+"""A small HTTP server for health, metrics and debugging.
 
-A `Server` is a runnable around one function from `Question` to `Answer`; what is served is decided by who makes it:
-`health_pages`, `metrics_page`, `debug_page` in `pages`. HTTP itself is in `_base.http_server`.
+A `Server` is a runnable around one function from `Question` to `Answer`; those functions are in `handlers`. HTTP itself
+is in `_base.http_server`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from kubewright._base.http_server import Answer, Connections, Question, listening_socket
 from kubewright._base.logs import Logger
-from kubewright.manager.runnables import Group
+from kubewright.manager.runnables import RunnableGroup
 
 if TYPE_CHECKING:
     from kubewright.webhooks.certificates.sources import CertificateSource
@@ -25,8 +25,8 @@ __all__ = ("Handler", "Server")
 _log = Logger("kubewright.servers")
 
 _BODY_LIMIT: Final = 64 * 1024
-"""Nobody has anything to send here; what is sent is read and ignored."""
-_NO_GUESSING: Final = ("X-Content-Type-Options", "nosniff")
+"""The server reads a body and ignores it: no handler takes one."""
+_NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
 
 
 Handler = Callable[[Question], Awaitable[Answer]]
@@ -37,7 +37,7 @@ class Server:
     """Serves one handler on one address. `open` takes the port; `run` answers until cancelled."""
 
     needs_leader = False
-    group = Group.SERVERS
+    group = RunnableGroup.HTTP_SERVERS
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Server:
     ) -> None:
         """With `certificates` it speaks TLS, and takes each new certificate as it comes.
 
-        `on_certificate` is told of each of them, and whether it fits.
+        It calls `on_certificate` for each, with whether it can be used.
         """
         self.name = name
         self._host, self._port = address
@@ -110,6 +110,6 @@ class Server:
         try:
             answer = await self._handler(question)
         except Exception as error:
-            _log.error("an answer could not be given", server=self.name, path=question.path, error=error)
-            answer = Answer.text("this page failed; the log says why\n", status=500)
-        return msgspec.structs.replace(answer, headers=(*answer.headers, _NO_GUESSING))
+            _log.error("a handler failed", server=self.name, path=question.path, error=error)
+            answer = Answer.text("internal error; the log says why\n", status=500)
+        return msgspec.structs.replace(answer, headers=(*answer.headers, _NO_SNIFFING))

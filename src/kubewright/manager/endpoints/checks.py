@@ -1,9 +1,8 @@
-"""The checks every manager comes with.
+"""The health checks every manager comes with.
 
-Liveness: a watch that has not been heard of past its deadline, a blocked event loop, a lease that ran out without
-the process having stopped. Readiness: caches in sync, and whatever they say is wrong, in their own words; webhooks
-that have a certificate.
-Called by `manager`; the caches are known only by what they can be asked.
+/healthz: a watch that is past its deadline, a blocked event loop, a lease that ran out while the process went on as the
+leader. /readyz: caches that are not in sync, with what they say is wrong; webhooks that cannot be called yet.
+`assembly` adds them; how a check is run is in `healthz`.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubewright._base.lag import LoopMonitor
+from kubewright.manager.cache_protocols import CacheLike
 
 if TYPE_CHECKING:
-    from kubewright.manager.leadership import Leadership
+    from kubewright.manager.leader_election.elector import LeaderElector
 
 __all__ = (
-    "CacheLike",
-    "Problem",
-    "WatchHealth",
     "WebhooksLike",
     "caches_ready",
     "lease_kept",
@@ -31,50 +28,8 @@ __all__ = (
 AsyncCheck = Callable[[], Coroutine[Any, Any, str | None]]
 
 
-class Problem(Protocol):
-    """Something a cache cannot do, in a sentence that says what would help."""
-
-    @property
-    def sentence(self) -> str: ...
-
-
-class WatchHealth(Protocol):
-    """One kind that a cache follows."""
-
-    @property
-    def kind(self) -> type: ...
-
-    @property
-    def synced(self) -> bool: ...
-
-    @property
-    def problem(self) -> Problem | None: ...
-
-    def watch_age(self) -> float:
-        """Seconds since the server was last heard."""
-        ...
-
-    def past_deadline(self) -> bool: ...
-
-
-class CacheLike(Protocol):
-    """What a manager needs of a cache."""
-
-    async def run(self) -> None: ...
-
-    async def wait_for_sync(self) -> None: ...
-
-    def problems(self) -> Iterable[Problem]: ...
-
-    def informers(self) -> Iterable[WatchHealth]: ...
-
-    def informer(self, kind: type[Any]) -> WatchHealth:
-        """Follow a kind from now on."""
-        ...
-
-
 def watches_heard(caches: Callable[[], Iterable[CacheLike]]) -> AsyncCheck:
-    """Fails when a watch is past its deadline: it should have been cut and resumed by then, so something is stuck."""
+    """Fails when a watch is past its deadline: the reflector should have replaced it by then, so something is stuck."""
 
     async def check() -> str | None:
         silent = [
@@ -83,7 +38,7 @@ def watches_heard(caches: Callable[[], Iterable[CacheLike]]) -> AsyncCheck:
             for watched in cache.informers()
             if watched.past_deadline()
         ]
-        return f"nothing was heard of {', '.join(silent)}" if silent else None
+        return f"nothing received on the watch of {', '.join(silent)}" if silent else None
 
     return check
 
@@ -100,12 +55,12 @@ def loop_turns(monitor: LoopMonitor, *, limit: float = 5.0) -> AsyncCheck:
     return check
 
 
-def lease_kept(leadership: Leadership) -> AsyncCheck:
+def lease_kept(elector: LeaderElector) -> AsyncCheck:
     """Fails when this process still acts as the leader although its lease has run out."""
 
     async def check() -> str | None:
-        late = leadership.overdue()
-        limit = leadership.times.duration
+        late = elector.overdue()
+        limit = elector.times.duration
         return f"the lease ran out {late:.0f} s ago and the process has not stopped" if late > limit else None
 
     return check
@@ -127,14 +82,14 @@ def caches_ready(caches: Callable[[], Iterable[CacheLike]]) -> AsyncCheck:
 
 
 class WebhooksLike(Protocol):
-    """What is asked of webhooks."""
+    """What this module asks of webhooks."""
 
     @property
     def problem(self) -> str | None: ...
 
 
 def webhooks_ready(webhooks: WebhooksLike) -> AsyncCheck:
-    """Fails until the webhooks have a certificate, are served, and the cluster knows."""
+    """Fails until the webhooks have a certificate, are served and registered."""
 
     async def check() -> str | None:
         return webhooks.problem

@@ -11,8 +11,9 @@ import pytest
 
 from kubewright._base.lag import LoopMonitor
 from kubewright.errors import ConfigError
-from kubewright.manager.checks import CacheLike, Problem, WatchHealth, caches_ready, loop_turns, watches_heard
-from kubewright.manager.health import Checks
+from kubewright.manager.cache_protocols import CacheLike, Problem, WatchHealth
+from kubewright.manager.endpoints.checks import caches_ready, loop_turns, watches_heard
+from kubewright.manager.endpoints.healthz import Checks
 from kubewright.testing.clock import VirtualClock
 
 
@@ -176,7 +177,9 @@ def caches(*watches: FakeWatch) -> list[CacheLike]:
 
 async def test_a_watch_past_its_deadline_is_named() -> None:
     assert await watches_heard(lambda: caches(FakeWatch()))() is None
-    assert await watches_heard(lambda: caches(FakeWatch(dead=True)))() == "nothing was heard of Pod for 301 s"
+    assert (
+        await watches_heard(lambda: caches(FakeWatch(dead=True)))() == "nothing received on the watch of Pod for 301 s"
+    )
 
 
 async def test_caches_are_ready_when_in_sync_and_without_problems() -> None:

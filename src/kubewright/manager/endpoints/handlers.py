@@ -1,6 +1,6 @@
-"""What the manager's servers show: probes, metrics, and the inside of the process for debugging.
+"""The handlers of the manager's HTTP servers: /healthz and /readyz, /metrics, /debug.
 
-Each function makes the handler of one `Server`. No HTTP library here.
+Each function makes the handler of one `Server`. Pure but for the checks they run; sockets are in `server`.
 """
 
 from __future__ import annotations
@@ -15,46 +15,46 @@ from kubewright._base.http_server import Answer, Question
 from kubewright._base.log_formats import plain
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.manager.addresses import is_loopback
-from kubewright.manager.health import Checks
-from kubewright.manager.inspection import Provider
-from kubewright.manager.servers import Handler
+from kubewright.manager.endpoints.debug import DebugProvider
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.server import Handler
 
 if TYPE_CHECKING:
-    from kubewright.manager.access import Access
+    from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
 
-__all__ = ("debug_page", "health_pages", "metrics_page")
+__all__ = ("debug_handler", "health_handler", "metrics_handler")
 
 _READS: Final = ("GET", "HEAD")
-_NOT_READ: Final = Answer(status=405, body=b"only GET and HEAD are answered here\n", headers=(("Allow", "GET, HEAD"),))
+_NOT_ALLOWED: Final = Answer(status=405, body=b"only GET and HEAD are allowed\n", headers=(("Allow", "GET, HEAD"),))
 
 
-def health_pages(*groups: Checks) -> Handler:
+def health_handler(*groups: Checks) -> Handler:
     """`/healthz`, `/readyz` and so on, one for each group of checks by its title."""
     by_title = {checks.title: checks for checks in groups}
 
     async def answer(question: Question) -> Answer:
         if question.method not in _READS:
-            return _NOT_READ
+            return _NOT_ALLOWED
         title, _, rest = question.path.removeprefix("/").partition("/")
         checks = by_title.get(title)
         if checks is None:
-            return Answer.text(f"there is {', '.join(f'/{title}' for title in by_title)} here\n", status=404)
+            return Answer.text(f"not found; there is {', '.join(f'/{title}' for title in by_title)}\n", status=404)
         status, text = await checks.answer(rest, question.parameters)
         return Answer.text(text, status=status)
 
     return answer
 
 
-def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
-    """`/metrics`; with `access`, only for those whom the cluster lets read it."""
+def metrics_handler(metrics: Metrics, *, authorizer: MetricsAuthorizer | None = None) -> Handler:
+    """`/metrics`; with an `authorizer`, only for users that the cluster allows to read it."""
 
     async def answer(question: Question) -> Answer:
         if question.path != "/metrics":
-            return Answer.text("there is /metrics here\n", status=404)
+            return Answer.text("not found; there is /metrics\n", status=404)
         if question.method not in _READS:
-            return _NOT_READ
-        if access is not None:
-            refusal = await access.refusal(question)
+            return _NOT_ALLOWED
+        if authorizer is not None:
+            refusal = await authorizer.refusal(question)
             if refusal is not None:
                 return refusal
         return Answer(body=metrics.exposition(), content_type=CONTENT_TYPE)
@@ -62,23 +62,23 @@ def metrics_page(metrics: Metrics, *, access: Access | None = None) -> Handler:
     return answer
 
 
-def debug_page(providers: Mapping[str, Provider]) -> Handler:
+def debug_handler(providers: Mapping[str, DebugProvider]) -> Handler:
     """`/debug` with everything, `/debug/<name>` with one part, as JSON.
 
-    Only for this machine: the server listens on loopback, and a page in a browser that was led here by another name is
-    refused.
+    Only for this machine: the server listens on loopback, and it refuses a request with another Host, so that a web
+    page cannot read it through a browser (DNS rebinding).
     """
 
     async def answer(question: Question) -> Answer:
         host = urlsplit(f"//{question.headers.get('host', '')}").hostname or ""
         if not is_loopback(host):
-            return Answer.text("ask for localhost by name or by number\n", status=403)
+            return Answer.text("use localhost or 127.0.0.1 as the host\n", status=403)
         if question.method not in _READS:
-            return _NOT_READ
+            return _NOT_ALLOWED
         top, _, name = question.path.strip("/").partition("/")
         if top != "debug" or (name and name not in providers):
             names = ", ".join(f"/debug/{name}" for name in providers)
-            return Answer.text(f"there is /debug here, and {names}\n", status=404)
+            return Answer.text(f"not found; there is /debug, and {names}\n", status=404)
         shown = {part: providers[part]() for part in providers} if not name else providers[name]()
         body = msgspec.json.format(msgspec.json.encode(shown, enc_hook=plain), indent=2)
         return Answer(body=body + b"\n", content_type="application/json")

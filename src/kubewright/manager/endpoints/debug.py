@@ -1,7 +1,7 @@
-"""The inside of a running process as plain data, for the debug pages: tasks, queues, caches, recent runs, leadership.
+"""The inside of a running process as plain data, for /debug: tasks, queues, caches, recent reconciles, leader election.
 
-Everything is looked up when asked for, so it costs nothing otherwise. Controllers are known by what they may have: a
-`queue`, and `recent` runs.
+Each page looks up its data when it is asked for, so it costs nothing otherwise. A controller is any runnable with a
+`queue` and `recent` reconciles.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kubewright._base.log_formats import plain
-from kubewright.manager.checks import CacheLike
-from kubewright.manager.runnables import Group, Runnables
+from kubewright.manager.cache_protocols import CacheLike
+from kubewright.manager.runnables import RunnableGroup, Runnables
 
 if TYPE_CHECKING:
-    from kubewright.manager.leadership import Leadership
+    from kubewright.manager.leader_election.elector import LeaderElector
 
-__all__ = ("Provider", "pages_of")
+__all__ = ("DebugProvider", "debug_pages")
 
-Provider = Callable[[], Any]
+DebugProvider = Callable[[], Any]
 """Returns something that can be shown as JSON."""
 
 
-def pages_of(
-    runnables: Runnables, caches: Callable[[], Iterable[CacheLike]], leadership: Leadership | None
-) -> dict[str, Provider]:
+def debug_pages(
+    runnables: Runnables, caches: Callable[[], Iterable[CacheLike]], elector: LeaderElector | None
+) -> dict[str, DebugProvider]:
     """The pages by name."""
     return {
         "runnables": lambda: {name: round(seconds, 3) for name, seconds in runnables.running().items()},
         "queues": lambda: _queues(runnables),
-        "runs": lambda: _runs(runnables),
+        "reconciles": lambda: _reconciles(runnables),
         "caches": lambda: [_cache(cache) for cache in caches()],
-        "leadership": lambda: _leadership(leadership),
+        "leader_election": lambda: _leader_election(elector),
         "tasks": _tasks,
     }
 
 
 def _members(runnables: Runnables) -> Iterable[Any]:
-    for group in Group:
+    for group in RunnableGroup:
         yield from runnables.members(group)
 
 
@@ -55,16 +55,16 @@ def _queues(runnables: Runnables) -> dict[str, Any]:
     return shown
 
 
-def _runs(runnables: Runnables) -> dict[str, Any]:
+def _reconciles(runnables: Runnables) -> dict[str, Any]:
     return {
-        member.name: [_attributes(run) for run in reversed(member.recent)]
+        member.name: [_attributes(record) for record in reversed(member.recent)]
         for member in _members(runnables)
         if hasattr(member, "recent")
     }
 
 
-def _attributes(run: Any) -> dict[str, Any]:
-    return {name: plain(getattr(run, name)) for name in getattr(run, "__struct_fields__", ())}
+def _attributes(record: Any) -> dict[str, Any]:
+    return {name: plain(getattr(record, name)) for name in getattr(record, "__struct_fields__", ())}
 
 
 def _cache(cache: CacheLike) -> list[dict[str, Any]]:
@@ -81,15 +81,15 @@ def _cache(cache: CacheLike) -> list[dict[str, Any]]:
     ]
 
 
-def _leadership(leadership: Leadership | None) -> dict[str, Any]:
-    if leadership is None:
+def _leader_election(elector: LeaderElector | None) -> dict[str, Any]:
+    if elector is None:
         return {"election": False}
     return {
         "election": True,
-        "leading": leadership.is_leader,
-        "identity": leadership.identity,
-        "holder": leadership.holder,
-        "lease": f"{leadership.namespace}/{leadership.lease}",
+        "leading": elector.is_leader,
+        "identity": elector.identity,
+        "holder": elector.holder,
+        "lease": f"{elector.namespace}/{elector.lease}",
     }
 
 

@@ -1,7 +1,7 @@
-"""The servers on which a process tells about itself: probes, metrics, and its inside for debugging.
+"""The HTTP servers of a process: health, metrics and debug, as the options say.
 
-As the options say: an address for each, plain HTTP or TLS, open or for those whom the cluster lets read. Made by
-`manager`, if any of them is wanted. What they show is in `pages`, how they serve it in `servers`.
+Each has an address of its own; metrics may be served over TLS, and only to users that the cluster allows. `endpoints`
+calls this if an option asks for a server. What they answer is in `handlers`, how they serve it in `server`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from kubewright._base.metrics import Metrics
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError
 from kubewright.manager.addresses import parse_address
-from kubewright.manager.health import Checks
-from kubewright.manager.inspection import Provider
+from kubewright.manager.endpoints.debug import DebugProvider
+from kubewright.manager.endpoints.handlers import debug_handler, health_handler, metrics_handler
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.server import Handler, Server
 from kubewright.manager.options import ManagerOptions
-from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Handler, Server
 from kubewright.webhooks.certificates.sources import CertificateSource
 
 __all__ = ("reporting_servers",)
@@ -29,16 +29,16 @@ def reporting_servers(
     *,
     health: tuple[Checks, ...],
     metrics: Metrics,
-    debug: Mapping[str, Provider],
+    debug: Mapping[str, DebugProvider],
     client: Client,
     on_certificate: Callable[[bool], None],
     clock: Clock,
 ) -> Iterator[Server]:
-    """Those that have an address. The client asks the cluster who may read the metrics, if that is limited."""
+    """The servers that have an address. `client` asks the cluster who may read the metrics, if that is limited."""
     for name, text, handler in (
-        ("health", options.health_address, health_pages(*health)),
+        ("health", options.health_address, health_handler(*health)),
         ("metrics", options.metrics_address, _metrics(options, metrics, client, clock)),
-        ("debug", options.debug_address, debug_page(debug)),
+        ("debug", options.debug_address, debug_handler(debug)),
     ):
         address = parse_address(text, what=f"{name} address")
         if address is not None:
@@ -48,14 +48,16 @@ def reporting_servers(
 
 def _metrics(options: ManagerOptions, metrics: Metrics, client: Client, clock: Clock) -> Handler:
     if not options.metrics_access:
-        return metrics_page(metrics)
-    from kubewright.manager.access import Access  # only those who limit it pay for asking
+        return metrics_handler(metrics)
+    from kubewright.manager.endpoints.metrics_authorizer import (
+        MetricsAuthorizer,  # only those who limit it pay for it
+    )
 
-    return metrics_page(metrics, access=Access(client, clock=clock))
+    return metrics_handler(metrics, authorizer=MetricsAuthorizer(client, clock=clock))
 
 
 def _certificates(options: ManagerOptions, clock: Clock) -> CertificateSource | None:
-    """What metrics are served with; None for plain HTTP."""
+    """The certificates metrics are served with; None for plain HTTP."""
     chosen = options.metrics_certificates
     if not chosen:
         return None

@@ -1,11 +1,15 @@
-"""Leader election: of several replicas one works, and everybody agrees which.
+"""LeaderElector: of several replicas one works, and all agree which.
 
-The agreement is a Lease that the leader renews every two seconds. A candidate takes it when it is free, or when it has
-not changed for the lease's duration by the candidate's own stopwatch; times that others wrote down are never compared
-with a clock here, so clocks may be wrong. A leader that could not renew for the renew deadline, which is shorter, stops
-leading before anybody else can begin; from then on `fence` lets no write of this process through.
+They agree by a Lease, with client-go's algorithm (tools/leaderelection/leaderelection.go). The leader renews the lease
+every retry period. A candidate takes it when nobody holds it, or when it has not changed for the lease duration on the
+candidate's own monotonic clock. The elector never compares a time that another process wrote with a clock here, so the
+clocks of the replicas may differ. A leader that could not renew for the renew deadline, which is shorter than the lease
+duration, stops leading before anybody else can begin; from then on `fence` stops every write of this process.
 
-The manager runs one per process; it needs a client that is not fenced.
+Unlike client-go's, a leader here does not rely on a loop that notices the loss: `is_leader` is computed from the clock
+each time, so it is right also after the process was suspended.
+
+`election` runs one per manager. Its client must not be fenced, or it could never write the lease.
 """
 
 from __future__ import annotations
@@ -32,17 +36,17 @@ from kubewright.errors import AlreadyExists, ConfigError, Conflict, KubewrightEr
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
 from kubewright.manager.lease_times import JITTER, LeaseTimes
 
-__all__ = ("Leadership", "LeaseTimes", "new_identity")
+__all__ = ("LeaderElector", "LeaseTimes", "new_identity")
 
 
 def new_identity() -> str:
-    """A name for this process that no other has, in this life or another: the host's name and a random part."""
+    """A name for this process that no other has, before or after a restart: the host's name and a random part."""
     return f"{socket.gethostname()}_{uuid4()}"
 
 
 @final
-class Leadership:
-    """One candidate for one lease. `run` campaigns, then leads until the lease is lost."""
+class LeaderElector:
+    """One candidate for one lease. `run` acquires it, then renews it until it is lost."""
 
     name = "leader election"
 
@@ -59,7 +63,7 @@ class Leadership:
         rng: Random | None = None,
         on_change: Callable[[bool], None] | None = None,
     ) -> None:
-        """`lease` is the Lease's name, the same for all replicas. `on_change` is told when leading begins and ends."""
+        """`lease` is the Lease's name, the same for all replicas. It calls `on_change` when it wins and loses."""
         if identity == "":
             raise ConfigError(f"the identity in the election {lease} is empty; give one, or none to have one made")
         self.identity = identity or new_identity()
@@ -71,15 +75,15 @@ class Leadership:
         self._clock = clock or SystemClock()
         self._rng = rng or Random()
         self._on_change = on_change
-        self._record: Lease | None = None
-        self._record_seen_at = -math.inf
+        self._observed: Lease | None = None
+        self._observed_at = -math.inf
         self._renewed_at: float | None = None
         self._elected = asyncio.Event()
         self._lost = asyncio.Event()
-        self._on_loss: set[Callable[[], None]] = set()
-        self._log = Logger("kubewright.leadership", lease=f"{namespace}/{lease}", identity=self.identity)
+        self._lost_callbacks: set[Callable[[], None]] = set()
+        self._log = Logger("kubewright.leaderelection", lease=f"{namespace}/{lease}", identity=self.identity)
 
-    # What others ask ----------------------------------------------------------------------------------------
+    # Who leads ----------------------------------------------------------------------------------------------
 
     @property
     def deadline(self) -> float:
@@ -88,25 +92,25 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process leads now. Always worked out anew, so that it is true after any pause of the process."""
+        """Whether this process leads now, by the clock at this moment."""
         return self._renewed_at is not None and self._clock.monotonic() < self.deadline
 
     def overdue(self) -> float:
-        """For how many seconds the lease has been past its deadline although nobody has noticed; 0 if all is well."""
+        """For how many seconds this process has been past its deadline without having stopped; 0 if all is well."""
         return max(0.0, self._clock.monotonic() - self.deadline) if self._renewed_at is not None else 0.0
 
     @property
     def holder(self) -> str:
         """Who held the lease when it was last seen; empty if nobody."""
-        return (self._record.spec.holder_identity or "") if self._record is not None else ""
+        return (self._observed.spec.holder_identity or "") if self._observed is not None else ""
 
     def check(self, what: str) -> None:
         """Raise LeadershipLost unless this process leads now."""
         if not self.is_leader:
-            raise self.loss(f"{what} was not sent")
+            raise self.lost(f"{what} was not sent")
 
-    def loss(self, why: str) -> LeadershipLost:
-        """The error that says so."""
+    def lost(self, why: str) -> LeadershipLost:
+        """The error to raise where this process does not lead."""
         return LeadershipLost(
             f"{self.identity} does not hold the lease {self.namespace}/{self.lease}: {why}; "
             "the process that holds it does the work"
@@ -121,97 +125,99 @@ class Leadership:
         await self._lost.wait()
 
     def when_lost(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call this, once, at the moment leading ends; answers a function that takes it back."""
-        self._on_loss.add(callback)
-        return lambda: self._on_loss.discard(callback)
+        """Call this, once, at the moment leading ends; the function that is returned cancels that."""
+        self._lost_callbacks.add(callback)
+        return lambda: self._lost_callbacks.discard(callback)
 
-    # The campaign -------------------------------------------------------------------------------------------
+    # Acquire, renew, release --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Campaign, then lead. Never returns: raises LeadershipLost when the lease is lost after it was won.
+        """Acquire the lease, then renew it. Never returns: raises LeadershipLost when it loses a lease it had.
 
-        Cancelled, it ends without giving the lease back, because who leads may still be at work: see `release`.
+        Cancelled, it ends without giving the lease back, because the leaders may still be at work: see `release`.
         """
-        while not await self._attempt():
+        while not await self._try_once():
+            # Jitter, so that candidates that started together do not ask together (client-go's JitterFactor).
             await self._clock.sleep(jittered(self.times.retry_period, self._rng, JITTER))
         self._log.info("became the leader")
         self._elected.set()
-        self._tell(True)
+        self._report(True)
         try:
-            await self._lead()
+            await self._renew()
         finally:
-            # Cancelled, the lease is still ours until its deadline; `release` ends that.
+            # Cancelled, this process still holds the lease until its deadline; `release` ends that.
             if not self.is_leader:
                 self.resign()
 
     async def release(self) -> None:
-        """Stop leading and give the lease back, so that another can take it at once. Only what is still ours is given.
+        """Stop leading and give the lease back, if this process still holds it, so that another can take it at once.
 
-        At most a renew deadline long; if it fails, the lease runs out by itself.
+        Takes at most a renew deadline; if it fails, the lease runs out by itself.
         """
         if self._renewed_at is None:
             return
         self.resign()
         try:
-            await within(self._give_back(), self.times.renew_deadline, clock=self._clock)
+            await within(self._clear_holder(), self.times.renew_deadline, clock=self._clock)
         except (KubewrightError, TimeoutError) as error:
             self._log.warning("the lease was not given back and will run out", error=error)
         else:
             self._log.info("gave the lease back")
 
     def resign(self) -> None:
-        """Stop leading at once: the fence closes, what is under way is cut off, and those who wait are told."""
+        """Stop leading at once: the fence refuses writes, requests under way are cancelled, `wait_lost` returns."""
         led = self._elected.is_set()
         self._renewed_at = None
         self._elected.clear()
         if not led:
             return
         self._lost.set()
-        for callback in list(self._on_loss):
+        for callback in list(self._lost_callbacks):
             callback()
-        self._tell(False)
+        self._report(False)
 
-    async def _lead(self) -> None:
+    async def _renew(self) -> None:
         while True:
             await self._clock.sleep(min(self.times.retry_period, self.deadline - self._clock.monotonic()))
             if self._clock.monotonic() >= self.deadline:
-                raise self.loss("it could not be renewed in time")
-            if not await self._attempt() and self.holder not in ("", self.identity):
+                raise self.lost("it could not be renewed in time")
+            if not await self._try_once() and self.holder not in ("", self.identity):
                 self._renewed_at = None
-                raise self.loss(f"{self.holder} holds it now")
+                raise self.lost(f"{self.holder} holds it now")
 
-    async def _attempt(self) -> bool:
-        """Try once to take or renew the lease.
+    async def _try_once(self) -> bool:
+        """Try once to acquire or renew the lease; whether this process holds it then.
 
-        A single try gets half of the deadline, so that one lost packet does not cost the lease.
+        A single try gets half of the renew deadline, so that one lost packet does not cost the lease.
         """
         started = self._clock.monotonic()
         seconds = self.times.renew_deadline / 2
         if self._renewed_at is not None:
             seconds = min(seconds, self.deadline - started)
         try:
-            won = await within(self._take_or_renew(), seconds, clock=self._clock)
+            won = await within(self._try_acquire_or_renew(), seconds, clock=self._clock)
         except (KubewrightError, TimeoutError) as error:
-            self._log.warning("the lease could not be asked for", error=error)
+            self._log.warning("cannot acquire or renew the lease; trying again", error=error)
             return False
         if won:
-            # Counted from before the request left: nobody can have seen it earlier than that.
+            # Counted from before the request left: no candidate can have seen the renewal earlier, so none can start
+            # its lease duration before our renew deadline starts. Counting from the answer would lose that margin.
             self._renewed_at = started
         return won
 
-    async def _take_or_renew(self) -> bool:
-        if self._renewed_at is not None and self._record is not None:
-            try:  # nobody else should have written: save the read
-                await self._write(self._record)
+    async def _try_acquire_or_renew(self) -> bool:
+        if self._renewed_at is not None and self._observed is not None:
+            try:  # the leader's fast path, as in client-go: update what it wrote last, without a read
+                await self._write(self._observed)
                 return True
             except (Conflict, NotFound):
-                self._log.debug("somebody wrote the lease; reading it again")
+                self._log.debug("another process wrote the lease; reading it again")
         try:
             lease = await self._client.get(Lease, self.lease, namespace=self.namespace)
         except NotFound:
             return await self._create()
         self._observe(lease)
-        if not self._free(lease.spec):
+        if not self._may_take(lease.spec):
             return False
         try:
             await self._write(lease)
@@ -231,43 +237,45 @@ class Leadership:
         wanted = copy_of(lease)
         wanted.metadata.labels.update(self._labels)
         wanted.spec = self._spec(lease.spec)
-        # It carries the version that was read: the server refuses it if anybody wrote since.
+        # It carries the resourceVersion that was read: the server refuses it with a conflict if anybody wrote since.
         self._observe(await self._client.update(wanted))
 
     def _spec(self, present: LeaseSpec | None) -> LeaseSpec:
         now = MicroTime.of(self._clock.now())
-        keeps = present is not None and present.holder_identity == self.identity
-        transitions = 0 if present is None else (present.lease_transitions or 0) + (not keeps)
+        renews = present is not None and present.holder_identity == self.identity
+        transitions = 0 if present is None else (present.lease_transitions or 0) + (not renews)
         return LeaseSpec(
             holder_identity=self.identity,
             lease_duration_seconds=math.ceil(self.times.duration),
-            acquire_time=present.acquire_time if present is not None and keeps else now,
+            acquire_time=present.acquire_time if present is not None and renews else now,
             renew_time=now,
             lease_transitions=transitions,
         )
 
-    def _free(self, spec: LeaseSpec) -> bool:
-        """Whether it may be taken: nobody's, ours, or unchanged for as long as its holder said."""
+    def _may_take(self, spec: LeaseSpec) -> bool:
+        """Whether nobody holds it, this process does, or it is unchanged for as long as its holder asked for."""
         if not spec.holder_identity or spec.holder_identity == self.identity:
             return True
         good_for = spec.lease_duration_seconds or math.ceil(self.times.duration)
-        return self._clock.monotonic() - self._record_seen_at >= good_for
+        # Measured from when this process saw the last change: `renewTime` is from another machine's clock.
+        return self._clock.monotonic() - self._observed_at >= good_for
 
     def _observe(self, lease: Lease) -> None:
-        before = self._record
+        before = self._observed
         if before is None or before.spec != lease.spec:
-            self._record_seen_at = self._clock.monotonic()
+            self._observed_at = self._clock.monotonic()
             holder = lease.spec.holder_identity or ""
             if holder and holder != self.identity and (before is None or before.spec.holder_identity != holder):
                 self._log.info("another process leads", holder=holder)
-        self._record = lease
+        self._observed = lease
 
-    async def _give_back(self) -> None:
+    async def _clear_holder(self) -> None:
         while True:
             lease = await self._client.get(Lease, self.lease, namespace=self.namespace)
             if lease.spec.holder_identity != self.identity:
                 return
             now = MicroTime.of(self._clock.now())
+            # One second, as client-go's release: a candidate that looks now may take it at once.
             lease.spec = msgspec.structs.replace(
                 lease.spec, holder_identity="", lease_duration_seconds=1, acquire_time=now, renew_time=now
             )
@@ -277,6 +285,6 @@ class Leadership:
             except Conflict:
                 continue
 
-    def _tell(self, leading: bool) -> None:
+    def _report(self, leading: bool) -> None:
         if self._on_change is not None:
             self._on_change(leading)

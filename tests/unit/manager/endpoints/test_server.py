@@ -19,11 +19,11 @@ from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, TransportError
-from kubewright.manager.access import Access
 from kubewright.manager.addresses import is_loopback, parse_address
-from kubewright.manager.health import Checks
-from kubewright.manager.pages import debug_page, health_pages, metrics_page
-from kubewright.manager.servers import Handler, Server
+from kubewright.manager.endpoints.handlers import debug_handler, health_handler, metrics_handler
+from kubewright.manager.endpoints.healthz import Checks
+from kubewright.manager.endpoints.metrics_authorizer import MetricsAuthorizer
+from kubewright.manager.endpoints.server import Handler, Server
 from kubewright.testing.clock import VirtualClock
 from kubewright.webhooks.certificates.files import FileCertificates
 
@@ -56,7 +56,7 @@ async def test_probes_are_answered_over_http() -> None:
 
     healthz, readyz = Checks("healthz"), Checks("readyz")
     readyz.add("cache", bad)
-    async with serving(health_pages(healthz, readyz)) as server:
+    async with serving(health_handler(healthz, readyz)) as server:
         assert await ask(server, "/healthz") == (200, "ok")
         assert (await ask(server, "/readyz?verbose"))[1].startswith("[-]cache failed: not yet\n")
         assert (await ask(server, "/readyz/cache"))[0] == 500
@@ -69,7 +69,7 @@ async def test_probes_are_answered_over_http() -> None:
 async def test_metrics_are_shown_as_text() -> None:
     metrics = Metrics()
     metrics.counter("adds_total", "Adds.").child().inc()
-    async with serving(metrics_page(metrics)) as server:
+    async with serving(metrics_handler(metrics)) as server:
         status, body = await ask(server, "/metrics")
 
         assert status == 200
@@ -77,8 +77,8 @@ async def test_metrics_are_shown_as_text() -> None:
         assert (await ask(server, "/"))[0] == 404
 
 
-async def test_the_debug_page_shows_its_parts_as_json_and_only_to_this_machine() -> None:
-    async with serving(debug_page({"tasks": lambda: ["one"], "queues": lambda: {"web": 3}})) as server:
+async def test_the_debug_handler_shows_its_parts_as_json_and_only_to_this_machine() -> None:
+    async with serving(debug_handler({"tasks": lambda: ["one"], "queues": lambda: {"web": 3}})) as server:
         status, body = await ask(server, "/debug")
         assert status == 200
         assert json.loads(body) == {"tasks": ["one"], "queues": {"web": 3}}
@@ -93,7 +93,7 @@ async def test_a_server_with_certificates_speaks_tls_and_takes_new_ones_as_they_
     clock = VirtualClock()
     await put(tmp_path, authority.server("first", hosts=("127.0.0.1",)))
     server = Server(
-        "test", ("127.0.0.1", 0), metrics_page(Metrics()), certificates=FileCertificates(tmp_path, clock=clock)
+        "test", ("127.0.0.1", 0), metrics_handler(Metrics()), certificates=FileCertificates(tmp_path, clock=clock)
     )
     task = asyncio.create_task(server.run())
     await server.wait_ready()
@@ -211,7 +211,7 @@ def bearing(token: str) -> Question:
 
 async def test_only_those_whom_the_cluster_lets_may_read_the_metrics() -> None:
     reviewer = Reviewer()
-    page = metrics_page(Metrics(), access=Access(Client(reviewer), clock=VirtualClock()))
+    page = metrics_handler(Metrics(), authorizer=MetricsAuthorizer(Client(reviewer), clock=VirtualClock()))
 
     assert (await page(Question(method="GET", path="/metrics"))).status == 401
     assert (await page(bearing("unknown"))).status == 401
@@ -226,7 +226,7 @@ async def test_only_those_whom_the_cluster_lets_may_read_the_metrics() -> None:
 
 async def test_answers_are_remembered_for_a_while_and_failures_are_not() -> None:
     reviewer, clock = Reviewer(), VirtualClock()
-    access = Access(Client(reviewer), clock=clock)
+    access = MetricsAuthorizer(Client(reviewer), clock=clock)
     reviewer.gone = True
     refusal = await access.refusal(bearing("good"))
     assert refusal is not None

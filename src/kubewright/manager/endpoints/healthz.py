@@ -1,4 +1,4 @@
-"""Is the process alive, and is it ready? Named checks and the text that tells.
+"""/healthz and /readyz: named checks, and their report in the text of Kubernetes' own servers.
 
     /healthz            ok, or 500 and which check failed
     /readyz?verbose     a line for each check: [+]ping ok, [-]cache failed: may not list pods
@@ -7,7 +7,8 @@
 
 A check is a function, async or plain; it fails by raising, or by returning a sentence. A plain one runs in a thread, so
 that a slow one cannot stop the loop. Each has a time limit. Liveness is for what only a restart cures: a check of
-something outside the process does not belong there. The pages are in `pages`, the framework's own checks in `checks`.
+something outside the process does not belong there. The HTTP handler is in `handlers`, the framework's own checks in
+`checks`. The text follows kube-apiserver (staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.tasks import within
 from kubewright.errors import ConfigError
 
-__all__ = ("Check", "Checks", "Report", "Verdict")
+__all__ = ("Check", "CheckResult", "Checks", "Report")
 
 Check = Callable[[], "str | Awaitable[str | None] | None"]
 """Returns None if all is well, else a sentence; or raises."""
@@ -32,8 +33,8 @@ Check = Callable[[], "str | Awaitable[str | None] | None"]
 _TIME_LIMIT: Final = 5.0
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check said."""
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check."""
 
     name: str
     problem: str | None = None
@@ -43,22 +44,22 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What all checks said."""
+    """The results of all checks."""
 
     title: str
-    verdicts: tuple[Verdict, ...]
+    results: tuple[CheckResult, ...]
     excluded: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool:
-        return all(verdict.problem is None for verdict in self.verdicts)
+        return all(result.problem is None for result in self.results)
 
     def text(self, *, verbose: bool = False) -> str:
-        """As a Kubernetes server words it; a failure is always in full."""
+        """As a Kubernetes server words it: `ok`, or a line for each check if verbose or if one failed."""
         if self.healthy and not verbose:
             return "ok"
-        lines = [str(verdict) for verdict in self.verdicts]
+        lines = [str(result) for result in self.results]
         lines.extend(f"[+]{name} excluded: ok" for name in self.excluded)
         if self.unknown:
             names = ", ".join(f'"{name}"' for name in self.unknown)
@@ -77,7 +78,7 @@ class Checks:
         self._checks: dict[str, _Limited] = {}
 
     def add(self, name: str, check: Check, *, timeout: float = _TIME_LIMIT) -> None:
-        """Ask this too. Names are unique, and usable in a path."""
+        """Run this check too. Names are unique, and usable in a path."""
         if not name or "/" in name or "," in name:
             raise ConfigError(
                 f"the name {name!r} of a {self.title} check cannot stand in a path; use letters and dashes"
@@ -90,18 +91,18 @@ class Checks:
         return tuple(self._checks)
 
     async def report(self, *, exclude: Iterable[str] = (), only: str | None = None) -> Report:
-        """Ask all but the excluded, at the same time; or a single one."""
-        left_out = tuple(dict.fromkeys(exclude))
-        names = [name for name in self._checks if name not in left_out and only in (None, name)]
+        """Run all checks but the excluded at the same time; or a single one."""
+        excluded = tuple(dict.fromkeys(exclude))
+        names = [name for name in self._checks if name not in excluded and only in (None, name)]
         problems = await asyncio.gather(*(self._checks[name].problem() for name in names))
-        verdicts = [Verdict(name=name, problem=problem) for name, problem in zip(names, problems, strict=True)]
+        results = [CheckResult(name=name, problem=problem) for name, problem in zip(names, problems, strict=True)]
         if not self._checks:
-            verdicts.append(Verdict(name="ping"))
+            results.append(CheckResult(name="ping"))
         return Report(
             title=self.title,
-            verdicts=tuple(verdicts),
-            excluded=tuple(name for name in left_out if name in self._checks),
-            unknown=tuple(name for name in left_out if name not in self._checks),
+            results=tuple(results),
+            excluded=tuple(name for name in excluded if name in self._checks),
+            unknown=tuple(name for name in excluded if name not in self._checks),
         )
 
     async def answer(self, path: str, query: Sequence[tuple[str, str]]) -> tuple[int, str]:

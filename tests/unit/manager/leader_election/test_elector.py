@@ -17,8 +17,8 @@ from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, LeadershipLost, NotFound, RequestTimeout, TransportError
 from kubewright.k8s.core.v1 import ConfigMap
-from kubewright.manager.fence import FencedTransport
-from kubewright.manager.leadership import Leadership, LeaseTimes
+from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
+from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.testing.clock import VirtualClock
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
@@ -94,14 +94,14 @@ def _refused(code: int, reason: str) -> HttpResponse:
     return HttpResponse(status=code, headers={}, body=json.dumps(body).encode())
 
 
-def candidate(server: LeaseServer, name: str, clock: Clock, **options: Any) -> Leadership:
-    return Leadership(
+def candidate(server: LeaseServer, name: str, clock: Clock, **options: Any) -> LeaderElector:
+    return LeaderElector(
         server.client(name), lease="boss", namespace="shop", identity=name, clock=clock, rng=Random(1), **options
     )
 
 
 @asynccontextmanager
-async def running(leadership: Leadership) -> AsyncIterator[asyncio.Task[None]]:
+async def running(leadership: LeaderElector) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(leadership.run())
     try:
         yield task
@@ -438,18 +438,18 @@ def test_times_that_do_not_fit_are_refused(duration: float, deadline: float, ret
 
 def test_an_identity_is_the_host_and_a_random_part() -> None:
     client = LeaseServer().client("x")
-    one, two = (Leadership(client, lease="boss", namespace="shop").identity for _ in range(2))
+    one, two = (LeaderElector(client, lease="boss", namespace="shop").identity for _ in range(2))
 
     assert one != two
     assert one.rpartition("_")[0] == two.rpartition("_")[0]
     with pytest.raises(ConfigError, match="identity"):
-        Leadership(client, lease="boss", namespace="shop", identity="")
+        LeaderElector(client, lease="boss", namespace="shop", identity="")
 
 
 # The fence ------------------------------------------------------------------------------------------------------
 
 
-def fenced(server: LeaseServer, leadership: Leadership) -> Client:
+def fenced(server: LeaseServer, leadership: LeaderElector) -> Client:
     return Client(FencedTransport(_Wire(server, "work"), leadership), namespace="shop")
 
 

@@ -1,0 +1,169 @@
+"""Cluster: what every local control plane offers, embedded or real.
+
+    async with Cluster.embedded() as cluster:
+        ...  # cluster.client, cluster.kubeconfig
+
+    async with Cluster.real(version="1.35") as cluster:
+        ...
+
+    def widgets_of(cluster: Cluster) -> ...: ...  # either of them
+
+The two constructors import what they need when they are called. The planes themselves are in `embedded` and `real`;
+tests and `background` call this module.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+
+if TYPE_CHECKING:
+    from kubewright.client.client import Client
+    from kubewright.client.config.config import Config
+    from kubewright.cluster.kubelet.pods.timing import Timing
+    from kubewright.cluster.planes.embedded import EmbeddedCluster
+    from kubewright.cluster.planes.real import RealCluster
+    from kubewright.cluster.processes.progress import Progress
+
+__all__ = ("Cluster", "Component")
+
+Component: TypeAlias = Literal["etcd", "apiserver", "controller-manager"]
+
+
+class Cluster(ABC):
+    """A local control plane; `async with` starts and stops it. Attributes are there once it has started."""
+
+    version: str
+    """The Kubernetes version, without a leading v."""
+    client: Client
+    """The administrator's client."""
+
+    @staticmethod
+    def embedded(
+        *,
+        folder: Path | None = None,
+        data: Path | None = None,
+        port: int = 0,
+        http_port: int | None = None,
+        nodes: int = 1,
+        pods: bool = True,
+        controllers: bool = True,
+        storage: bool = True,
+        audit_log: Path | None = None,
+        timing: Timing | None = None,
+    ) -> EmbeddedCluster:
+        """An API server, controllers and simulated nodes in this process; see `EmbeddedCluster`."""
+        from kubewright.cluster.planes.embedded import EmbeddedCluster
+
+        return EmbeddedCluster(
+            folder=folder,
+            data=data,
+            port=port,
+            http_port=http_port,
+            nodes=nodes,
+            pods=pods,
+            controllers=controllers,
+            storage=storage,
+            audit_log=audit_log,
+            timing=timing,
+        )
+
+    @staticmethod
+    def real(
+        *,
+        version: str | None = None,
+        folder: Path | None = None,
+        data: Path | None = None,
+        audit_log: Path | None = None,
+        apiserver_flags: Mapping[str, str] | None = None,
+        controller_manager_flags: Mapping[str, str] | None = None,
+        runtime_config: Mapping[str, str] | None = None,
+        nodes: int = 0,
+        storage: bool = True,
+        timing: Timing | None = None,
+        start_timeout: float = 60.0,
+        progress: Progress | None = None,
+    ) -> RealCluster:
+        """etcd, kube-apiserver and kube-controller-manager as child processes; see `RealCluster`."""
+        from kubewright.cluster.planes.real import RealCluster
+
+        return RealCluster(
+            version=version,
+            folder=folder,
+            data=data,
+            audit_log=audit_log,
+            apiserver_flags=apiserver_flags,
+            controller_manager_flags=controller_manager_flags,
+            runtime_config=runtime_config,
+            nodes=nodes,
+            storage=storage,
+            timing=timing,
+            start_timeout=start_timeout,
+            progress=progress,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start it, and return when the API server answers."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Stop everything and remove what is temporary; stopping twice is fine."""
+
+    @abstractmethod
+    async def wait(self) -> None:
+        """Wait until a part of it fails, and raise the ClusterError that says why."""
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Its kubeconfigs and certificates; removed at the end unless it was given."""
+
+    @property
+    @abstractmethod
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of `admin`, who may do everything."""
+
+    @property
+    def config(self) -> Config:
+        """What the kubeconfig says, for a `Manager` or `connect`."""
+        from kubewright.client.config.config import Config
+
+        return Config.load(kubeconfig=self.kubeconfig)
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The address of the API server."""
+
+    @property
+    @abstractmethod
+    def ca_data(self) -> bytes:
+        """The CA certificate that clients are to trust, PEM."""
+
+    @abstractmethod
+    async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
+        """The path of a new kubeconfig for another user, known to the server by a client certificate.
+
+        RBAC decides what that user may do: nothing much, until a binding says otherwise.
+        """
+
+    @abstractmethod
+    async def compact(self) -> int:
+        """Forget every version before the present one, which is returned."""
+
+    @abstractmethod
+    async def restart(self, component: Component = "apiserver") -> None:
+        """Stop a component and start it again on the same port, with the same data."""

@@ -1,0 +1,1 @@
+"""Leader election: of several replicas one works, and a fence stops the writes of one that may have lost the lease."""
