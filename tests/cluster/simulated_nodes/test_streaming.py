@@ -194,7 +194,7 @@ async def test_whoever_attaches_stays_until_the_container_ends(client: Client, r
 async def _attached() -> None:
     """Returns when somebody is attached to a container, which nothing but the kubelet knows: it is on this loop."""
     async with asyncio.timeout(60):
-        while not any("Entering._attach" in repr(task.get_coro()) for task in asyncio.all_tasks()):  # noqa: ASYNC110
+        while not any("StreamingHandlers._attach" in repr(task.get_coro()) for task in asyncio.all_tasks()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
