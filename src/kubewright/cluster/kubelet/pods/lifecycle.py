@@ -315,10 +315,10 @@ class PodLifecycle:
         """Terminate the pod: first all containers are not ready, then they end within the grace period."""
         if not self.terminating:
             self.terminating = True
-            asked = pod.metadata.deletion_grace_period_seconds
+            grace = pod.metadata.deletion_grace_period_seconds
             delay = self.overrides.termination_delay
             delay = self._timing.termination_delay + _pre_stop_sleep(pod) if delay is None else delay
-            self._terminates_at = now + (delay if asked is None or self.failure else min(delay, float(asked)))
+            self._terminates_at = now + (delay if grace is None or self.failure else min(delay, float(grace)))
             for lifecycle in self.containers.values():
                 if lifecycle.phase == "running":
                     self._event("Killing", f"Stopping container {lifecycle.name}")
