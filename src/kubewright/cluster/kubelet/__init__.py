@@ -1,1 +1,4 @@
-"""Simulated nodes: a scheduler and a kubelet that make pods live without running anything."""
+"""The kubelet of simulated nodes: node objects, pod lifecycle and status, logs, exec, attach and port-forward.
+
+It starts no process: containers exist only in the status of their pods. Scheduling is in `cluster.scheduler`.
+"""

@@ -1,8 +1,8 @@
-"""Simulated nodes that are told to fail, by an annotation.
+"""Failure injection: an annotation stops the kubelet of a simulated node.
 
-`simulation.kubewright.io/silent: "true"` on a Node, and its kubelet is gone: the lease is not renewed, nothing is said
-of the node, and its pods stay as they are, those that are being deleted as well. Without the annotation it is back.
-`kubelet` notes what nodes say, `node_objects` asks before it renews and looks once more before it reports.
+With `simulation.kubewright.io/silent: "true"` on a Node its kubelet renews no lease, posts no status and leaves its
+pods as they are, also terminating ones. Without the annotation it recovers. `kubelet` reports changes of nodes to it;
+`node_objects` asks it before each heartbeat.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ _SILENT: Final = "simulation.kubewright.io/silent"
 
 
 def is_silent(node: Node) -> bool:
-    """Whether a node is told to be."""
+    """Whether the annotation stops the kubelet of the node."""
     return node.metadata.annotations.get(_SILENT) == "true"
 
 
 @final
 class FailureInjection:
-    """Which nodes are silent."""
+    """The nodes whose kubelet is stopped."""
 
     def __init__(self) -> None:
-        self.ended = asyncio.Event()
-        """A node is back, since whoever waits for this has cleared it."""
-        self._names: set[str] = set()
+        self.recovered = asyncio.Event()
+        """Set when a node recovers; the task that waits for it clears it."""
+        self._silent_nodes: set[str] = set()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._silent_nodes
 
-    def note(self, change: Change[Node]) -> bool:
-        """Read what a node says now; whether it is back."""
+    def node_changed(self, change: Change[Node]) -> bool:
+        """Read the annotation of a node; whether the node has recovered."""
         name, node = change.key.name, change.new
         if node is not None and is_silent(node):
-            self._names.add(name)
+            self._silent_nodes.add(name)
             return False
-        if name not in self._names:
+        if name not in self._silent_nodes:
             return False
-        self._names.discard(name)
-        self.ended.set()
+        self._silent_nodes.discard(name)
+        self.recovered.set()
         return True

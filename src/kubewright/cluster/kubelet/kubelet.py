@@ -1,9 +1,9 @@
-"""The kubelet of the simulated nodes: lets pods live in their status, on every node at once.
+"""The sync loop of the kubelet, for the pods of all simulated nodes.
 
-A controller of pods. Each run asks the pod's `PodLifecycle` how far it is by now, writes the status if it changed,
-tells events, writes logs, and comes back when the next thing is due. What a pod's containers do is decided in
-`programs`. A pod that is being deleted stays until its containers have ended, not ready from the first moment, and is
-then removed for good. Registered by `node_controllers`.
+A controller of pods. Each reconcile advances the `PodLifecycle` of a pod to the present, emits its events, writes its
+logs and its status if that changed, and requeues the pod for its next transition. `pods.programs` decides what
+containers do. A terminating pod is not ready at once; when its containers have ended, it is deleted with grace period
+0. After pkg/kubelet/kubelet.go (SyncPod, SyncTerminatingPod). Registered by `planes.simulated_nodes`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import Change
 from kubewright.cluster.kubelet.failure_injection import FailureInjection
-from kubewright.cluster.kubelet.logs import Logs
+from kubewright.cluster.kubelet.logs import ContainerLogs
 from kubewright.cluster.kubelet.pod_addresses import PodAddresses
-from kubewright.cluster.kubelet.pods.lifecycle import Missing, PodLifecycle
-from kubewright.cluster.kubelet.pods.references import Kind, missing_of, references_of
-from kubewright.cluster.kubelet.pods.status import status_of, status_patch
+from kubewright.cluster.kubelet.pods.lifecycle import MissingReferences, PodLifecycle
+from kubewright.cluster.kubelet.pods.references import ReferenceKind, find_missing, pod_references
+from kubewright.cluster.kubelet.pods.status import generate_status, status_patch
 from kubewright.cluster.kubelet.pods.timing import Timing
-from kubewright.cluster.kubelet.reference_watch import ReferenceLookup
-from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
+from kubewright.cluster.kubelet.reference_lookup import ReferenceLookup
+from kubewright.cluster.kubelet.sandbox.sandboxes import SandboxManager
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.controllers.predicates import Predicate, on, spec_or_metadata_changed
@@ -34,8 +34,8 @@ from kubewright.k8s.core.v1 import Node, Pod
 
 __all__ = ("Kubelet",)
 
-_LONGEST_RETRY = 2.0
-_NOTHING_MISSING = Missing()
+_MAX_RETRY_SECONDS = 2.0
+_NOTHING_MISSING = MissingReferences()
 
 
 @final
@@ -47,98 +47,98 @@ class Kubelet:
         nodes: Container[str],
         *,
         timing: Timing | None = None,
-        logs: Logs | None = None,
-        machines: Sandboxes | None = None,
-        silence: FailureInjection | None = None,
+        logs: ContainerLogs | None = None,
+        sandboxes: SandboxManager | None = None,
+        failures: FailureInjection | None = None,
         host_ip: str = "127.0.0.1",
         clock: Clock | None = None,
         concurrency: int = 16,
     ) -> None:
-        """`nodes` are the names of the nodes whose pods live here; those of others are left alone."""
-        self.logs = logs or Logs()
-        self._machines = machines
+        """`nodes` are the names of the simulated nodes; pods of other nodes are ignored."""
+        self.logs = logs or ContainerLogs()
+        self._sandboxes = sandboxes
         self._nodes = nodes
-        self._silence = silence or FailureInjection()
-        self._left: set[ObjectKey] = set()
-        """Pods of silent nodes."""
+        self._failures = failures or FailureInjection()
+        self._skipped: set[ObjectKey] = set()
+        """Pods of silent nodes, to reconcile when the node recovers."""
         self._timing = timing or Timing()
         self._host_ip = host_ip
-        self._addresses = PodAddresses()
+        self._pod_addresses = PodAddresses()
         self._clock = clock or SystemClock()
         self._concurrency = concurrency
-        self._inputs = ReferenceLookup(self._clock)
-        self._lives: dict[ObjectKey, PodLifecycle] = {}
+        self._references = ReferenceLookup(self._clock)
+        self._lifecycles: dict[ObjectKey, PodLifecycle] = {}
         self._retries: dict[ObjectKey, float] = {}
-        self._removed: set[str] = set()
+        self._force_deleted: set[str] = set()
 
     def declaration(self) -> Declaration[Pod]:
-        """What a manager registers."""
+        """The controller to register with a manager."""
         return controller(
             Pod,
             name="kubelet",
-            when=spec_or_metadata_changed | _assigned_or_gated,
-            watches=[Watch(Pod, self._gone, when=on("deleted")), Watch(Node, self._node_changed)],
+            when=spec_or_metadata_changed | _assigned_or_not_ready,
+            watches=[Watch(Pod, self._pod_deleted, when=on("deleted")), Watch(Node, self._node_changed)],
             concurrency=self._concurrency,
             deleting=True,
         )(self.reconcile)
 
     async def reconcile(self, pod: Pod, ctx: Context) -> Result | None:
-        """Bring one pod up to this moment."""
+        """Advance one pod to the present."""
         if not pod.spec.node_name or pod.spec.node_name not in self._nodes:
             return None
-        if pod.spec.node_name in self._silence:
-            self._left.add(pod.key)
+        if pod.spec.node_name in self._failures:
+            self._skipped.add(pod.key)
             return None
         now, wall = self._clock.monotonic(), self._clock.now()
-        life = self._life(pod, now)
-        missing = await self._missing(pod, life, ctx)
-        life.advance(pod, missing, now=now, wall=wall)
-        self._tell(pod, life, ctx)
-        if self._machines is not None:
-            self._machines.note(pod, life, host_ip=self._host_ip, pod_ip=self._address(pod))
-        if not await self._write(pod, life, ctx):
+        lifecycle = self._lifecycle_of(pod, now)
+        missing = await self._find_missing(pod, lifecycle, ctx)
+        lifecycle.advance(pod, missing, now=now, wall=wall)
+        self._emit_events(pod, lifecycle, ctx)
+        if self._sandboxes is not None:
+            self._sandboxes.update_pod(pod, lifecycle, host_ip=self._host_ip, pod_ip=self._address(pod))
+        if not await self._write_status(pod, lifecycle, ctx):
             return None
-        if life.over and pod.metadata.deletion_timestamp is not None:
-            await self._remove(pod, ctx)
+        if lifecycle.finished and pod.metadata.deletion_timestamp is not None:
+            await self._force_delete(pod, ctx)
             return None
-        return self._next(pod, life)
+        return self._requeue(pod, lifecycle)
 
-    def _life(self, pod: Pod, now: float) -> PodLifecycle:
-        life = self._lives.get(pod.key)
-        if life is None or life.uid != pod.metadata.uid:
-            life = PodLifecycle(pod, timing=self._timing, now=now, wall=self._clock.now())
-            self._lives[pod.key] = life
-        return life
+    def _lifecycle_of(self, pod: Pod, now: float) -> PodLifecycle:
+        lifecycle = self._lifecycles.get(pod.key)
+        if lifecycle is None or lifecycle.uid != pod.metadata.uid:
+            lifecycle = PodLifecycle(pod, timing=self._timing, now=now, wall=self._clock.now())
+            self._lifecycles[pod.key] = lifecycle
+        return lifecycle
 
-    async def _missing(self, pod: Pod, life: PodLifecycle, ctx: Context) -> Missing:
-        """Looked up only for who is about to start something, and refers to something."""
-        if not life.asks_for_inputs(now=self._clock.monotonic()) or not references_of(pod):
+    async def _find_missing(self, pod: Pod, lifecycle: PodLifecycle, ctx: Context) -> MissingReferences:
+        """The missing ConfigMaps and Secrets of a pod that is about to start a container."""
+        if not lifecycle.needs_references(now=self._clock.monotonic()) or not pod_references(pod):
             return _NOTHING_MISSING
 
-        async def find(kind: Kind, name: str) -> frozenset[str] | None:
-            return await self._inputs.find(kind, name, ctx.client)
+        async def find(kind: ReferenceKind, name: str) -> frozenset[str] | None:
+            return await self._references.find(kind, name, ctx.client)
 
-        return await missing_of(pod, find)
+        return await find_missing(pod, find)
 
-    def _tell(self, pod: Pod, life: PodLifecycle, ctx: Context) -> None:
+    def _emit_events(self, pod: Pod, lifecycle: PodLifecycle, ctx: Context) -> None:
         namespace, name = pod.metadata.namespace, pod.metadata.name
-        for effect in life.effects:
-            match effect.what:
-                case "event":
-                    weight: Literal["Normal", "Warning"] = "Warning" if effect.warning else "Normal"
-                    ctx.event(effect.reason, effect.message, type=weight, action=effect.reason)
-                case "started":
-                    log = self.logs.started(namespace, name, effect.container)
-                    log.write(self._clock.now(), effect.output)
-                case "ended":
-                    self.logs.ended(namespace, name, effect.container)
-        life.effects.clear()
+        for event in lifecycle.events:
+            match event.type:
+                case "Event":
+                    event_type: Literal["Normal", "Warning"] = "Warning" if event.warning else "Normal"
+                    ctx.event(event.reason, event.message, type=event_type, action=event.reason)
+                case "ContainerStarted":
+                    log = self.logs.container_started(namespace, name, event.container)
+                    log.write(self._clock.now(), event.output)
+                case "ContainerDied":
+                    self.logs.container_ended(namespace, name, event.container)
+        lifecycle.events.clear()
 
-    async def _write(self, pod: Pod, life: PodLifecycle, ctx: Context) -> bool:
-        """Send the status if it changed; whether the pod is still there."""
-        status = status_of(
+    async def _write_status(self, pod: Pod, lifecycle: PodLifecycle, ctx: Context) -> bool:
+        """Write the status if it changed; whether the pod still exists."""
+        status = generate_status(
             pod,
-            life,
+            lifecycle,
             host_ip=self._host_ip,
             pod_ip=self._address(pod),
             now=self._clock.monotonic(),
@@ -151,58 +151,58 @@ class Kubelet:
             await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
         except NotFound:
             return False
-        return True  # a conflict means a namesake in its place: the next run sees that one
+        return True
 
     def _address(self, pod: Pod) -> str:
-        return self._host_ip if pod.spec.host_network else self._addresses.of(pod)
+        return self._host_ip if pod.spec.host_network else self._pod_addresses.address_of(pod)
 
-    async def _remove(self, pod: Pod, ctx: Context) -> None:
-        """The containers have ended: the pod can go. Finalizers may hold it still; that is not the kubelet's."""
-        if pod.metadata.uid in self._removed:
+    async def _force_delete(self, pod: Pod, ctx: Context) -> None:
+        """Delete the pod with grace period 0, once: after that only finalizers hold it, which are not the kubelet's."""
+        if pod.metadata.uid in self._force_deleted:
             return
-        with suppress(Conflict):  # a namesake is in its place
+        with suppress(Conflict):  # the name belongs to another pod by now
             await ctx.client.delete(pod, grace_period=0)
-        self._removed.add(pod.metadata.uid)
+        self._force_deleted.add(pod.metadata.uid)
 
-    def _next(self, pod: Pod, life: PodLifecycle) -> Result | None:
-        if life.blocked:
+    def _requeue(self, pod: Pod, lifecycle: PodLifecycle) -> Result | None:
+        if lifecycle.blocked:
             wait = self._retries.get(pod.key, self._timing.missing_retry)
-            self._retries[pod.key] = min(_LONGEST_RETRY, 2 * wait)
+            self._retries[pod.key] = min(_MAX_RETRY_SECONDS, 2 * wait)
             return Result(requeue_after=wait)
         self._retries.pop(pod.key, None)
-        if math.isinf(life.wake_at):
+        if math.isinf(lifecycle.next_sync):
             return None
-        return Result(requeue_after=max(0.0, life.wake_at - self._clock.monotonic()))
+        return Result(requeue_after=max(0.0, lifecycle.next_sync - self._clock.monotonic()))
 
     def _node_changed(self, change: Change[Node]) -> Iterable[ObjectKey]:
-        """When a node is back from silence, its pods are looked at, with what became of them meanwhile."""
-        if not self._silence.note(change):
+        """Requeue all pods when a node recovers: some may have been deleted meanwhile."""
+        if not self._failures.node_changed(change):
             return ()
-        found = {*self._lives, *self._left}
-        self._left.clear()
+        found = {*self._lifecycles, *self._skipped}
+        self._skipped.clear()
         return found
 
-    def _gone(self, change: Change[Pod]) -> Iterable[ObjectKey]:
-        """A pod is gone for good: forget it."""
+    def _pod_deleted(self, change: Change[Pod]) -> Iterable[ObjectKey]:
+        """Remove the state of a deleted pod."""
         uid = change.old_metadata.uid if change.old_metadata is not None else ""
-        life = self._lives.get(change.key)
-        if life is not None and life.uid == uid:
-            del self._lives[change.key]
+        lifecycle = self._lifecycles.get(change.key)
+        if lifecycle is not None and lifecycle.uid == uid:
+            del self._lifecycles[change.key]
             self._retries.pop(change.key, None)
-            self.logs.forget(change.key.namespace, change.key.name)
-            if self._machines is not None:
-                self._machines.forget(change.key.namespace, change.key.name)
-        self._left.discard(change.key)
-        self._addresses.release(uid)
-        self._removed.discard(uid)
+            self.logs.remove_pod(change.key.namespace, change.key.name)
+            if self._sandboxes is not None:
+                self._sandboxes.remove_pod(change.key.namespace, change.key.name)
+        self._skipped.discard(change.key)
+        self._pod_addresses.release(uid)
+        self._force_deleted.discard(uid)
         return ()
 
 
-def _by_others(change: Change[Pod]) -> bool:
-    """Assigned to a node, said not to be ready, or a condition of a readiness gate has changed.
+def _changed_by_others(change: Change[Pod]) -> bool:
+    """Whether the pod was bound, became not ready, or a condition of a readiness gate changed.
 
-    None of this is told by the generation. Who says that a pod is not ready may be the controller of nodes, while this
-    process was suspended, and is then to be put right.
+    None of these changes the generation. The node lifecycle controller marks pods not ready if this process was
+    suspended; the next sync corrects that.
     """
     old, new = change.old, change.new
     if old is None or new is None:
@@ -225,4 +225,4 @@ def _is_ready(pod: Pod) -> bool:
     return any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
 
 
-_assigned_or_gated = Predicate(_by_others, "assigned_or_gated")
+_assigned_or_not_ready = Predicate(_changed_by_others, "assigned_or_gated")

@@ -1,7 +1,7 @@
-"""What simulated containers have printed: the present run and the one before, in memory.
+"""Container logs in memory: those of the current and of the previous run of each container.
 
-`kubelet` writes, `kubelet_server` reads. A reader that follows is woken by new lines and by the end of the run. Each
-log is bounded; its oldest lines go first.
+`kubelet` writes them, `server` and `streaming_handlers` read them. New lines and the end of the run wake readers that
+follow. A log keeps a bounded number of lines and drops the oldest.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import final
 
 import msgspec
 
-__all__ = ("ContainerLog", "LogQuery", "Logs", "read_log")
+__all__ = ("ContainerLog", "ContainerLogs", "LogQuery", "read_log")
 
-_MOST_LINES = 10_000
+_MAX_LINES = 10_000
 
 Line = tuple[datetime, bytes]
 
 
 @final
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a log is asked for."""
+    """The options of a log request, as PodLogOptions."""
 
     follow: bool = False
     previous: bool = False
@@ -36,48 +36,48 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ContainerLog:
-    """The lines of one run."""
+    """The log of one run of a container."""
 
     def __init__(self) -> None:
-        self.lines: deque[Line] = deque(maxlen=_MOST_LINES)
+        self.lines: deque[Line] = deque(maxlen=_MAX_LINES)
         self.ended = False
-        self._count = 0
-        self._news = asyncio.Event()
+        self._line_count = 0
+        self._changed = asyncio.Event()
 
     def write(self, at: datetime, lines: Iterable[str]) -> None:
         for line in lines:
             self.lines.append((at, line.encode() + b"\n"))
-            self._count += 1
-        self._tell()
+            self._line_count += 1
+        self._notify()
 
     def end(self) -> None:
         self.ended = True
-        self._tell()
+        self._notify()
 
     @property
-    def written(self) -> int:
-        """How many lines have ever been written."""
-        return self._count
+    def line_count(self) -> int:
+        """How many lines were written, including dropped ones."""
+        return self._line_count
 
-    async def wait_past(self, seen: int) -> None:
-        """Returns when there are more lines than these, or the run has ended."""
-        while self._count <= seen and not self.ended:
-            await self._news.wait()
+    async def wait_for_more(self, seen: int) -> None:
+        """Return when more than `seen` lines were written, or the run has ended."""
+        while self._line_count <= seen and not self.ended:
+            await self._changed.wait()
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def _notify(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
 
 @final
-class Logs:
+class ContainerLogs:
     """The logs of every container on the simulated nodes, by namespace, pod and container."""
 
     def __init__(self) -> None:
         self._logs: dict[tuple[str, str], dict[str, list[ContainerLog]]] = {}
 
-    def started(self, namespace: str, pod: str, container: str) -> ContainerLog:
-        """A new run; the run before is kept, older ones are not."""
+    def container_started(self, namespace: str, pod: str, container: str) -> ContainerLog:
+        """Start the log of a new run; keep that of the previous run and drop older ones."""
         runs = self._logs.setdefault((namespace, pod), {}).setdefault(container, [])
         log = ContainerLog()
         if runs:
@@ -85,7 +85,7 @@ class Logs:
         runs[:] = [*runs[-1:], log]
         return log
 
-    def ended(self, namespace: str, pod: str, container: str) -> None:
+    def container_ended(self, namespace: str, pod: str, container: str) -> None:
         log = self.find(namespace, pod, container)
         if log is not None:
             log.end()
@@ -96,40 +96,40 @@ class Logs:
             return runs[0] if len(runs) > 1 else None
         return runs[-1] if runs else None
 
-    def forget(self, namespace: str, pod: str) -> None:
-        """The pod is gone."""
+    def remove_pod(self, namespace: str, pod: str) -> None:
+        """Remove the logs of a deleted pod."""
         for runs in self._logs.pop((namespace, pod), {}).values():
             for log in runs:
                 log.end()
 
 
 async def read_log(log: ContainerLog, query: LogQuery) -> AsyncIterator[bytes]:
-    """The bytes of a log as asked for, line by line; with `follow`, until the run ends."""
-    left = query.limit
-    seen = log.written
+    """Read a log line by line; with `follow`, until the run ends."""
+    remaining = query.limit
+    seen = log.line_count
     lines: list[Line] = [line for line in log.lines if query.since is None or line[0] >= query.since]
     if query.tail is not None:
         lines = lines[len(lines) - query.tail :] if query.tail < len(lines) else lines
     while True:
         for at, text in lines:
-            data = (f"{_stamp(at)} ".encode() + text) if query.timestamps else text
-            if left is not None:
-                data = data[:left]
-                left -= len(data)
+            data = (f"{_timestamp(at)} ".encode() + text) if query.timestamps else text
+            if remaining is not None:
+                data = data[:remaining]
+                remaining -= len(data)
             if data:
                 yield data
-            if left == 0:
+            if remaining == 0:
                 return
         if not query.follow:
             return
-        await log.wait_past(seen)
-        new = log.written - seen
+        await log.wait_for_more(seen)
+        new = log.line_count - seen
         if new == 0:
             return
         lines = list(log.lines)[-new:]
-        seen = log.written
+        seen = log.line_count
 
 
-def _stamp(at: datetime) -> str:
-    """With nanoseconds, as container runtimes write it."""
+def _timestamp(at: datetime) -> str:
+    """A time with nanoseconds, as container runtimes write it."""
     return at.strftime("%Y-%m-%dT%H:%M:%S.%f") + "000Z"

@@ -1,8 +1,8 @@
-"""Simulated nodes as objects: Node and Lease, registered and kept Ready.
+"""The Node and Lease objects of simulated nodes: registration, status and heartbeats.
 
-What a kubelet does for its node, without a machine: it registers it, posts its status, and renews its lease every ten
-seconds, from which controllers see that it lives, unless it is told to be silent (`silence`). A node that somebody
-deletes stays deleted until this process starts again. Registered by `node_controllers`.
+As pkg/kubelet/kubelet_node_status.go: it registers the nodes, posts their status every five minutes and renews their
+leases every ten seconds, unless `failure_injection` stops the kubelet of a node. A deleted node stays deleted until
+this process restarts. Registered by `planes.simulated_nodes`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kubewright.k8s.core.v1 import (
     Taint,
 )
 
-__all__ = ("Nodes", "node_status", "to_give_away")
+__all__ = ("Nodes", "extended_resource_changes", "node_status")
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -50,10 +50,10 @@ _POST_SECONDS: Final = 300.0
 _CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"}
 _ANNOTATIONS: Final = {
     "simulation.kubewright.io/node": "true",
-    # How long a kubelet may keep what it has read; the controller of a large cluster would say more than 0.
+    # How long a kubelet may cache ConfigMaps and Secrets; the TTL controller sets more than 0 only in large clusters.
     "node.alpha.kubernetes.io/ttl": "0",
 }
-_WELL: Final = (
+_HEALTHY_CONDITIONS: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -65,7 +65,7 @@ _log = Logger("kubewright.cluster.kubelet")
 
 @final
 class Nodes:
-    """A number of nodes, kept alive. A runnable; ready when all of them are."""
+    """Registers nodes and keeps them Ready; a runnable that is ready when all nodes are."""
 
     needs_leader = False
     name = "simulated nodes"
@@ -81,15 +81,15 @@ class Nodes:
         capacity: Mapping[str, str] | None = None,
         address: str = "127.0.0.1",
         server: KubeletServer | None = None,
-        silence: FailureInjection | None = None,
+        failures: FailureInjection | None = None,
         version: str = "",
         clock: Clock | None = None,
     ) -> None:
-        """`names` are `node-1` and so on if not given. `capacity` adds to, or changes, 32 CPUs, 256 GiB and
-        1000 pods: nodes that cost nothing are large.
+        """`names` are `node-1` and so on by default. `capacity` overrides the default of 32 CPUs, 256 GiB and 1000
+        pods.
 
-        `server` is the `KubeletServer` whose port the nodes name; without one they name none. `version` is the
-        kubelet's, by default that of the API server.
+        `server` is the `KubeletServer` whose port the node status has; without one it has none. `version` is the
+        kubelet version, by default that of the API server.
         """
         if count < 1 and not names:
             raise ConfigError(f"{count} simulated nodes cannot run pods; ask for 1 or more")
@@ -100,7 +100,7 @@ class Nodes:
         self._capacity = {**_CAPACITY, **(capacity or {})}
         self._address = address
         self._server = server
-        self._silence = silence or FailureInjection()
+        self._failures = failures or FailureInjection()
         self._version = version
         self._clock = clock or SystemClock()
         self._posted: dict[str, datetime] = {}
@@ -113,24 +113,24 @@ class Nodes:
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Register the nodes and keep them alive until cancelled."""
+        """Register the nodes and send heartbeats until cancelled."""
         if self._server is not None:
             await self._server.wait_ready()
         if not self._version:
-            answer = await self._client.request("GET", "/version")
-            self._version = str(decode_tree(answer.body).get("gitVersion", ""))
+            response = await self._client.request("GET", "/version")
+            self._version = str(decode_tree(response.body).get("gitVersion", ""))
         numbered = enumerate(self.names, start=1)
         await asyncio.gather(*(self._register(name, number) for number, name in numbered))
         self._ready.set()
         while True:
-            self._silence.ended.clear()
+            self._failures.recovered.clear()
             for name in self.names:
-                if name not in self._silence:
-                    await self._beat(name)
+                if name not in self._failures:
+                    await self._heartbeat(name)
             with suppress(TimeoutError):
-                await within(self._silence.ended.wait(), _RENEW_SECONDS, clock=self._clock)
+                await within(self._failures.recovered.wait(), _RENEW_SECONDS, clock=self._clock)
 
-    # --- registering ---
+    # --- registration ---
 
     async def _register(self, name: str, number: int) -> None:
         node = Node(
@@ -143,13 +143,14 @@ class Nodes:
             ),
         )
         try:
-            present = await self._client.create(node)
+            created = await self._client.create(node)
         except AlreadyExists:
-            present = await self._client.get(Node, name)
-        await self._post_status(present)
-        # A server taints a new node until somebody has seen it ready; there may be nobody else to look.
-        taints = [taint for taint in present.spec.taints or () if taint.key != NOT_READY]
-        if len(taints) != len(present.spec.taints or ()):
+            created = await self._client.get(Node, name)
+        await self._post_status(created)
+        # The admission plugin TaintNodesByCondition taints a new node not-ready. The node lifecycle controller would
+        # remove the taint, but there may be none.
+        taints = [taint for taint in created.spec.taints or () if taint.key != NOT_READY]
+        if len(taints) != len(created.spec.taints or ()):
             patch = {"spec": {"taints": [to_tree(taint) for taint in taints] or None}}
             await self._client.patch_by_name(Node, name, patch)
 
@@ -163,28 +164,28 @@ class Nodes:
             **self._labels,
         }
 
-    # --- keeping alive ---
+    # --- heartbeats ---
 
-    async def _beat(self, name: str) -> None:
+    async def _heartbeat(self, name: str) -> None:
         try:
-            await self._renew(name)
-            await self._post(name)
+            await self._renew_lease(name)
+            await self._sync_status(name)
         except NotFound:
-            return  # somebody has deleted it
+            return  # the node was deleted
         except (ApiError, TransportError) as error:
             _log.warning("a simulated node could not report", node=name, error=str(error))
 
-    async def _post(self, name: str) -> None:
-        """Say that all is well, now and then, and whenever somebody has said otherwise."""
+    async def _sync_status(self, name: str) -> None:
+        """Post the status every five minutes, and when another controller marked the node not ready."""
         node = await self._client.get(Node, name)
         if is_silent(node):
-            return  # since a moment ago: what is said of it now is not to be put right
-        if changed := to_give_away(node):
-            patch = {"status": {"allocatable": changed}}
+            return  # silent since a moment ago: do not correct what the node lifecycle controller reports
+        if changes := extended_resource_changes(node):
+            patch = {"status": {"allocatable": changes}}
             await self._client.patch_by_name(Node, name, patch, form="strategic", subresource="status")
         ready = next((item for item in node.status.conditions or () if item.type == "Ready"), None)
-        silent = self._clock.now() - self._posted.get(name, self._clock.now())
-        if silent >= timedelta(seconds=_POST_SECONDS) or ready is None or ready.status != "True":
+        since_last_post = self._clock.now() - self._posted.get(name, self._clock.now())
+        if since_last_post >= timedelta(seconds=_POST_SECONDS) or ready is None or ready.status != "True":
             await self._post_status(node)
 
     async def _post_status(self, node: Node) -> None:
@@ -202,7 +203,7 @@ class Nodes:
         await self._client.patch_by_name(Node, node.metadata.name, patch, form="strategic", subresource="status")
         self._posted[node.metadata.name] = self._clock.now()
 
-    async def _renew(self, name: str) -> None:
+    async def _renew_lease(self, name: str) -> None:
         now = MicroTime.of(self._clock.now())
         patch = {
             "spec": {
@@ -223,37 +224,37 @@ class Nodes:
 def node_status(
     node: Node, *, capacity: Mapping[str, Quantity], address: str, port: int, version: str, now: datetime
 ) -> NodeStatus:
-    """The status of a node that is well."""
+    """The status of a healthy node."""
     return NodeStatus(
         capacity=dict(capacity),
         allocatable=dict(capacity),
         addresses=[
             NodeAddress(type="InternalIP", address=address),
-            # API servers call a kubelet by its host name first, so it has to be one that leads here.
+            # kube-apiserver prefers the address type Hostname, so it must resolve to this machine.
             NodeAddress(type="Hostname", address="localhost" if address == "127.0.0.1" else address),
         ],
         conditions=_conditions(node, now),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=port)) if port else None,
-        node_info=_info(node, version),
+        node_info=_system_info(node, version),
     )
 
 
-def to_give_away(node: Node) -> dict[str, str | None]:
-    """What pods may have of the resources that somebody else has put on the node, such as `example.com/dongle`.
+def extended_resource_changes(node: Node) -> dict[str, str | None]:
+    """Changes of `allocatable` that make extended resources, such as `example.com/dongle`, equal to `capacity`.
 
-    A kubelet gives away as much as the node has; what the node has no longer is None.
+    Users patch extended resources into `capacity`, and the kubelet copies them. None removes a resource.
     """
-    has, gives = node.status.capacity or {}, node.status.allocatable or {}
-    found: dict[str, str | None] = {
-        name: str(has[name]) for name in has if "/" in name and gives.get(name) != has[name]
+    capacity, allocatable = node.status.capacity or {}, node.status.allocatable or {}
+    changes: dict[str, str | None] = {
+        name: str(capacity[name]) for name in capacity if "/" in name and allocatable.get(name) != capacity[name]
     }
-    return found | {name: None for name in gives if "/" in name and name not in has}
+    return changes | {name: None for name in allocatable if "/" in name and name not in capacity}
 
 
 def _conditions(node: Node, now: datetime) -> list[NodeCondition]:
     known = {item.type: item for item in node.status.conditions or ()}
     conditions = []
-    for kind, status, reason, message in _WELL:
+    for kind, status, reason, message in _HEALTHY_CONDITIONS:
         before = known.get(kind)
         since = before.last_transition_time if before is not None and before.status == status else now
         conditions.append(
@@ -269,7 +270,7 @@ def _conditions(node: Node, now: datetime) -> list[NodeCondition]:
     return conditions
 
 
-def _info(node: Node, version: str) -> NodeSystemInfo:
+def _system_info(node: Node, version: str) -> NodeSystemInfo:
     identity = uuid5(NAMESPACE_DNS, f"{node.metadata.name}.nodes.kubewright.io")
     return NodeSystemInfo(
         machine_id=identity.hex,

@@ -1,8 +1,7 @@
-"""Volumes of simulated nodes: made for claims of the class `standard`, deleted with them.
+"""The default StorageClass `standard` and its external provisioner, as local clusters have them.
 
-What comes with every local cluster: a default StorageClass, and a provisioner that makes a volume on the node that the
-scheduler chose for the first pod. There is nothing on any disk; what a container writes is in memory, as all its files
-are. Registered by `node_controllers`.
+The provisioner creates a PersistentVolume on the node that the scheduler selected, and deletes it when it is released.
+Volumes have no files on disk: containers keep theirs in memory. Registered by `planes.simulated_nodes`.
 """
 
 from __future__ import annotations
@@ -40,23 +39,23 @@ from kubewright.k8s.core.v1 import (
 from kubewright.k8s.storage.v1 import StorageClass
 from kubewright.manager.runnables import Runnable
 
-__all__ = ("SIMULATED", "provisioner_controllers")
+__all__ = ("PROVISIONER_NAME", "provisioner_controllers")
 
-SIMULATED: Final = "kubewright.io/simulated"
-"""The provisioner that a StorageClass names to have its volumes made here."""
-_CLASS: Final = "standard"
+PROVISIONER_NAME: Final = "kubewright.io/simulated"
+"""The `provisioner` of StorageClasses whose volumes this module provisions."""
+_CLASS_NAME: Final = "standard"
 
 
 def provisioner_controllers(client: Client) -> tuple[Runnable | Declaration[Any], ...]:
-    """The class and its provisioner."""
+    """The StorageClass and its provisioner."""
     claims = controller(PersistentVolumeClaim, name="simulated-storage", when=any_version)(_provision)
-    volumes = controller(PersistentVolume, name="simulated-storage", when=any_version)(_remove)
+    volumes = controller(PersistentVolume, name="simulated-storage", when=any_version)(_reclaim)
     return _StandardClass(client), claims, volumes
 
 
 @final
 class _StandardClass:
-    """Makes the StorageClass, once: who deletes it, or changes it, wants it so."""
+    """Creates the StorageClass once at start; users may change or delete it."""
 
     name = "standard storage class"
     needs_leader = False
@@ -67,8 +66,8 @@ class _StandardClass:
 
     async def run(self) -> None:
         standard = StorageClass(
-            metadata=ObjectMeta(name=_CLASS, annotations={IS_DEFAULT_CLASS: "true"}),
-            provisioner=SIMULATED,
+            metadata=ObjectMeta(name=_CLASS_NAME, annotations={IS_DEFAULT_CLASS: "true"}),
+            provisioner=PROVISIONER_NAME,
             reclaim_policy="Delete",
             volume_binding_mode="WaitForFirstConsumer",
         )
@@ -78,15 +77,19 @@ class _StandardClass:
 
 async def _provision(claim: PersistentVolumeClaim, ctx: Context) -> None:
     annotations = claim.metadata.annotations
-    if annotations.get(STORAGE_PROVISIONER) != SIMULATED or claim.spec.volume_name or BIND_COMPLETED in annotations:
+    if (
+        annotations.get(STORAGE_PROVISIONER) != PROVISIONER_NAME
+        or claim.spec.volume_name
+        or BIND_COMPLETED in annotations
+    ):
         return
     storage_class = await ctx.client.find(StorageClass, storage_class_name(claim))
     node = annotations.get(SELECTED_NODE)
     if storage_class is None or (is_delayed_binding(storage_class) and node is None):
         return
     if claim.spec.selector is not None:
-        sentence = f'failed to provision volume with StorageClass "{storage_class.metadata.name}": '
-        ctx.event("ProvisioningFailed", sentence + "claim.Spec.Selector is not supported", type="Warning")
+        prefix = f'failed to provision volume with StorageClass "{storage_class.metadata.name}": '
+        ctx.event("ProvisioningFailed", prefix + "claim.Spec.Selector is not supported", type="Warning")
         return
     volume = _volume(claim, storage_class, node)
     if await ctx.client.find(PersistentVolume, volume.metadata.name) is not None:
@@ -97,18 +100,18 @@ async def _provision(claim: PersistentVolumeClaim, ctx: Context) -> None:
     ctx.event("ProvisioningSucceeded", f"Successfully provisioned volume {volume.metadata.name}")
 
 
-async def _remove(volume: PersistentVolume, ctx: Context) -> None:
-    ours = volume.metadata.annotations.get(PROVISIONED_BY) == SIMULATED
+async def _reclaim(volume: PersistentVolume, ctx: Context) -> None:
+    ours = volume.metadata.annotations.get(PROVISIONED_BY) == PROVISIONER_NAME
     if ours and volume.status.phase == "Released" and volume.spec.persistent_volume_reclaim_policy == "Delete":
         await ctx.delete(volume)
 
 
 def _volume(claim: PersistentVolumeClaim, storage_class: StorageClass, node: str | None) -> PersistentVolume:
     name = f"pvc-{claim.metadata.uid}"
-    here = NodeSelectorRequirement(key="kubernetes.io/hostname", operator="In", values=[node or ""])
-    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[here])])
+    on_node = NodeSelectorRequirement(key="kubernetes.io/hostname", operator="In", values=[node or ""])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_expressions=[on_node])])
     return PersistentVolume(
-        metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: SIMULATED}),
+        metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: PROVISIONER_NAME}),
         spec=PersistentVolumeSpec(
             access_modes=list(claim.spec.access_modes or ()),
             capacity={"storage": requested_storage(claim)},

@@ -15,11 +15,11 @@ from kubewright._base.clock import Clock
 from kubewright.client.client import Client
 from kubewright.cluster.kubelet.failure_injection import FailureInjection
 from kubewright.cluster.kubelet.kubelet import Kubelet
-from kubewright.cluster.kubelet.logs import Logs
+from kubewright.cluster.kubelet.logs import ContainerLogs
 from kubewright.cluster.kubelet.node_objects import Nodes
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.cluster.kubelet.provisioner import provisioner_controllers
-from kubewright.cluster.kubelet.sandbox.sandboxes import Sandboxes
+from kubewright.cluster.kubelet.sandbox.sandboxes import SandboxManager
 from kubewright.cluster.kubelet.server import KubeletServer
 from kubewright.cluster.scheduler.scheduler import Scheduler
 from kubewright.controllers.declaration import Declaration
@@ -50,8 +50,8 @@ def node_controllers(
     pods, with `storage=False` there is no StorageClass and no provisioner. `devices=False` is for servers without
     `resource.k8s.io/v1`.
     """
-    logs, machines, silence = Logs(), Sandboxes(client), FailureInjection()
-    server = None if kubelet_port is None else KubeletServer(logs, machines, port=kubelet_port, clock=clock)
+    logs, sandboxes, failures = ContainerLogs(), SandboxManager(client), FailureInjection()
+    server = None if kubelet_port is None else KubeletServer(logs, sandboxes, port=kubelet_port, clock=clock)
     nodes = Nodes(
         client,
         count,
@@ -60,10 +60,10 @@ def node_controllers(
         taints=taints,
         capacity=capacity,
         server=server,
-        silence=silence,
+        failures=failures,
         clock=clock,
     )
-    kubelet = Kubelet(nodes, timing=timing, logs=logs, machines=machines, silence=silence, clock=clock)
+    kubelet = Kubelet(nodes, timing=timing, logs=logs, sandboxes=sandboxes, failures=failures, clock=clock)
     parts: list[Runnable | Declaration[Any]] = [] if server is None else [server]
     parts += [nodes, kubelet.declaration()]
     if scheduler:

@@ -1,2 +1,2 @@
-"""kube-scheduler for simulated nodes: filter, score, preempt, bind. Not the life of a pod after it is bound; see
+"""kube-scheduler for simulated nodes: filter, score, preempt, bind. The lifecycle of a bound pod is in
 `cluster.kubelet`."""

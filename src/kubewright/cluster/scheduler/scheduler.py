@@ -1,11 +1,11 @@
-"""The scheduler: gives each pod a node, or says why there is none.
+"""The scheduler: binds each pod to a node, or reports why it fits none.
 
-Of the nodes that fit (`fitting`), the one the pod likes best (`preferences`), then that with the fewest pods. It keeps
-its own books of what is where, brought up to date by the changes it watches and by its own decisions before the server
-has confirmed them, so that a burst of pods is spread evenly. A pod that fits nowhere drives out less important ones
-(`preemption`). It is looked at again when a node changes or a pod leaves, or when one comes if that is what it waits
-for. A pod with claims gets its node when they are bound (`storage`), and when those for devices have got some
-(`devices`). Registered by `node_controllers`.
+After pkg/scheduler/schedule_one.go: `filters` finds the feasible nodes, `scores` ranks them, and of equal scores the
+node with the fewest pods wins. A pod that fits no node may preempt others (`preemption`). Its state is updated by its
+watches and by its own decisions before the server confirms them (assume), so that a burst of pods spreads evenly. A pod
+with PersistentVolumeClaims is bound after them (`volumes`), a pod with ResourceClaims after devices are allocated to
+them (`devices`). An unschedulable pod is retried when a node changes or a pod leaves; one that waits for other pods,
+also when a pod is bound. Registered by `planes.simulated_nodes`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,13 @@ from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
 from kubewright.cluster.objects.volumes import pod_claim_names
 from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
-from kubewright.cluster.scheduler.filters import (
-    NodeInfo,
-    PodInfo,
-    Residents,
-    failure_message,
-    hopeless_message,
-    node_info,
-    pod_info,
-    reasons_against,
-)
-from kubewright.cluster.scheduler.preemption import Judge, Preemption
-from kubewright.cluster.scheduler.scores import score
-from kubewright.cluster.scheduler.topology_spread import UNEVEN, spreading_of
-from kubewright.cluster.scheduler.volumes import VolumeBinder, storage_of
+from kubewright.cluster.scheduler.filters import PodFilter, run_filters
+from kubewright.cluster.scheduler.fit_error import fit_error, pre_filter_error
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, PodInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.preemption import DefaultPreemption
+from kubewright.cluster.scheduler.scores import score_nodes
+from kubewright.cluster.scheduler.topology_spread import CONSTRAINTS_NOT_MATCHED, new_topology_spread
+from kubewright.cluster.scheduler.volumes import VolumeBinder, new_volume_binder
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.errors import Conflict, KubewrightError, NotFound
@@ -55,14 +48,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Scheduler",)
 
-_FINISHED = ("Succeeded", "Failed")
-_CURED_BY_COMPANY = frozenset({UNEVEN, "node(s) didn't match pod affinity rules"})
-"""Why a pod may have to wait for others to come."""
+_TERMINAL_PHASES = ("Succeeded", "Failed")
+_RESOLVED_BY_NEW_PODS = frozenset({CONSTRAINTS_NOT_MATCHED, "node(s) didn't match pod affinity rules"})
+"""Reasons that the binding of another pod may resolve."""
 
 
 @final
 class Scheduler:
-    """One scheduler, for the pods that ask for it by name."""
+    """One scheduler, for the pods whose `schedulerName` is its name."""
 
     def __init__(
         self,
@@ -72,29 +65,29 @@ class Scheduler:
         clock: Clock | None = None,
         concurrency: int = 4,
     ) -> None:
-        """Without `devices` pods with claims for some wait, for servers that do not have `resource.k8s.io/v1`."""
+        """Pass `devices=False` for servers without `resource.k8s.io/v1`: pods with ResourceClaims then stay Pending."""
         self.name = name
         self._clock = clock or SystemClock()
         self._concurrency = concurrency
         self._nodes: dict[str, NodeInfo] = {}
-        self._on_node: dict[str, Residents] = {}
-        self._place: dict[str, str] = {}
+        self._assigned: dict[str, AssignedPods] = {}
+        self._node_names: dict[str, str] = {}
         """The node of each pod, by uid."""
-        self._waiting: set[ObjectKey] = set()
-        self._storing: set[ObjectKey] = set()
-        """Those that wait for volumes."""
-        self._users: dict[ObjectKey, set[ObjectKey]] = {}
-        """Pods without a node by the claims they have."""
-        self._lonely: set[ObjectKey] = set()
-        """Those that wait for other pods to come."""
-        self._namespaces: dict[str, Mapping[str, str]] = {}
-        """The labels of each."""
-        self._preemption = Preemption(name, namespaces=self._namespaces, clock=self._clock)
+        self._unschedulable: set[ObjectKey] = set()
+        self._waiting_for_volumes: set[ObjectKey] = set()
+        """Pods to retry when a volume or a StorageClass changes."""
+        self._pods_by_claim: dict[ObjectKey, set[ObjectKey]] = {}
+        """Pods without a node, by PersistentVolumeClaim."""
+        self._waiting_for_pods: set[ObjectKey] = set()
+        """Pods to retry when another pod is bound or the labels of a namespace change."""
+        self._namespace_labels: dict[str, Mapping[str, str]] = {}
+        """By the name of the namespace."""
+        self._preemption = DefaultPreemption(name, namespaces=self._namespace_labels, clock=self._clock)
         self._devices = DeviceTracker()
-        self._has_devices = devices
+        self._devices_enabled = devices
 
     def declaration(self) -> Declaration[Pod]:
-        """What a manager registers."""
+        """The controller to register with a manager."""
         return controller(
             Pod,
             name=self.name,
@@ -103,128 +96,146 @@ class Scheduler:
                 Watch(Node, self._node_changed),
                 Watch(Namespace, self._namespace_changed),
                 Watch(PersistentVolumeClaim, self._claim_changed),
-                Watch(PersistentVolume, self._storage_changed),
-                Watch(StorageClass, self._storage_changed),
+                Watch(PersistentVolume, self._volume_changed),
+                Watch(StorageClass, self._volume_changed),
                 Watch(PodDisruptionBudget, self._preemption.budget_changed),
-                *(self._devices.watches() if self._has_devices else ()),
+                *(self._devices.watches() if self._devices_enabled else ()),
             ],
             concurrency=self._concurrency,
         )(self.reconcile)
 
     async def reconcile(self, pod: Pod, ctx: Context) -> None:
-        """Find a place for one pod."""
-        self._waiting.discard(pod.key)
-        self._storing.discard(pod.key)
-        self._lonely.discard(pod.key)
+        """Schedule one pod."""
+        self._unschedulable.discard(pod.key)
+        self._waiting_for_volumes.discard(pod.key)
+        self._waiting_for_pods.discard(pod.key)
         spec = pod.spec
         if spec.node_name or (spec.scheduler_name or "default-scheduler") != self.name or spec.scheduling_gates:
             return
-        if pod.metadata.uid in self._place:
-            return  # bound a moment ago; the watch is yet to show it
-        facts = pod_info(pod, self._namespaces)
-        devices = await self._devices.look(pod, ctx)
-        if devices is not None and devices.waits:
-            await self._say_hopeless(pod, devices.problem, ctx, devices)
+        if pod.metadata.uid in self._node_names:
+            return  # assumed: the watch has not shown the binding yet
+        info = new_pod_info(pod, self._namespace_labels)
+        devices = await self._pre_filter_devices(pod, ctx)
+        if devices is not None and devices.must_wait:
+            await self._handle_pre_filter_error(pod, devices.pre_filter_error, ctx, devices)
             return
-        storage = await storage_of(pod, ctx)
-        if storage is not None and storage.problem:
-            self._storing.add(pod.key)
-            await self._say_hopeless(pod, storage.problem, ctx)
+        volumes = await new_volume_binder(pod, ctx)
+        if volumes is not None and volumes.pre_filter_error:
+            self._waiting_for_volumes.add(pod.key)
+            await self._handle_pre_filter_error(pod, volumes.pre_filter_error, ctx)
             return
-        judge = self._judge(pod, facts, storage, devices)
-        fitting, refusals = self._sorted_out(facts, judge, devices)
-        if not fitting:
-            self._waiting.add(pod.key)
-            if storage is not None:
-                self._storing.add(pod.key)
-            await self._make_room(pod, facts, refusals, judge, ctx, devices)
+        pod_filter = self._new_filter(pod, info, volumes, devices)
+        feasible, rejections = self._find_feasible_nodes(info, pod_filter, devices)
+        if not feasible:
+            self._unschedulable.add(pod.key)
+            if volumes is not None:
+                self._waiting_for_volumes.add(pod.key)
+            await self._run_post_filter(pod, info, rejections, pod_filter, ctx, devices)
             return
-        node = self._best_of(fitting, pod, facts)
-        if storage is not None and storage.waiting:
-            self._storing.add(pod.key)
-            await storage.settle(node, ctx)  # the claims wake the pod when they are bound
+        node = self._select_host(feasible, pod, info)
+        if volumes is not None and volumes.unbound_claims:
+            self._waiting_for_volumes.add(pod.key)
+            await volumes.pre_bind(node, ctx)  # the claims requeue the pod when they are bound
             return
-        await self._give(pod, facts, node.name, ctx, devices)
+        await self._assume_and_bind(pod, info, node.name, ctx, devices)
 
-    async def _give(self, pod: Pod, facts: PodInfo, node: str, ctx: Context, devices: PodDevices | None) -> None:
-        """Give the pod its node; it is in the books before the server knows."""
-        self._put(facts, node)
-        self._preemption.placed(facts.uid, pod.key)
+    async def _assume_and_bind(
+        self, pod: Pod, info: PodInfo, node: str, ctx: Context, devices: PodDevices | None
+    ) -> None:
+        """Assume the pod on the node, then bind it: the next pod is scheduled as if the binding had happened."""
+        self._add_pod(info, node)
+        self._preemption.pod_assigned(info.uid, pod.key)
         try:
             await self._bind(pod, node, ctx, devices)
         except NotFound:
-            present = await ctx.client.find(Pod, pod.key)
-            if present is None or present.metadata.uid != facts.uid:
-                self._take(facts.uid)  # else its end is yet to be seen, and wakes who waits for its place
+            current = await ctx.client.find(Pod, pod.key)
+            if current is None or current.metadata.uid != info.uid:
+                self._remove_pod(
+                    info.uid
+                )  # if the cache still has the pod, its deletion removes it and requeues others
             return
         except KubewrightError:
-            self._take(facts.uid)
+            self._remove_pod(info.uid)
             raise
         ctx.event("Scheduled", f"Successfully assigned {pod.key} to {node}", action="Binding")
 
-    # --- deciding ---
+    # --- scheduling cycle ---
 
-    def _judge(self, pod: Pod, facts: PodInfo, storage: VolumeBinder | None, devices: PodDevices | None) -> Judge:
-        """What says why a pod cannot go to a node as it is."""
+    async def _pre_filter_devices(self, pod: Pod, ctx: Context) -> PodDevices | None:
+        if not pod.spec.resource_claims:
+            return None
+        # Imported late: in most clusters no pod has ResourceClaims.
+        from kubewright.cluster.scheduler.devices.pods import new_pod_devices
+
+        return await new_pod_devices(self._devices, pod, ctx)
+
+    def _new_filter(
+        self, pod: Pod, info: PodInfo, volumes: VolumeBinder | None, devices: PodDevices | None
+    ) -> PodFilter:
+        """The filter plugins for one pod, with the state of their pre-filters."""
         nodes = tuple(self._nodes.values())
-        volumes = None if storage is None else storage.reasons
-        spreading = spreading_of(pod, facts, nodes, self._preemption.is_leaving)
-        spread = None if spreading is None else spreading.reasons
+        volume_filter = None if volumes is None else volumes.filter
+        spread_plugin = new_topology_spread(pod, info, nodes, self._preemption.is_terminating)
+        spread = None if spread_plugin is None else spread_plugin.filter
         if devices is None:
-            return lambda node: reasons_against(pod, facts, node, nodes, volumes=volumes, spread=spread)
+            return lambda node: run_filters(pod, info, node, nodes, volumes=volume_filter, spread=spread)
         return lambda node: (
-            reasons_against(pod, facts, node, nodes, volumes=volumes, spread=spread) or devices.reasons(node)
+            run_filters(pod, info, node, nodes, volumes=volume_filter, spread=spread) or devices.filter(node)
         )
 
-    def _sorted_out(
-        self, facts: PodInfo, judge: Judge, devices: PodDevices | None
+    def _find_feasible_nodes(
+        self, info: PodInfo, pod_filter: PodFilter, devices: PodDevices | None
     ) -> tuple[list[NodeInfo], list[tuple[str, ...]]]:
-        fitting: list[NodeInfo] = []
-        refusals: list[tuple[str, ...]] = []
-        judge = self._preemption.minding_nominees(facts, judge)
+        feasible: list[NodeInfo] = []
+        rejections: list[tuple[str, ...]] = []
+        pod_filter = self._preemption.nominator.with_nominated_pods(info, pod_filter)
         for node in self._nodes.values():
-            reasons = judge(node)
+            reasons = pod_filter(node)
             if reasons:
-                refusals.append(reasons)
+                rejections.append(reasons)
             else:
-                fitting.append(node)
-        return fitting if devices is None else devices.preferred(fitting), refusals
+                feasible.append(node)
+        return feasible if devices is None else devices.best_scored(feasible), rejections
 
-    def _best_of(self, fitting: Sequence[NodeInfo], pod: Pod, facts: PodInfo) -> NodeInfo:
-        """The one it was nominated for, or that which it likes best, and of those the emptiest."""
-        nominated = self._preemption.node_for(pod.metadata.uid)
-        if nominated and (chosen := next((each for each in fitting if each.name == nominated), None)) is not None:
-            return chosen
-        liked = score(pod, facts, fitting, tuple(self._nodes.values()), self._preemption.is_leaving)
-        return min(fitting, key=lambda each: (-liked[each.name], len(each.residents), each.name))
+    def _select_host(self, feasible: Sequence[NodeInfo], pod: Pod, info: PodInfo) -> NodeInfo:
+        """The nominated node if it is feasible, else the node with the highest score, of these the one with the fewest
+        pods."""
+        nominated_node = self._preemption.nominator.nominated_node(pod.metadata.uid)
+        if (
+            nominated_node
+            and (match := next((each for each in feasible if each.name == nominated_node), None)) is not None
+        ):
+            return match
+        scores = score_nodes(pod, info, feasible, tuple(self._nodes.values()), self._preemption.is_terminating)
+        return min(feasible, key=lambda each: (-scores[each.name], len(each.assigned), each.name))
 
-    async def _make_room(
+    async def _run_post_filter(
         self,
         pod: Pod,
-        facts: PodInfo,
-        refusals: Sequence[tuple[str, ...]],
-        judge: Judge,
+        info: PodInfo,
+        rejections: Sequence[tuple[str, ...]],
+        pod_filter: PodFilter,
         ctx: Context,
         devices: PodDevices | None,
     ) -> None:
-        """Say why it fits nowhere, and drive out others if that helps."""
+        """Report why the pod fits no node, and preempt other pods if that helps."""
         if devices is not None and devices.error:
-            await self._say_why_not(pod, "", ctx, devices=devices)
+            await self._handle_failure(pod, "", ctx, devices=devices)
             return
-        if any(not _CURED_BY_COMPANY.isdisjoint(reasons) for reasons in refusals):
-            self._lonely.add(pod.key)
-        attempt = self._preemption.attempt(pod, facts, zip(self._nodes.values(), refusals, strict=True), judge)
-        message = f"{failure_message(refusals)} {attempt.message}".rstrip()
+        if any(not _RESOLVED_BY_NEW_PODS.isdisjoint(reasons) for reasons in rejections):
+            self._waiting_for_pods.add(pod.key)
+        result = self._preemption.post_filter(pod, info, zip(self._nodes.values(), rejections, strict=True), pod_filter)
+        message = f"{fit_error(rejections)} {result.message}".rstrip()
         try:
-            await self._say_why_not(pod, message, ctx, nominated=attempt.nominated, devices=devices)
+            await self._handle_failure(pod, message, ctx, nominated_node=result.nominated_node, devices=devices)
         except (NotFound, Conflict):
-            self._preemption.gone(facts.uid, pod.key)
+            self._preemption.pod_deleted(info.uid, pod.key)
             raise
-        await self._preemption.carry_out(attempt, pod, ctx)
+        await self._preemption.prepare_candidate(result, pod, ctx)
 
     async def _bind(self, pod: Pod, node: str, ctx: Context, devices: PodDevices | None) -> None:
         if devices is not None:
-            await devices.settle(node, ctx)
+            await devices.pre_bind(node, ctx)
         binding = Binding(
             metadata=ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid),
             target=ObjectReference(kind="Node", name=node),
@@ -233,27 +244,35 @@ class Scheduler:
         path = await live.object_path(Pod, pod.key, namespace=None, subresource="binding")
         await live.request("POST", path, body=encode(binding))
 
-    async def _say_hopeless(self, pod: Pod, problem: str, ctx: Context, devices: PodDevices | None = None) -> None:
-        """That no node at all will do; there is nothing to nominate it for then. Nothing if there is no problem."""
-        if not problem:
+    async def _handle_pre_filter_error(
+        self, pod: Pod, error: str, ctx: Context, devices: PodDevices | None = None
+    ) -> None:
+        """Report that a pre-filter rejects all nodes, and clear the nomination; nothing if the error is empty."""
+        if not error:
             return
         never = pod.spec.preemption_policy == "Never"
-        message = hopeless_message(problem, len(self._nodes), never=never)
-        await self._say_why_not(pod, message, ctx, nominated=None if never else "", devices=devices)
+        message = pre_filter_error(error, len(self._nodes), never_preempts=never)
+        await self._handle_failure(pod, message, ctx, nominated_node=None if never else "", devices=devices)
 
-    async def _say_why_not(
-        self, pod: Pod, message: str, ctx: Context, *, nominated: str | None = None, devices: PodDevices | None = None
+    async def _handle_failure(
+        self,
+        pod: Pod,
+        message: str,
+        ctx: Context,
+        *,
+        nominated_node: str | None = None,
+        devices: PodDevices | None = None,
     ) -> None:
-        """Tell people, and the pod; its nomination is left alone if `nominated` is None."""
+        """Emit FailedScheduling and write the condition PodScheduled; `nominated_node` None keeps the nomination."""
         reason = "Unschedulable"
         if devices is not None:
-            reason, message = await devices.verdict(message, ctx)
+            reason, message = await devices.post_filter(message, ctx)
         ctx.event("FailedScheduling", message, type="Warning", action="Scheduling")
         known = next((item for item in pod.status.conditions or () if item.type == "PodScheduled"), None)
         before = pod.status.nominated_node_name or ""
-        settled = nominated is None or nominated == before
+        unchanged = nominated_node is None or nominated_node == before
         same = known is not None and (known.status, known.reason, known.message) == ("False", reason, message)
-        if same and settled:
+        if same and unchanged:
             return
         condition: dict[str, Any] = {
             "type": "PodScheduled",
@@ -266,33 +285,33 @@ class Scheduler:
         if known is None or known.status != "False":
             condition["lastTransitionTime"] = format_time(self._clock.now())
         status: dict[str, Any] = {"conditions": [condition]}
-        if not settled:
-            status["nominatedNodeName"] = nominated or None
+        if not unchanged:
+            status["nominatedNodeName"] = nominated_node or None
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
 
-    # --- keeping the books ---
+    # --- event handlers, as pkg/scheduler/eventhandlers.go ---
 
     def _pod_changed(self, change: Change[Pod]) -> Iterable[ObjectKey]:
-        """Note where a pod is; whoever waits for room is woken when one leaves, or leaves what was kept for it."""
-        self._note_claims(change)
-        spared = self._preemption.pod_changed(change)
-        if self._note_place(change) or spared:
-            return self._preemption.in_order(self._waiting)
-        return tuple(self._lonely) if self._lonely and _has_come(change) else ()
+        """Update the state; requeue unschedulable pods when a pod leaves its node or its nominated node."""
+        self._update_claim_index(change)
+        nomination_freed = self._preemption.pod_changed(change)
+        if self._update_assigned(change) or nomination_freed:
+            return self._preemption.by_priority(self._unschedulable)
+        return tuple(self._waiting_for_pods) if self._waiting_for_pods and _was_bound(change) else ()
 
-    def _note_place(self, change: Change[Pod]) -> bool:
-        """Whether it has left a node."""
+    def _update_assigned(self, change: Change[Pod]) -> bool:
+        """Move a pod to the node it is bound to; whether it left a node."""
         pod = change.new
-        if pod is not None and pod.spec.node_name and pod.status.phase not in _FINISHED:
-            if self._place.get(pod.metadata.uid) != pod.spec.node_name:
-                self._take(pod.metadata.uid)
-                self._put(pod_info(pod, self._namespaces), pod.spec.node_name)
+        if pod is not None and pod.spec.node_name and pod.status.phase not in _TERMINAL_PHASES:
+            if self._node_names.get(pod.metadata.uid) != pod.spec.node_name:
+                self._remove_pod(pod.metadata.uid)
+                self._add_pod(new_pod_info(pod, self._namespace_labels), pod.spec.node_name)
             return False
         if pod is not None and not pod.spec.node_name:
-            return False  # perhaps assigned by a decision that is not confirmed yet
+            return False  # perhaps assumed: the cache is older than the binding
         known = change.new_metadata or change.old_metadata
-        return known is not None and self._take(known.uid)
+        return known is not None and self._remove_pod(known.uid)
 
     def _node_changed(self, change: Change[Node]) -> Iterable[ObjectKey]:
         node = change.new
@@ -301,48 +320,48 @@ class Scheduler:
             return ()
         name = node.metadata.name
         before = self._nodes.get(name)
-        after = node_info(node, self._on_node.setdefault(name, Residents()))
+        after = new_node_info(node, self._assigned.setdefault(name, AssignedPods()))
         self._nodes[name] = after
-        return () if before == after else self._preemption.in_order(self._waiting)
+        return () if before == after else self._preemption.by_priority(self._unschedulable)
 
     def _namespace_changed(self, change: Change[Namespace]) -> Iterable[ObjectKey]:
-        """Terms about other pods may choose namespaces by their labels."""
+        """Requeue pods whose affinity terms may select namespaces by label."""
         if change.new_metadata is None:
-            self._namespaces.pop(change.key.name, None)
+            self._namespace_labels.pop(change.key.name, None)
             return ()
-        before = self._namespaces.get(change.key.name)
-        self._namespaces[change.key.name] = change.new_metadata.labels
-        return tuple(self._lonely) if before is not None and before != change.new_metadata.labels else ()
+        before = self._namespace_labels.get(change.key.name)
+        self._namespace_labels[change.key.name] = change.new_metadata.labels
+        return tuple(self._waiting_for_pods) if before is not None and before != change.new_metadata.labels else ()
 
-    def _note_claims(self, change: Change[Pod]) -> None:
+    def _update_claim_index(self, change: Change[Pod]) -> None:
         pod = change.new or change.old
         assert pod is not None
-        waits = change.new is not None and not pod.spec.node_name
+        pending = change.new is not None and not pod.spec.node_name
         for name in pod_claim_names(pod):
             claim = ObjectKey(change.key.namespace, name)
-            if waits:
-                self._users.setdefault(claim, set()).add(change.key)
-            elif (users := self._users.get(claim)) is not None:
-                users.discard(change.key)
-                if not users:
-                    del self._users[claim]
+            if pending:
+                self._pods_by_claim.setdefault(claim, set()).add(change.key)
+            elif (pods := self._pods_by_claim.get(claim)) is not None:
+                pods.discard(change.key)
+                if not pods:
+                    del self._pods_by_claim[claim]
 
     def _claim_changed(self, change: Change[PersistentVolumeClaim]) -> Iterable[ObjectKey]:
-        return tuple(self._users.get(change.key, ()))
+        return tuple(self._pods_by_claim.get(change.key, ()))
 
-    def _storage_changed(self, change: Change[Any]) -> Iterable[ObjectKey]:
-        return tuple(self._storing)
+    def _volume_changed(self, change: Change[Any]) -> Iterable[ObjectKey]:
+        return tuple(self._waiting_for_volumes)
 
-    def _put(self, facts: PodInfo, node: str) -> None:
-        self._on_node.setdefault(node, Residents()).add(facts)
-        self._place[facts.uid] = node
+    def _add_pod(self, info: PodInfo, node: str) -> None:
+        self._assigned.setdefault(node, AssignedPods()).add(info)
+        self._node_names[info.uid] = node
 
-    def _take(self, uid: str) -> bool:
-        node = self._place.pop(uid, None)
-        return node is not None and self._on_node[node].remove(uid)
+    def _remove_pod(self, uid: str) -> bool:
+        node = self._node_names.pop(uid, None)
+        return node is not None and self._assigned[node].remove(uid)
 
 
-def _has_come(change: Change[Pod]) -> bool:
-    """Whether it has been given a node by this."""
+def _was_bound(change: Change[Pod]) -> bool:
+    """Whether this change shows the binding of the pod."""
     old, new = change.old, change.new
     return new is not None and bool(new.spec.node_name) and (old is None or not old.spec.node_name)

@@ -1,8 +1,9 @@
-"""Which pods have to leave a node for a more important one, and on which node that does the least harm.
+"""Victim selection of preemption: which pods to evict from a node, and which node to choose.
 
-Pure: it is told which pods may be driven out, and asks whether the pod would fit without them. All of them are taken
-away, then as many as possible are let back, those first whose budget does not allow a disruption, and of both kinds the
-more important ones. The order of the criteria is that of kube-scheduler. Called by `preemption`.
+Pure, after SelectVictimsOnNode of pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go and
+pickOneNodeForPreemption of pkg/scheduler/framework/preemption/preemption.go. `select_victims_on_node` removes all pods
+of a lower priority and then reprieves as many as possible: first those whose eviction would violate a disruption
+budget, and of both groups the more important ones first. Called by `preemption`.
 """
 
 from __future__ import annotations
@@ -14,131 +15,140 @@ from typing import Final, final
 import msgspec
 
 from kubewright.api.selectors import Selector
-from kubewright.cluster.scheduler.filters import PodInfo, Residents
+from kubewright.cluster.scheduler.node_info import AssignedPods, PodInfo
 from kubewright.errors import DecodeError
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
-__all__ = ("Budget", "Occupant", "Victims", "budget_of", "least_harm", "sacrifice_on")
+__all__ = (
+    "Candidate",
+    "DisruptionBudget",
+    "PotentialVictim",
+    "new_disruption_budget",
+    "select_candidate",
+    "select_victims_on_node",
+)
 
-_PRIORITIES: Final = 2**31
+_PRIORITY_OFFSET: Final = 2**31
 """Added to each priority, so that the sum grows with each victim even if priorities are negative."""
 
 
 @final
-class Occupant(msgspec.Struct, frozen=True):
-    """A pod on a node, as far as its importance is concerned."""
+class PotentialVictim(msgspec.Struct, frozen=True):
+    """A pod of a lower priority than the preemptor."""
 
     pod: PodInfo
-    started: datetime
+    start_time: datetime
 
     @property
-    def rank(self) -> tuple[int, datetime]:
-        """Sorts the more important before the less important: by priority, then the longer it has run."""
-        return (-self.pod.priority, self.started)
+    def importance(self) -> tuple[int, datetime]:
+        """Sorts the more important pod first, as MoreImportantPod: higher priority, then earlier start."""
+        return (-self.pod.priority, self.start_time)
 
 
 @final
-class Budget(msgspec.Struct, frozen=True):
-    """How many pods may be disrupted, of those that are chosen."""
+class DisruptionBudget(msgspec.Struct, frozen=True):
+    """A decoded PodDisruptionBudget."""
 
     namespace: str
     selector: Selector
-    allowed: int
-    disrupted: frozenset[str] = frozenset()
-    """Names of pods whose disruption is counted already."""
+    disruptions_allowed: int
+    disrupted_pods: frozenset[str] = frozenset()
+    """Names of pods whose eviction `disruptions_allowed` already counts."""
 
-    def chooses(self, pod: PodInfo) -> bool:
+    def matches(self, pod: PodInfo) -> bool:
         return (
             pod.key.namespace == self.namespace
             and bool(pod.labels)
-            and pod.key.name not in self.disrupted
+            and pod.key.name not in self.disrupted_pods
             and self.selector.matches(pod.labels)
         )
 
 
 @final
-class Victims(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods that would leave a node, the most important first."""
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A node and the victims on it, most important first."""
 
     node: str
-    victims: tuple[Occupant, ...]
-    violations: int = 0
-    """How many of them leave although their budget does not allow it."""
+    victims: tuple[PotentialVictim, ...]
+    pdb_violations: int = 0
+    """How many victims are evicted against their disruption budget."""
 
     @property
-    def harm(self) -> tuple[int, int, int, int, float]:
+    def cost(self) -> tuple[int, int, int, int, float]:
+        """The criteria of pickOneNodeForPreemption in their order; the lowest wins."""
         highest = max(victim.pod.priority for victim in self.victims)
-        eldest = min(victim.started for victim in self.victims if victim.pod.priority == highest)
-        total = sum(victim.pod.priority + _PRIORITIES for victim in self.victims)
-        return (self.violations, highest, total, len(self.victims), -eldest.timestamp())
+        earliest = min(victim.start_time for victim in self.victims if victim.pod.priority == highest)
+        total = sum(victim.pod.priority + _PRIORITY_OFFSET for victim in self.victims)
+        return (self.pdb_violations, highest, total, len(self.victims), -earliest.timestamp())
 
 
-def budget_of(given: PodDisruptionBudget) -> Budget | None:
-    """A budget; None for one that chooses nothing: its selector is empty, or cannot be read."""
+def new_disruption_budget(budget: PodDisruptionBudget) -> DisruptionBudget | None:
+    """Decode a budget; None if its selector is empty or invalid, so that it matches no pod."""
     try:
-        selector = Selector.from_structured(given.spec.selector)
+        selector = Selector.from_structured(budget.spec.selector)
     except DecodeError:
         return None
     if selector.selects_nothing or selector.selects_everything:
         return None
-    status = given.status
+    status = budget.status
     disrupted = frozenset((status.disrupted_pods if status is not None else None) or ())
-    return Budget(given.metadata.namespace, selector, status.disruptions_allowed if status else 0, disrupted)
+    allowed = status.disruptions_allowed if status else 0
+    return DisruptionBudget(budget.metadata.namespace, selector, allowed, disrupted)
 
 
-def sacrifice_on(
+def select_victims_on_node(
     node: str,
-    residents: Residents,
-    occupants: Sequence[Occupant],
-    budgets: Iterable[Budget],
+    assigned: AssignedPods,
+    potential_victims: Sequence[PotentialVictim],
+    budgets: Iterable[DisruptionBudget],
     *,
-    refused: Callable[[], tuple[str, ...]],
-) -> Victims | tuple[str, ...]:
-    """The fewest of the occupants whose leaving would do, or the reasons why not even that of all would.
+    run_filters: Callable[[], tuple[str, ...]],
+) -> Candidate | tuple[str, ...]:
+    """The smallest set of victims, or the reasons why the pod does not fit even without all of them.
 
-    `refused` says why the pod does not fit beside those who are among the residents at that moment. They are all there
-    again at the end.
+    `run_filters` filters the preemptor on the node with the pods that `assigned` has at that moment. All pods are back
+    in `assigned` at the end.
     """
-    ranked = sorted(occupants, key=lambda occupant: occupant.rank)
-    for occupant in ranked:
-        residents.remove(occupant.pod.uid)
-    away = {occupant.pod.uid: occupant for occupant in ranked}
+    ranked = sorted(potential_victims, key=lambda victim: victim.importance)
+    for victim in ranked:
+        assigned.remove(victim.pod.uid)
+    victims = {victim.pod.uid: victim for victim in ranked}
     try:
-        if reasons := refused():
+        if reasons := run_filters():
             return reasons
-        protected, free = _by_protection(ranked, budgets)
-        for occupant in (*protected, *free):
-            residents.add(occupant.pod)
-            if refused():
-                residents.remove(occupant.pod.uid)
+        violating, others = _split_by_pdb_violation(ranked, budgets)
+        for victim in (*violating, *others):
+            assigned.add(victim.pod)
+            if run_filters():
+                assigned.remove(victim.pod.uid)
             else:
-                del away[occupant.pod.uid]
-        return Victims(
+                del victims[victim.pod.uid]  # reprieved
+        return Candidate(
             node=node,
-            victims=tuple(away.values()),
-            violations=sum(1 for occupant in protected if occupant.pod.uid in away),
+            victims=tuple(victims.values()),
+            pdb_violations=sum(1 for victim in violating if victim.pod.uid in victims),
         )
     finally:
-        for occupant in away.values():
-            residents.add(occupant.pod)
+        for victim in victims.values():
+            assigned.add(victim.pod)
 
 
-def least_harm(sacrifices: Iterable[Victims]) -> Victims | None:
-    """Fewest budgets violated, then the least important of the most important victims, the smallest sum of priorities,
-    the fewest victims, and the youngest of the eldest among the most important; None if there are none."""
-    return min(sacrifices, key=lambda sacrifice: sacrifice.harm, default=None)
+def select_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The candidate with the fewest budget violations, then the lowest highest priority of a victim, the lowest sum of
+    priorities, the fewest victims, the latest start of the earliest victim of the highest priority; None of none."""
+    return min(candidates, key=lambda candidate: candidate.cost, default=None)
 
 
-def _by_protection(
-    occupants: Iterable[Occupant], budgets: Iterable[Budget]
-) -> tuple[Sequence[Occupant], Sequence[Occupant]]:
-    """Those whose leaving would violate a budget if those before them left too, and the others."""
-    left = {budget: budget.allowed for budget in budgets}
-    protected: list[Occupant] = []
-    free: list[Occupant] = []
-    for occupant in occupants:
-        mine = [budget for budget in left if budget.chooses(occupant.pod)]
-        for budget in mine:
-            left[budget] -= 1
-        (protected if any(left[budget] < 0 for budget in mine) else free).append(occupant)
-    return protected, free
+def _split_by_pdb_violation(
+    victims: Iterable[PotentialVictim], budgets: Iterable[DisruptionBudget]
+) -> tuple[Sequence[PotentialVictim], Sequence[PotentialVictim]]:
+    """Those whose eviction violates a budget after the eviction of those before them, and the others."""
+    remaining = {budget: budget.disruptions_allowed for budget in budgets}
+    violating: list[PotentialVictim] = []
+    others: list[PotentialVictim] = []
+    for victim in victims:
+        matching = [budget for budget in remaining if budget.matches(victim.pod)]
+        for budget in matching:
+            remaining[budget] -= 1
+        (violating if any(remaining[budget] < 0 for budget in matching) else others).append(victim)
+    return violating, others

@@ -1,4 +1,4 @@
-"""Logs of simulated containers: what is asked for is what is sent."""
+"""Container logs and their query options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubewright.cluster.kubelet.logs import ContainerLog, LogQuery, Logs, read_log
+from kubewright.cluster.kubelet.logs import ContainerLog, ContainerLogs, LogQuery, read_log
 from kubewright.cluster.kubelet.server import log_query
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ async def test_the_tail_is_the_last_lines(tail: int, expected: str) -> None:
     assert await text(log("one", "two"), tail=tail) == expected
 
 
-async def test_lines_since_a_moment_with_their_times() -> None:
+async def test_lines_since_a_time_with_timestamps() -> None:
     assert await text(log("one", "two"), since=START + timedelta(seconds=1), timestamps=True) == (
         "2030-01-01T00:00:01.000000000Z two\n"
     )
@@ -54,19 +54,19 @@ async def test_following_sends_new_lines_until_the_run_ends() -> None:
     assert await reading == "one\ntwo\nthree\n"
 
 
-def test_the_run_before_is_kept_and_no_older_one() -> None:
-    logs = Logs()
-    runs = [logs.started("shop", "web", "main") for _ in range(3)]
+def test_the_log_of_the_previous_run_is_kept_and_older_ones_are_not() -> None:
+    logs = ContainerLogs()
+    runs = [logs.container_started("shop", "web", "main") for _ in range(3)]
 
     assert logs.find("shop", "web", "main") is runs[2]
     assert logs.find("shop", "web", "main", previous=True) is runs[1]
     assert runs[1].ended
-    logs.forget("shop", "web")
+    logs.remove_pod("shop", "web")
     assert logs.find("shop", "web", "main") is None
     assert runs[2].ended
 
 
-def test_a_query_is_read_and_a_bad_number_refused() -> None:
+def test_a_query_is_decoded_and_an_invalid_number_is_an_error() -> None:
     query = log_query({"follow": "true", "tailLines": "3", "sinceSeconds": "60", "limitBytes": "9"}, now=lambda: START)
 
     assert query == LogQuery(follow=True, tail=3, since=START - timedelta(seconds=60), limit=9)

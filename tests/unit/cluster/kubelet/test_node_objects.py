@@ -1,4 +1,4 @@
-"""What simulated nodes say of themselves."""
+"""The status and heartbeats of simulated nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from kubewright.api.quantity import Quantity
 from kubewright.client.client import Client
-from kubewright.cluster.kubelet.node_objects import Nodes, node_status, to_give_away
+from kubewright.cluster.kubelet.node_objects import Nodes, extended_resource_changes, node_status
 from kubewright.errors import ConfigError
 from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Node
@@ -23,7 +23,7 @@ def status(node: Node, now: datetime = NOW, port: int = 10250) -> Any:
     return node_status(node, capacity=CAPACITY, address="127.0.0.1", port=port, version="v1.35.4", now=now)
 
 
-def test_a_node_is_well_and_says_where_its_kubelet_listens() -> None:
+def test_the_status_of_a_node_is_healthy_and_has_the_kubelet_port() -> None:
     found = status(Node.named("node-1"))
 
     assert {item.type: item.status for item in found.conditions} == {
@@ -47,7 +47,7 @@ def test_a_heartbeat_leaves_the_time_of_the_last_change_alone() -> None:
     assert (ready.last_transition_time, ready.last_heartbeat_time) == (NOW, NOW + timedelta(minutes=5))
 
 
-def test_a_node_gives_away_what_somebody_has_put_on_it_and_no_more_what_was_taken_away() -> None:
+def test_extended_resources_follow_the_capacity() -> None:
     node = Node.named("node-1")
     node.status = status(node)
     node.status.capacity = {**CAPACITY, "example.com/dongle": Quantity("4"), "example.com/same": Quantity("1")}
@@ -57,10 +57,10 @@ def test_a_node_gives_away_what_somebody_has_put_on_it_and_no_more_what_was_take
         "example.com/gone": Quantity("2"),
     }
 
-    assert to_give_away(node) == {"example.com/dongle": "4", "example.com/gone": None}
+    assert extended_resource_changes(node) == {"example.com/dongle": "4", "example.com/gone": None}
 
 
-def test_the_same_node_is_the_same_machine() -> None:
+def test_the_machine_id_depends_only_on_the_name() -> None:
     assert status(Node.named("node-1")).node_info == status(Node.named("node-1")).node_info
     assert status(Node.named("node-1")).node_info != status(Node.named("node-2")).node_info
 
@@ -75,7 +75,7 @@ async def test_nodes_have_names_and_there_is_at_least_one() -> None:
 
 
 @pytest.mark.parametrize("silent", [True, False])
-async def test_a_node_puts_right_what_is_said_of_it_unless_it_was_told_to_be_silent_a_moment_ago(silent: bool) -> None:
+async def test_a_node_corrects_its_ready_condition_unless_it_is_silent(silent: bool) -> None:
     node = Node.named("node-1")
     node.status = status(node)
     (node.status.conditions or [])[-1].status = "Unknown"
@@ -88,6 +88,6 @@ async def test_a_node_puts_right_what_is_said_of_it_unless_it_was_told_to_be_sil
     async def patch_by_name(kind: type, name: str, patch: object, **options: object) -> None:
         written.append(kind)
 
-    await Nodes(cast("Client", SimpleNamespace(get=get, patch_by_name=patch_by_name)))._beat("node-1")
+    await Nodes(cast("Client", SimpleNamespace(get=get, patch_by_name=patch_by_name)))._heartbeat("node-1")
 
     assert written == ([Lease] if silent else [Lease, Node])

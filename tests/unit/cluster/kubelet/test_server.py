@@ -1,4 +1,4 @@
-"""The kubelet's endpoint, as an API server asks it."""
+"""The kubelet server, as an API server calls it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright.cluster.kubelet.logs import Logs
+from kubewright.cluster.kubelet.logs import ContainerLogs
 from kubewright.cluster.kubelet.server import KubeletServer
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-async def logs() -> Logs:
-    made = Logs()
-    made.started("shop", "web", "main").write(NOW, ["one", "two"])
+async def logs() -> ContainerLogs:
+    made = ContainerLogs()
+    made.container_started("shop", "web", "main").write(NOW, ["one", "two"])
     return made
 
 
 @pytest.fixture
-async def server(logs: Logs) -> AsyncIterator[KubeletServer]:
+async def server(logs: ContainerLogs) -> AsyncIterator[KubeletServer]:
     server = KubeletServer(logs)
     running = asyncio.create_task(server.run())
     await server.wait_ready()
@@ -39,7 +39,7 @@ async def connect(server: KubeletServer) -> tuple[asyncio.StreamReader, asyncio.
     return await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
 
 
-async def ask(server: KubeletServer, target: str, *, method: str = "GET") -> tuple[str, str]:
+async def get(server: KubeletServer, target: str, *, method: str = "GET") -> tuple[str, str]:
     """The status line and the whole body, with the marks of its chunks."""
     reader, writer = await connect(server)
     writer.write(f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -50,34 +50,34 @@ async def ask(server: KubeletServer, target: str, *, method: str = "GET") -> tup
 
 
 async def test_a_log_is_sent_in_chunks(server: KubeletServer) -> None:
-    status, body = await ask(server, "/containerLogs/shop/web/main")
+    status, body = await get(server, "/containerLogs/shop/web/main")
 
     assert status == "HTTP/1.1 200 OK"
     assert body == "4\r\none\n\r\n4\r\ntwo\n\r\n0\r\n\r\n"
 
 
-async def test_what_is_asked_for_is_read_from_the_query(server: KubeletServer) -> None:
-    _, body = await ask(server, "/containerLogs/shop/web/main?tailLines=1&timestamps=true")
+async def test_log_options_are_read_from_the_query(server: KubeletServer) -> None:
+    _, body = await get(server, "/containerLogs/shop/web/main?tailLines=1&timestamps=true")
 
     assert "2030-01-01T00:00:00.000000000Z two\n" in body
     assert "one" not in body
 
 
-async def test_what_is_not_there_is_said(server: KubeletServer) -> None:
-    assert (await ask(server, "/containerLogs/shop/web/other"))[0] == "HTTP/1.1 404 Not Found"
-    assert (await ask(server, "/containerLogs/shop/web/main?previous=true"))[0] == "HTTP/1.1 400 Bad Request"
-    assert (await ask(server, "/containerLogs/shop/web/main?tailLines=x"))[0] == "HTTP/1.1 400 Bad Request"
-    assert (await ask(server, "/elsewhere"))[0] == "HTTP/1.1 404 Not Found"
-    assert await ask(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
+async def test_a_missing_log_or_path_is_an_error(server: KubeletServer) -> None:
+    assert (await get(server, "/containerLogs/shop/web/other"))[0] == "HTTP/1.1 404 Not Found"
+    assert (await get(server, "/containerLogs/shop/web/main?previous=true"))[0] == "HTTP/1.1 400 Bad Request"
+    assert (await get(server, "/containerLogs/shop/web/main?tailLines=x"))[0] == "HTTP/1.1 400 Bad Request"
+    assert (await get(server, "/elsewhere"))[0] == "HTTP/1.1 404 Not Found"
+    assert await get(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
 
 
-async def test_without_machines_there_is_nothing_to_enter(server: KubeletServer) -> None:
-    status, _ = await ask(server, "/exec/shop/web/main?command=ls", method="POST")
+async def test_without_sandboxes_exec_is_not_found(server: KubeletServer) -> None:
+    status, _ = await get(server, "/exec/shop/web/main?command=ls", method="POST")
 
     assert status == "HTTP/1.1 404 Not Found"
 
 
-async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs: Logs) -> None:
+async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs: ContainerLogs) -> None:
     reader, writer = await connect(server)
     writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
@@ -86,29 +86,29 @@ async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs
     assert log is not None
     log.write(NOW, ["three"])
     assert await reader.readuntil(b"three\n\r\n") == b"6\r\nthree\n\r\n"
-    logs.forget("shop", "web")
+    logs.remove_pod("shop", "web")
 
     assert await reader.read() == b"0\r\n\r\n"
     writer.close()
 
 
-async def test_a_follower_that_leaves_is_noticed(server: KubeletServer) -> None:
+async def test_a_follower_that_disconnects_is_dropped(server: KubeletServer) -> None:
     reader, writer = await connect(server)
     writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
-    (answering,) = server._answering
+    (answering,) = server._connections
 
     writer.transport.abort()
 
     async with asyncio.timeout(30):
         await answering
-    assert not server._answering
+    assert not server._connections
 
 
-async def test_a_client_that_talks_nonsense_is_let_go(server: KubeletServer) -> None:
+async def test_a_malformed_request_is_rejected(server: KubeletServer) -> None:
     reader, writer = await connect(server)
     writer.write(b"\xff\xfe\r\n\r\n")
 
     assert await reader.read() == b""
     writer.close()
-    assert (await ask(server, "/healthz"))[1] == "ok"
+    assert (await get(server, "/healthz"))[1] == "ok"

@@ -1,4 +1,4 @@
-"""Which nodes a pod fits, and the words for those it does not."""
+"""The filter plugins and their reasons."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.filters import (
-    NodeInfo,
-    Residents,
-    failure_message,
-    hopeless_message,
-    is_curable,
-    node_info,
-    pod_info,
-    reasons_against,
-)
+from kubewright.cluster.scheduler.filters import is_resolvable, run_filters
+from kubewright.cluster.scheduler.fit_error import fit_error, pre_filter_error
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
 from kubewright.k8s.core.v1 import Node, Pod
 
 SELECTOR = ("node(s) didn't match Pod's node affinity/selector",)
@@ -29,7 +22,7 @@ def node(name: str = "node-1", *, labels: dict[str, str] | None = None, **spec: 
         "spec": spec,
         "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3"}},
     }
-    return node_info(from_tree(Node, tree), Residents())
+    return new_node_info(from_tree(Node, tree), AssignedPods())
 
 
 def pod(name: str = "web", *, labels: dict[str, str] | None = None, **spec: Any) -> Pod:
@@ -43,23 +36,23 @@ def requests(**amounts: str) -> dict[str, Any]:
     return {"name": "main", "image": "nginx", "resources": {"requests": amounts}}
 
 
-def against(given: Pod, target: NodeInfo, *others: NodeInfo) -> tuple[str, ...]:
-    return reasons_against(given, pod_info(given), target, (target, *others))
+def reasons(pending: Pod, target: NodeInfo, *others: NodeInfo) -> tuple[str, ...]:
+    return run_filters(pending, new_pod_info(pending), target, (target, *others))
 
 
-def put(target: NodeInfo, *pods: Pod) -> NodeInfo:
+def assign(target: NodeInfo, *pods: Pod) -> NodeInfo:
     for item in pods:
-        target.residents.add(pod_info(item))
+        target.assigned.add(new_pod_info(item))
     return target
 
 
 def test_a_plain_pod_fits_a_plain_node() -> None:
-    assert against(pod(), node()) == ()
+    assert reasons(pod(), node()) == ()
 
 
 def test_the_node_selector_has_to_match() -> None:
-    assert against(pod(nodeSelector={"disk": "ssd"}), node()) == SELECTOR
-    assert against(pod(nodeSelector={"disk": "ssd"}), node(labels={"disk": "ssd"})) == ()
+    assert reasons(pod(nodeSelector={"disk": "ssd"}), node()) == SELECTOR
+    assert reasons(pod(nodeSelector={"disk": "ssd"}), node(labels={"disk": "ssd"})) == ()
 
 
 @pytest.mark.parametrize(
@@ -75,141 +68,141 @@ def test_the_node_selector_has_to_match() -> None:
 )
 def test_required_node_affinity_has_to_match(expression: dict[str, Any], fits: bool) -> None:
     required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    given = pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    pending = pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
 
-    assert (against(given, node(labels={"zone": "a", "cores": "8"})) == ()) is fits
+    assert (reasons(pending, node(labels={"zone": "a", "cores": "8"})) == ()) is fits
 
 
 def test_node_affinity_may_name_the_node() -> None:
     field = {"key": "metadata.name", "operator": "In", "values": ["node-2"]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    given = pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    pending = pod(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
 
-    assert against(given, node("node-1")) == SELECTOR
-    assert against(given, node("node-2")) == ()
+    assert reasons(pending, node("node-1")) == SELECTOR
+    assert reasons(pending, node("node-2")) == ()
 
 
 def test_taints_have_to_be_tolerated() -> None:
     tainted = node(taints=[{"key": "only", "value": "db", "effect": "NoSchedule"}])
 
-    assert against(pod(), tainted) == TAINT
-    assert against(pod(tolerations=[{"key": "only", "value": "web"}]), tainted) == TAINT
-    assert against(pod(tolerations=[{"key": "only", "value": "db", "effect": "NoSchedule"}]), tainted) == ()
-    assert against(pod(tolerations=[{"operator": "Exists"}]), tainted) == ()
+    assert reasons(pod(), tainted) == TAINT
+    assert reasons(pod(tolerations=[{"key": "only", "value": "web"}]), tainted) == TAINT
+    assert reasons(pod(tolerations=[{"key": "only", "value": "db", "effect": "NoSchedule"}]), tainted) == ()
+    assert reasons(pod(tolerations=[{"operator": "Exists"}]), tainted) == ()
 
 
-def test_a_preference_of_a_taint_keeps_nobody_away() -> None:
-    assert against(pod(), node(taints=[{"key": "x", "effect": "PreferNoSchedule"}])) == ()
+def test_a_taint_prefer_no_schedule_rejects_no_pod() -> None:
+    assert reasons(pod(), node(taints=[{"key": "x", "effect": "PreferNoSchedule"}])) == ()
 
 
-def test_a_cordoned_node_takes_nobody() -> None:
-    assert against(pod(), node(unschedulable=True)) == ("node(s) were unschedulable",)
+def test_a_cordoned_node_rejects_all_pods() -> None:
+    assert reasons(pod(), node(unschedulable=True)) == ("node(s) were unschedulable",)
 
 
-def test_resources_are_what_is_left() -> None:
-    busy = put(node(), pod("a", containers=[requests(cpu="1500m")]))
+def test_requests_must_fit_the_free_resources() -> None:
+    busy = assign(node(), pod("a", containers=[requests(cpu="1500m")]))
 
-    assert against(pod(containers=[requests(cpu="500m")]), busy) == ()
-    assert against(pod(containers=[requests(cpu="501m", memory="2Gi")]), busy) == (
+    assert reasons(pod(containers=[requests(cpu="500m")]), busy) == ()
+    assert reasons(pod(containers=[requests(cpu="501m", memory="2Gi")]), busy) == (
         "Insufficient cpu",
         "Insufficient memory",
     )
-    assert against(pod(containers=[requests(**{"example.io/gpu": "1"})]), busy) == ("Insufficient example.io/gpu",)
+    assert reasons(pod(containers=[requests(**{"example.io/gpu": "1"})]), busy) == ("Insufficient example.io/gpu",)
 
 
-def test_the_hungriest_init_container_counts() -> None:
-    given = pod(initContainers=[requests(cpu="3")])
+def test_the_largest_init_container_counts() -> None:
+    pending = pod(initContainers=[requests(cpu="3")])
 
-    assert against(given, node()) == ("Insufficient cpu",)
+    assert reasons(pending, node()) == ("Insufficient cpu",)
 
 
-def test_a_sidecar_counts_beside_the_others() -> None:
+def test_a_sidecar_counts_in_addition_to_the_containers() -> None:
     sidecar = {**requests(cpu="1500m"), "restartPolicy": "Always"}
 
-    assert against(pod(initContainers=[sidecar], containers=[requests(cpu="1")]), node()) == ("Insufficient cpu",)
+    assert reasons(pod(initContainers=[sidecar], containers=[requests(cpu="1")]), node()) == ("Insufficient cpu",)
 
 
-def test_a_full_node_takes_nobody() -> None:
-    assert against(pod(), put(node(), pod("a"), pod("b"), pod("c"))) == ("Too many pods",)
+def test_a_full_node_rejects_all_pods() -> None:
+    assert reasons(pod(), assign(node(), pod("a"), pod("b"), pod("c"))) == ("Too many pods",)
 
 
-def test_a_host_port_is_free_once() -> None:
-    given = pod(containers=[{"name": "main", "image": "nginx", "ports": [{"containerPort": 80, "hostPort": 80}]}])
+def test_a_host_port_can_be_used_once() -> None:
+    pending = pod(containers=[{"name": "main", "image": "nginx", "ports": [{"containerPort": 80, "hostPort": 80}]}])
 
-    assert against(given, put(node(), pod("a", containers=given.spec.containers and [
+    assert reasons(pending, assign(node(), pod("a", containers=pending.spec.containers and [
         {"name": "main", "image": "nginx", "ports": [{"containerPort": 8080, "hostPort": 80}]}
     ]))) == ("node(s) didn't have free ports for the requested pod ports",)  # fmt: skip
 
 
-def apart(**labels: str) -> dict[str, Any]:
+def anti_affinity(**labels: str) -> dict[str, Any]:
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def test_pods_that_want_to_be_apart_are() -> None:
-    first = put(node("node-1"), pod("a", labels={"app": "web"}))
+def test_required_anti_affinity_keeps_pods_apart() -> None:
+    first = assign(node("node-1"), pod("a", labels={"app": "web"}))
     second = node("node-2")
 
-    given = pod("b", labels={"app": "web"}, affinity=apart(app="web"))
+    pending = pod("b", labels={"app": "web"}, affinity=anti_affinity(app="web"))
 
-    assert against(given, first, second) == ("node(s) didn't match pod anti-affinity rules",)
-    assert against(given, second, first) == ()
+    assert reasons(pending, first, second) == ("node(s) didn't match pod anti-affinity rules",)
+    assert reasons(pending, second, first) == ()
 
 
-def test_the_wish_of_a_present_pod_counts_too() -> None:
-    first = put(node("node-1"), pod("a", labels={"app": "web"}, affinity=apart(app="web")))
+def test_the_anti_affinity_of_an_existing_pod_counts_too() -> None:
+    first = assign(node("node-1"), pod("a", labels={"app": "web"}, affinity=anti_affinity(app="web")))
 
-    assert against(pod("b", labels={"app": "web"}), first) == (
+    assert reasons(pod("b", labels={"app": "web"}), first) == (
         "node(s) didn't satisfy existing pods anti-affinity rules",
     )
 
 
-def test_pods_that_want_to_be_together_are_but_the_first_may_choose() -> None:
+def test_required_affinity_keeps_pods_together_and_the_first_pod_may_go_anywhere() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
-    given = pod(
+    pending = pod(
         "b",
         labels={"app": "web"},
         affinity={"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
     )
-    first, second = put(node("node-1"), pod("a", labels={"app": "web"})), node("node-2")
+    first, second = assign(node("node-1"), pod("a", labels={"app": "web"})), node("node-2")
 
-    assert against(given, first, second) == ()
-    assert against(given, second, first) == ("node(s) didn't match pod affinity rules",)
-    assert against(given, node("node-3")) == ()
-
-
-def test_who_leaves_gives_back_what_he_used() -> None:
-    target = put(node(), pod("a", affinity=apart(app="web"), containers=[requests(cpu="2")]))
-    assert against(pod(containers=[requests(cpu="1")]), target) == ("Insufficient cpu",)
-
-    assert target.residents.remove("a")
-
-    assert against(pod(containers=[requests(cpu="1")], labels={"app": "web"}), target) == ()
-    assert not target.residents.remove("a")
+    assert reasons(pending, first, second) == ()
+    assert reasons(pending, second, first) == ("node(s) didn't match pod affinity rules",)
+    assert reasons(pending, node("node-3")) == ()
 
 
-def test_the_sentence_counts_nodes_by_reason() -> None:
-    refusals = [("Insufficient cpu",), ("Insufficient cpu",), SELECTOR]
+def test_a_removed_pod_frees_its_resources() -> None:
+    target = assign(node(), pod("a", affinity=anti_affinity(app="web"), containers=[requests(cpu="2")]))
+    assert reasons(pod(containers=[requests(cpu="1")]), target) == ("Insufficient cpu",)
 
-    assert failure_message(refusals) == (
+    assert target.assigned.remove("a")
+
+    assert reasons(pod(containers=[requests(cpu="1")], labels={"app": "web"}), target) == ()
+    assert not target.assigned.remove("a")
+
+
+def test_the_fit_error_counts_nodes_by_reason() -> None:
+    rejections = [("Insufficient cpu",), ("Insufficient cpu",), SELECTOR]
+
+    assert fit_error(rejections) == (
         "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient cpu."
     )
-    assert failure_message([]) == "no nodes available to schedule pods"
+    assert fit_error([]) == "no nodes available to schedule pods"
 
 
-def test_a_problem_of_the_pod_itself_is_cured_by_no_preemption() -> None:
-    assert hopeless_message("no claim", 2) == (
+def test_a_pre_filter_error_is_not_resolved_by_preemption() -> None:
+    assert pre_filter_error("no claim", 2) == (
         "0/2 nodes are available: no claim. "
         "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
-    assert hopeless_message("no claim", 2, never=True) == (
+    assert pre_filter_error("no claim", 2, never_preempts=True) == (
         "0/2 nodes are available: no claim. preemption: not eligible due to preemptionPolicy=Never."
     )
-    assert hopeless_message("no claim", 0) == "no nodes available to schedule pods"
+    assert pre_filter_error("no claim", 0) == "no nodes available to schedule pods"
 
 
 @pytest.mark.parametrize(
-    ("term", "refused"),
+    ("term", "rejected"),
     [
         ({}, True),
         ({"namespaces": ["bank"]}, False),
@@ -220,19 +213,19 @@ def test_a_problem_of_the_pod_itself_is_cured_by_no_preemption() -> None:
         ({"namespaceSelector": {"matchLabels": {"team": "money"}}, "namespaces": ["shop"]}, True),
     ],
 )
-def test_other_pods_count_where_their_namespace_is_named_or_chosen(term: dict[str, Any], refused: bool) -> None:
+def test_a_term_matches_pods_of_named_and_selected_namespaces(term: dict[str, Any], rejected: bool) -> None:
     namespaces = {"shop": {"team": "sales"}, "bank": {"team": "money"}}
     web = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", **term}
-    given = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [web]}})
-    target = put(node(), pod("other", labels={"app": "web"}))
+    pending = pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [web]}})
+    target = assign(node(), pod("other", labels={"app": "web"}))
 
-    reasons = reasons_against(given, pod_info(given, namespaces), target, (target,))
+    reasons = run_filters(pending, new_pod_info(pending, namespaces), target, (target,))
 
-    assert bool(reasons) is refused
+    assert bool(reasons) is rejected
 
 
 @pytest.mark.parametrize(
-    ("cpu", "reasons", "curable"),
+    ("cpu", "reasons", "resolvable"),
     [
         ("2", ("Insufficient cpu",), True),
         ("3", ("Insufficient cpu",), False),
@@ -245,17 +238,17 @@ def test_other_pods_count_where_their_namespace_is_named_or_chosen(term: dict[st
         ("1", ("node(s) were unschedulable",), False),
     ],
 )
-def test_only_what_other_pods_are_to_blame_for_is_cured_when_they_leave(
-    cpu: str, reasons: tuple[str, ...], curable: bool
+def test_only_reasons_that_depend_on_other_pods_are_resolvable(
+    cpu: str, reasons: tuple[str, ...], resolvable: bool
 ) -> None:
-    assert is_curable(reasons, pod_info(pod(containers=[requests(cpu=cpu)])), node()) is curable
+    assert is_resolvable(reasons, new_pod_info(pod(containers=[requests(cpu=cpu)])), node()) is resolvable
 
 
-def test_residents_know_which_priorities_they_have() -> None:
-    residents = put(node(), pod("a", priority=5), pod("b"), pod("c")).residents
-    assert residents.priorities == {5: 1, 0: 2}
+def test_assigned_pods_count_their_priorities() -> None:
+    assigned = assign(node(), pod("a", priority=5), pod("b"), pod("c")).assigned
+    assert assigned.priorities == {5: 1, 0: 2}
 
-    residents.remove("a")
-    residents.remove("b")
+    assigned.remove("a")
+    assigned.remove("b")
 
-    assert list(residents.priorities) == [0]
+    assert list(assigned.priorities) == [0]

@@ -1,4 +1,4 @@
-"""The books of who drives out whom: nominations, and what a pod is told that fits nowhere."""
+"""DefaultPreemption and the nominator: victims, nominations and messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pytest
 from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import change_of
-from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info, reasons_against
-from kubewright.cluster.scheduler.preemption import Attempt, Judge, Preemption
+from kubewright.cluster.scheduler.filters import PodFilter, run_filters
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.preemption import DefaultPreemption, PostFilterResult
 from kubewright.cluster.scheduler.scheduler import Scheduler
 from kubewright.k8s.core.v1 import Node, Pod
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
@@ -28,64 +29,64 @@ def pod(name: str, priority: int = 0, cpu: str = "1", *, status: dict[str, Any] 
     return from_tree(Pod, {"metadata": metadata, "spec": spec, "status": status or {}})
 
 
-class Plane:
-    """Nodes with two processors each, and the books about them."""
+class Nodes:
+    """Nodes with two CPUs each, and the preemption of their scheduler."""
 
     def __init__(self, *names: str, **specs: dict[str, Any]) -> None:
         clock = VirtualClock(start=datetime(2026, 1, 1, tzinfo=UTC))
-        self.books = Preemption("default-scheduler", namespaces={}, clock=clock)
+        self.preemption = DefaultPreemption("default-scheduler", namespaces={}, clock=clock)
         self.nodes = {name: _node(name, specs.get(name.replace("-", "_"), {})) for name in names}
 
-    def put(self, node: str, given: Pod, *, started: str = "2025-01-01T00:00:00Z", **metadata: Any) -> None:
-        """A pod that runs there."""
-        self.nodes[node].residents.add(pod_info(given))
+    def assign(self, node: str, given: Pod, *, started: str = "2025-01-01T00:00:00Z", **metadata: Any) -> None:
+        """Bind a pod to the node."""
+        self.nodes[node].assigned.add(new_pod_info(given))
         status = {"startTime": started, "conditions": metadata.pop("conditions", [])}
         tree = {
             "metadata": {"name": given.metadata.name, "namespace": "shop", "uid": given.metadata.uid, **metadata},
             "spec": {"containers": [], "nodeName": node},
             "status": status,
         }
-        assert not self.books.pod_changed(change_of(new=from_tree(Pod, tree)))
+        assert not self.preemption.pod_changed(change_of(new=from_tree(Pod, tree)))
 
-    def judge(self, given: Pod) -> Judge:
-        facts, nodes = pod_info(given), tuple(self.nodes.values())
-        return self.books.minding_nominees(facts, lambda node: reasons_against(given, facts, node, nodes))
+    def pod_filter(self, given: Pod) -> PodFilter:
+        info, nodes = new_pod_info(given), tuple(self.nodes.values())
+        return self.preemption.nominator.with_nominated_pods(info, lambda node: run_filters(given, info, node, nodes))
 
-    def attempt(self, given: Pod) -> Attempt:
-        judge = self.judge(given)
-        refusals = [(node, judge(node)) for node in self.nodes.values()]
-        assert all(reasons for _, reasons in refusals)
-        facts, nodes = pod_info(given), tuple(self.nodes.values())
-        return self.books.attempt(given, facts, refusals, lambda node: reasons_against(given, facts, node, nodes))
+    def post_filter(self, given: Pod) -> PostFilterResult:
+        pod_filter = self.pod_filter(given)
+        rejections = [(node, pod_filter(node)) for node in self.nodes.values()]
+        assert all(reasons for _, reasons in rejections)
+        info, nodes = new_pod_info(given), tuple(self.nodes.values())
+        return self.preemption.post_filter(given, info, rejections, lambda node: run_filters(given, info, node, nodes))
 
 
 def _node(name: str, spec: dict[str, Any]) -> NodeInfo:
     status = {"allocatable": {"cpu": "2", "pods": "10"}}
-    return node_info(from_tree(Node, {"metadata": {"name": name}, "spec": spec, "status": status}), Residents())
+    return new_node_info(from_tree(Node, {"metadata": {"name": name}, "spec": spec, "status": status}), AssignedPods())
 
 
-def victims(attempt: Attempt) -> list[str]:
-    return [] if attempt.sacrifice is None else [victim.pod.uid for victim in attempt.sacrifice.victims]
+def victims(post_filter: PostFilterResult) -> list[str]:
+    return [] if post_filter.candidate is None else [victim.pod.uid for victim in post_filter.candidate.victims]
 
 
-def test_the_least_important_pod_leaves_and_its_node_is_nominated() -> None:
-    plane = Plane("node-1", "node-2")
-    plane.put("node-1", pod("a", 5, "2"))
-    plane.put("node-2", pod("b", 3, "2"))
+def test_the_least_important_pod_is_the_victim_and_its_node_is_nominated() -> None:
+    nodes = Nodes("node-1", "node-2")
+    nodes.assign("node-1", pod("a", 5, "2"))
+    nodes.assign("node-2", pod("b", 3, "2"))
 
-    attempt = plane.attempt(pod("new", 9))
+    post_filter = nodes.post_filter(pod("new", 9))
 
-    assert victims(attempt) == ["b"]
-    assert (attempt.nominated, attempt.message) == ("node-2", "")
-    assert plane.books.node_for("new") == "node-2"
+    assert victims(post_filter) == ["b"]
+    assert (post_filter.nominated_node, post_filter.message) == ("node-2", "")
+    assert nodes.preemption.nominator.nominated_node("new") == "node-2"
 
 
-def test_of_equals_the_one_that_started_last_leaves() -> None:
-    plane = Plane("node-1", "node-2")
-    plane.put("node-1", pod("a", 0, "2"), started="2025-03-01T00:00:00Z")
-    plane.put("node-2", pod("b", 0, "2"), started="2025-02-01T00:00:00Z")
+def test_of_equal_priorities_the_pod_that_started_last_is_the_victim() -> None:
+    nodes = Nodes("node-1", "node-2")
+    nodes.assign("node-1", pod("a", 0, "2"), started="2025-03-01T00:00:00Z")
+    nodes.assign("node-2", pod("b", 0, "2"), started="2025-02-01T00:00:00Z")
 
-    assert victims(plane.attempt(pod("new", 9))) == ["a"]
+    assert victims(nodes.post_filter(pod("new", 9))) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -97,25 +98,25 @@ def test_of_equals_the_one_that_started_last_leaves() -> None:
     ],
 )
 def test_a_node_whose_pods_no_budget_protects_is_preferred(budget: dict[str, Any], victim: str) -> None:
-    plane = Plane("node-1", "node-2")
-    plane.put("node-1", pod("a", 0, "2"))
-    plane.put("node-2", pod("b", 5, "2"))
+    nodes = Nodes("node-1", "node-2")
+    nodes.assign("node-1", pod("a", 0, "2"))
+    nodes.assign("node-2", pod("b", 5, "2"))
     given = from_tree(PodDisruptionBudget, {"metadata": {"name": "one", "namespace": "shop"}, "spec": budget})
-    assert plane.books.budget_changed(change_of(new=given)) == ()
+    assert nodes.preemption.budget_changed(change_of(new=given)) == ()
 
-    assert victims(plane.attempt(pod("new", 9))) == [victim]
+    assert victims(nodes.post_filter(pod("new", 9))) == [victim]
 
 
-def test_a_budget_that_is_gone_protects_nobody() -> None:
-    plane = Plane("node-1", "node-2")
-    plane.put("node-1", pod("a", 0, "2"))
-    plane.put("node-2", pod("b", 5, "2"))
+def test_a_deleted_budget_protects_no_pod() -> None:
+    nodes = Nodes("node-1", "node-2")
+    nodes.assign("node-1", pod("a", 0, "2"))
+    nodes.assign("node-2", pod("b", 5, "2"))
     spec = {"selector": {"matchLabels": {"app": "a"}}}
     given = from_tree(PodDisruptionBudget, {"metadata": {"name": "one", "namespace": "shop"}, "spec": spec})
-    plane.books.budget_changed(change_of(new=given))
-    plane.books.budget_changed(change_of(old=given))
+    nodes.preemption.budget_changed(change_of(new=given))
+    nodes.preemption.budget_changed(change_of(old=given))
 
-    assert victims(plane.attempt(pod("new", 9))) == ["a"]
+    assert victims(nodes.post_filter(pod("new", 9))) == ["a"]
 
 
 def test_the_scheduler_watches_budgets() -> None:
@@ -131,173 +132,173 @@ def test_the_scheduler_watches_budgets() -> None:
         pytest.param(
             pod("new", 0),
             f"{CLEARED}1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.",
-            id="nobody is less important",
+            id="no lower priority",
         ),
         pytest.param(
             pod("new", 5, "2"),
             f"{CLEARED}1 Insufficient cpu, 1 Preemption is not helpful for scheduling.",
-            id="not enough even then",
+            id="not enough without all victims",
         ),
         pytest.param(
             pod("new", 9, preemptionPolicy="Never"),
             "preemption: not eligible due to preemptionPolicy=Never.",
-            id="it must not",
+            id="policy Never",
         ),
     ],
 )
-def test_a_pod_that_nobody_makes_room_for_is_told_why(new: Pod, message: str) -> None:
+def test_the_message_says_why_there_are_no_victims(new: Pod, message: str) -> None:
     taint = {"key": "only", "effect": "NoSchedule"}
-    plane = Plane("node-1", "node-2", node_2={"taints": [taint]})
-    plane.put("node-1", pod("a", 7))
-    plane.put("node-1", pod("b", 0))
+    nodes = Nodes("node-1", "node-2", node_2={"taints": [taint]})
+    nodes.assign("node-1", pod("a", 7))
+    nodes.assign("node-1", pod("b", 0))
 
-    attempt = plane.attempt(new)
+    post_filter = nodes.post_filter(new)
 
-    assert (attempt.message, attempt.sacrifice) == (message, None)
-    assert attempt.nominated == (None if new.spec.preemption_policy == "Never" else "")
-    assert not plane.books.node_for("new")
-
-
-def test_without_nodes_there_is_nothing_to_say() -> None:
-    assert Plane().attempt(pod("new", 9)) == Attempt()
+    assert (post_filter.message, post_filter.candidate) == (message, None)
+    assert post_filter.nominated_node == (None if new.spec.preemption_policy == "Never" else "")
+    assert not nodes.preemption.nominator.nominated_node("new")
 
 
-def preempted(plane: Plane, name: str = "new", priority: int = 9) -> Pod:
-    """A pod for which the only occupant of the only node leaves."""
+def test_without_nodes_the_result_is_empty() -> None:
+    assert Nodes().post_filter(pod("new", 9)) == PostFilterResult()
+
+
+def preempt(nodes: Nodes, name: str = "new", priority: int = 9) -> Pod:
+    """A pod that preempts the only pod of the only node."""
     given = pod(name, priority, "2")
-    assert plane.attempt(given).nominated == "node-1"
+    assert nodes.post_filter(given).nominated_node == "node-1"
     return given
 
 
 @pytest.fixture
-def plane() -> Plane:
-    made = Plane("node-1")
-    made.put("node-1", pod("old", 0, "2"))
+def nodes() -> Nodes:
+    made = Nodes("node-1")
+    made.assign("node-1", pod("old", 0, "2"))
     return made
 
 
-def leaves(plane: Plane, name: str) -> bool:
-    plane.nodes["node-1"].residents.remove(name)
-    return plane.books.pod_changed(change_of(old=pod(name, nodeName="node-1")))
+def delete(nodes: Nodes, name: str) -> bool:
+    nodes.nodes["node-1"].assigned.remove(name)
+    return nodes.preemption.pod_changed(change_of(old=pod(name, nodeName="node-1")))
 
 
 @pytest.mark.parametrize(("priority", "reasons"), [(8, CPU), (9, CPU), (10, ())])
-def test_the_place_is_kept_from_those_who_are_not_more_important(
-    plane: Plane, priority: int, reasons: tuple[str, ...]
+def test_a_nominated_pod_counts_for_pods_of_the_same_and_lower_priority(
+    nodes: Nodes, priority: int, reasons: tuple[str, ...]
 ) -> None:
-    new = preempted(plane)
-    leaves(plane, "old")
-    node = plane.nodes["node-1"]
+    new = preempt(nodes)
+    delete(nodes, "old")
+    node = nodes.nodes["node-1"]
 
-    assert plane.judge(pod("other", priority))(node) == reasons
-    assert plane.judge(new)(node) == ()
-    assert not node.residents.pods, "nobody is there but in thought"
-
-
-def test_the_place_is_kept_no_more_when_the_pod_has_one(plane: Plane) -> None:
-    new = preempted(plane)
-    leaves(plane, "old")
-
-    plane.books.placed("new", new.key)
-
-    assert plane.judge(pod("other"))(plane.nodes["node-1"]) == ()
+    assert nodes.pod_filter(pod("other", priority))(node) == reasons
+    assert nodes.pod_filter(new)(node) == ()
+    assert not node.assigned.pods, "nominated pods are assigned only during a filter"
 
 
-@pytest.mark.parametrize(("node", "spared"), [("node-1", False), ("node-2", True)])
-def test_whoever_waits_hears_of_a_pod_that_went_elsewhere(plane: Plane, node: str, spared: bool) -> None:
-    preempted(plane)
+def test_a_nomination_does_not_count_after_the_pod_is_assigned(nodes: Nodes) -> None:
+    new = preempt(nodes)
+    delete(nodes, "old")
 
-    assert plane.books.pod_changed(change_of(new=pod("new", 9, nodeName=node))) is spared
-    assert not plane.books.node_for("new")
+    nodes.preemption.pod_assigned("new", new.key)
 
-
-def test_a_pod_that_is_deleted_gives_up_its_place(plane: Plane) -> None:
-    preempted(plane)
-    leaves(plane, "old")
-
-    assert plane.books.pod_changed(change_of(old=pod("new", 9)))
-    assert plane.judge(pod("other"))(plane.nodes["node-1"]) == ()
+    assert nodes.pod_filter(pod("other"))(nodes.nodes["node-1"]) == ()
 
 
-def test_a_decision_is_in_force_before_the_pod_is_seen_with_it(plane: Plane) -> None:
-    preempted(plane)
+@pytest.mark.parametrize(("node", "freed"), [("node-1", False), ("node-2", True)])
+def test_a_pod_bound_to_another_node_frees_its_nominated_node(nodes: Nodes, node: str, freed: bool) -> None:
+    preempt(nodes)
 
-    assert not plane.books.pod_changed(change_of(new=pod("new", 9)))
-    assert plane.books.node_for("new") == "node-1"
-
-
-def test_a_nomination_that_somebody_takes_away_is_gone(plane: Plane) -> None:
-    preempted(plane)
-    assert not plane.books.pod_changed(change_of(new=pod("new", 9, status={"nominatedNodeName": "node-1"})))
-
-    assert plane.books.pod_changed(change_of(new=pod("new", 9)))
-    assert not plane.books.node_for("new")
+    assert nodes.preemption.pod_changed(change_of(new=pod("new", 9, nodeName=node))) is freed
+    assert not nodes.preemption.nominator.nominated_node("new")
 
 
-def test_a_nomination_by_somebody_else_counts_unless_another_scheduler_sees_to_the_pod(plane: Plane) -> None:
-    leaves(plane, "old")
+def test_a_deleted_pod_frees_its_nominated_node(nodes: Nodes) -> None:
+    preempt(nodes)
+    delete(nodes, "old")
+
+    assert nodes.preemption.pod_changed(change_of(old=pod("new", 9)))
+    assert nodes.pod_filter(pod("other"))(nodes.nodes["node-1"]) == ()
+
+
+def test_a_nomination_counts_before_the_watch_shows_it(nodes: Nodes) -> None:
+    preempt(nodes)
+
+    assert not nodes.preemption.pod_changed(change_of(new=pod("new", 9)))
+    assert nodes.preemption.nominator.nominated_node("new") == "node-1"
+
+
+def test_a_nomination_removed_from_the_status_is_removed(nodes: Nodes) -> None:
+    preempt(nodes)
+    assert not nodes.preemption.pod_changed(change_of(new=pod("new", 9, status={"nominatedNodeName": "node-1"})))
+
+    assert nodes.preemption.pod_changed(change_of(new=pod("new", 9)))
+    assert not nodes.preemption.nominator.nominated_node("new")
+
+
+def test_a_nomination_in_the_status_counts_unless_the_pod_has_another_scheduler(nodes: Nodes) -> None:
+    delete(nodes, "old")
     status = {"nominatedNodeName": "node-1"}
-    plane.books.pod_changed(change_of(new=pod("foreign", 9, "2", status=status, schedulerName="other")))
-    assert plane.judge(pod("x"))(plane.nodes["node-1"]) == ()
+    nodes.preemption.pod_changed(change_of(new=pod("foreign", 9, "2", status=status, schedulerName="other")))
+    assert nodes.pod_filter(pod("x"))(nodes.nodes["node-1"]) == ()
 
-    plane.books.pod_changed(change_of(new=pod("given", 9, "2", status=status)))
+    nodes.preemption.pod_changed(change_of(new=pod("given", 9, "2", status=status)))
 
-    assert plane.judge(pod("x"))(plane.nodes["node-1"]) == CPU
+    assert nodes.pod_filter(pod("x"))(nodes.nodes["node-1"]) == CPU
 
 
-def test_victims_that_are_on_their_way_are_waited_for(plane: Plane) -> None:
-    new = preempted(plane)
+def test_a_pod_waits_for_its_terminating_victims(nodes: Nodes) -> None:
+    new = preempt(nodes)
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    plane.put("node-1", pod("old", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z", conditions=[condition])
+    nodes.assign("node-1", pod("old", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z", conditions=[condition])
 
-    attempt = plane.attempt(new)
+    post_filter = nodes.post_filter(new)
 
-    assert attempt.message == "preemption: not eligible due to a terminating pod on the nominated node."
-    assert (attempt.nominated, attempt.sacrifice) == (None, None)
-
-
-def test_a_pod_that_leaves_for_other_reasons_is_not_waited_for(plane: Plane) -> None:
-    new = preempted(plane)
-    plane.put("node-1", pod("old", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z")
-
-    assert victims(plane.attempt(new)) == ["old"]
+    assert post_filter.message == "preemption: not eligible due to a terminating pod on the nominated node."
+    assert (post_filter.nominated_node, post_filter.candidate) == (None, None)
 
 
-def test_a_nominated_node_that_can_help_no_more_is_left_for_another() -> None:
-    plane = Plane("node-1", "node-2")
-    plane.put("node-1", pod("a", 0, "2"))
-    plane.put("node-2", pod("b", 5, "2"))
+def test_a_pod_does_not_wait_for_pods_that_terminate_for_other_reasons(nodes: Nodes) -> None:
+    new = preempt(nodes)
+    nodes.assign("node-1", pod("old", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z")
+
+    assert victims(nodes.post_filter(new)) == ["old"]
+
+
+def test_a_nominated_node_that_becomes_unresolvable_is_replaced() -> None:
+    nodes = Nodes("node-1", "node-2")
+    nodes.assign("node-1", pod("a", 0, "2"))
+    nodes.assign("node-2", pod("b", 5, "2"))
     new = pod("new", 9)
-    assert plane.attempt(new).nominated == "node-1"
+    assert nodes.post_filter(new).nominated_node == "node-1"
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    plane.put("node-1", pod("a", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z", conditions=[condition])
-    plane.nodes["node-1"].unschedulable = True
+    nodes.assign("node-1", pod("a", 0, "2"), deletionTimestamp="2026-01-01T00:00:00Z", conditions=[condition])
+    nodes.nodes["node-1"].unschedulable = True
 
-    assert plane.attempt(new).nominated == "node-2"
-
-
-def test_less_important_nominees_of_the_node_look_for_another(plane: Plane) -> None:
-    mid = preempted(plane, "mid", 5)
-    plane.books.pod_changed(change_of(new=pod("mid", 5, "2", status={"nominatedNodeName": "node-1"})))
-
-    attempt = plane.attempt(pod("new", 9, "2"))
-
-    assert [each.uid for each in attempt.outdone] == ["mid"]
-    assert plane.books.node_for("new") == "node-1"
-    assert plane.books.pod_changed(change_of(new=mid)), "seen without it, it is woken"
-    assert not plane.books.node_for("mid")
+    assert nodes.post_filter(new).nominated_node == "node-2"
 
 
-def test_those_who_wait_are_woken_by_importance() -> None:
-    plane = Plane("node-1")
-    waiting = [pod("a"), pod("b", 7, "4"), pod("c", -3, "4"), pod("d", 9, "4")]
-    plane.put("node-1", pod("old", 100, "2"))
-    keys = [given.key for given in waiting]
-    assert plane.books.in_order(keys) == tuple(keys)
+def test_nominations_of_a_lower_priority_are_cleared(nodes: Nodes) -> None:
+    mid = preempt(nodes, "mid", 5)
+    nodes.preemption.pod_changed(change_of(new=pod("mid", 5, "2", status={"nominatedNodeName": "node-1"})))
 
-    for given in waiting:
-        plane.attempt(given)
+    post_filter = nodes.post_filter(pod("new", 9, "2"))
 
-    assert [key.name for key in plane.books.in_order(keys)] == ["d", "b", "a", "c"]
-    plane.books.placed("d", ObjectKey("shop", "d"))
-    assert [key.name for key in plane.books.in_order(keys[:3])] == ["b", "a", "c"]
+    assert [each.uid for each in post_filter.lower_nominees] == ["mid"]
+    assert nodes.preemption.nominator.nominated_node("new") == "node-1"
+    assert nodes.preemption.pod_changed(change_of(new=mid)), "its status without the nomination frees the node"
+    assert not nodes.preemption.nominator.nominated_node("mid")
+
+
+def test_unschedulable_pods_are_ordered_by_priority() -> None:
+    nodes = Nodes("node-1")
+    unschedulable = [pod("a"), pod("b", 7, "4"), pod("c", -3, "4"), pod("d", 9, "4")]
+    nodes.assign("node-1", pod("old", 100, "2"))
+    keys = [given.key for given in unschedulable]
+    assert nodes.preemption.by_priority(keys) == tuple(keys)
+
+    for given in unschedulable:
+        nodes.post_filter(given)
+
+    assert [key.name for key in nodes.preemption.by_priority(keys)] == ["d", "b", "a", "c"]
+    nodes.preemption.pod_assigned("d", ObjectKey("shop", "d"))
+    assert [key.name for key in nodes.preemption.by_priority(keys[:3])] == ["b", "a", "c"]

@@ -1,4 +1,4 @@
-"""What a pod likes about nodes, in points as kube-scheduler gives them."""
+"""The score plugins, with the weights of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info
-from kubewright.cluster.scheduler.scores import score
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.scores import score_nodes
 from kubewright.k8s.core.v1 import Node, Pod
 
 WEB = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
@@ -17,9 +17,9 @@ HOST = "kubernetes.io/hostname"
 
 def node(name: str, *pods: Pod, labels: dict[str, str] | None = None, **spec: Any) -> NodeInfo:
     named = {HOST: name, **({"zone": name[0]} if labels is None else labels)}
-    made = node_info(from_tree(Node, {"metadata": {"name": name, "labels": named}, "spec": spec}), Residents())
+    made = new_node_info(from_tree(Node, {"metadata": {"name": name, "labels": named}, "spec": spec}), AssignedPods())
     for each in pods:
-        made.residents.add(pod_info(each))
+        made.assigned.add(new_pod_info(each))
     return made
 
 
@@ -28,12 +28,14 @@ def pod(name: str = "new", *, app: str = "web", **spec: Any) -> Pod:
     return from_tree(Pod, {"metadata": metadata, "spec": {"containers": [], **spec}})
 
 
-def liked(given: Pod, *nodes: NodeInfo, beside: tuple[NodeInfo, ...] = (), leaving: str = "") -> list[int]:
-    """The points of each node; those beside do not fit."""
-    return list(score(given, pod_info(given), nodes, (*nodes, *beside), lambda uid: uid == leaving).values())
+def scores(given: Pod, *nodes: NodeInfo, infeasible: tuple[NodeInfo, ...] = (), terminating: str = "") -> list[int]:
+    """The scores of the feasible nodes."""
+    return list(
+        score_nodes(given, new_pod_info(given), nodes, (*nodes, *infeasible), lambda uid: uid == terminating).values()
+    )
 
 
-def company(verb: str, *terms: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+def preferred(verb: str, *terms: tuple[int, dict[str, Any]]) -> dict[str, Any]:
     weighted = [{"weight": weight, "podAffinityTerm": term} for weight, term in terms]
     return {verb: {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}
 
@@ -42,8 +44,8 @@ def spread(**fields: Any) -> dict[str, Any]:
     return {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", **WEB, **fields}
 
 
-def test_who_has_no_preferences_likes_all_nodes_the_same() -> None:
-    assert liked(pod(), node("a"), node("b", pod("other"))) == [0, 0]
+def test_without_preferences_all_scores_are_equal() -> None:
+    assert scores(pod(), node("a"), node("b", pod("other"))) == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -55,32 +57,30 @@ def test_who_has_no_preferences_likes_all_nodes_the_same() -> None:
         ([{"operator": "Exists", "effect": "PreferNoSchedule"}], [0, 0, 0]),
     ],
 )
-def test_the_fewer_taints_ask_it_to_stay_away_the_better(
-    tolerations: list[dict[str, str]], expected: list[int]
-) -> None:
+def test_fewer_untolerated_taints_score_higher(tolerations: list[dict[str, str]], expected: list[int]) -> None:
     slow, old = {"key": "slow", "effect": "PreferNoSchedule"}, {"key": "old", "effect": "PreferNoSchedule"}
     must = {"key": "db", "effect": "NoSchedule"}
 
     nodes = node("a", taints=[slow, old, must]), node("b", taints=[slow]), node("c")
 
-    assert liked(pod(tolerations=tolerations), *nodes) == expected
+    assert scores(pod(tolerations=tolerations), *nodes) == expected
 
 
-def test_the_more_of_its_wishes_for_a_node_come_true_the_better() -> None:
-    def wish(weight: int, **expression: Any) -> dict[str, Any]:
+def test_more_matching_preferred_node_terms_score_higher() -> None:
+    def preference(weight: int, **expression: Any) -> dict[str, Any]:
         return {"weight": weight, "preference": {"matchExpressions": [expression]} if expression else {}}
 
-    wishes = [
-        wish(3, key="disk", operator="In", values=["ssd"]),
-        wish(1, key="zone", operator="In", values=["a", "b"]),
-        wish(50),  # chooses nothing
+    preferences = [
+        preference(3, key="disk", operator="In", values=["ssd"]),
+        preference(1, key="zone", operator="In", values=["a", "b"]),
+        preference(50),  # an empty term matches no node
     ]
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferences}}
 
     nodes = node("a", labels={"zone": "a", "disk": "ssd"}), node("b"), node("c")
 
-    assert liked(pod(affinity=affinity), *nodes) == [200, 50, 0]
-    assert liked(pod(affinity=affinity), nodes[2]) == [0]
+    assert scores(pod(affinity=affinity), *nodes) == [200, 50, 0]
+    assert scores(pod(affinity=affinity), nodes[2]) == [0]
 
 
 @pytest.mark.parametrize(
@@ -95,48 +95,53 @@ def test_the_more_of_its_wishes_for_a_node_come_true_the_better() -> None:
     ],
     ids=["zones", "nodes", "some skew", "others", "no such label", "a must"],
 )
-def test_the_fewer_of_its_like_are_there_the_better(constraint: dict[str, Any], expected: list[int]) -> None:
+def test_fewer_matching_pods_score_higher(constraint: dict[str, Any], expected: list[int]) -> None:
     nodes = node("a1", pod("one"), pod("two")), node("a2"), node("b1")
 
-    assert liked(pod(topologySpreadConstraints=[constraint]), *nodes) == expected
+    assert scores(pod(topologySpreadConstraints=[constraint]), *nodes) == expected
 
 
-def test_who_leaves_and_who_is_on_nodes_out_of_the_question_counts_for_the_spread_as_it_should() -> None:
+def test_the_spread_ignores_terminating_pods_and_nodes_outside_the_node_affinity() -> None:
     given = pod(topologySpreadConstraints=[spread()], nodeSelector={"zone": "a"})
     full = node("a9", pod("nine"))
 
-    assert liked(given, node("a1"), node("b1", pod("one")), beside=(full,)) == [0, 200]  # b is none to spread over
-    assert liked(given, node("a1"), node("b1"), beside=(full,), leaving="nine") == [200, 200]
+    assert scores(given, node("a1"), node("b1", pod("one")), infeasible=(full,)) == [
+        0,
+        200,
+    ]  # the node affinity excludes b
+    assert scores(given, node("a1"), node("b1"), infeasible=(full,), terminating="nine") == [200, 200]
 
 
-def test_a_node_without_the_labels_is_not_liked_for_being_empty() -> None:
+def test_a_node_without_topology_labels_gets_no_points_for_the_spread() -> None:
     given = pod(topologySpreadConstraints=[spread()])
 
-    assert liked(given, node("a1"), node("none", labels={})) == [200, 0]
+    assert scores(given, node("a1"), node("none", labels={})) == [200, 0]
 
 
 @pytest.mark.parametrize(
     ("affinity", "expected"),
     [
-        (company("podAffinity", (5, WEB)), [200, 200, 0]),
-        (company("podAntiAffinity", (5, WEB)), [0, 0, 200]),
-        (company("podAffinity", (5, WEB), (10, {**WEB, "topologyKey": HOST})), [200, 66, 0]),
-        (company("podAffinity", (5, {**WEB, "namespaces": ["bank"]})), [0, 0, 0]),
-        (company("podAffinity", (5, {**WEB, "topologyKey": "rack"})), [0, 0, 0]),
+        (preferred("podAffinity", (5, WEB)), [200, 200, 0]),
+        (preferred("podAntiAffinity", (5, WEB)), [0, 0, 200]),
+        (preferred("podAffinity", (5, WEB), (10, {**WEB, "topologyKey": HOST})), [200, 66, 0]),
+        (preferred("podAffinity", (5, {**WEB, "namespaces": ["bank"]})), [0, 0, 0]),
+        (preferred("podAffinity", (5, {**WEB, "topologyKey": "rack"})), [0, 0, 0]),
     ],
     ids=["near", "away", "nearer", "elsewhere", "no such label"],
 )
-def test_it_goes_where_those_are_that_it_likes(affinity: dict[str, Any], expected: list[int]) -> None:
+def test_preferred_affinity_scores_domains_with_matching_pods_higher(
+    affinity: dict[str, Any], expected: list[int]
+) -> None:
     nodes = node("a1", pod("one")), node("a2"), node("b1", pod("other", app="db"))
 
-    assert liked(pod(affinity=affinity), *nodes) == expected
+    assert scores(pod(affinity=affinity), *nodes) == expected
 
 
-def test_it_goes_where_it_is_liked() -> None:
-    fan = pod("fan", app="db", affinity=company("podAffinity", (7, WEB)))
-    foe = pod("foe", app="db", affinity=company("podAntiAffinity", (7, WEB)))
+def test_the_terms_of_existing_pods_count() -> None:
+    fan = pod("fan", app="db", affinity=preferred("podAffinity", (7, WEB)))
+    foe = pod("foe", app="db", affinity=preferred("podAntiAffinity", (7, WEB)))
     bound = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [WEB]}}
 
-    assert liked(pod(), node("a", fan), node("b", foe), node("c")) == [200, 0, 100]
-    assert liked(pod(), node("a", pod("tied", app="db", affinity=bound)), node("b")) == [200, 0]
-    assert liked(pod(app="db"), node("a", fan), node("b", foe)) == [0, 0]
+    assert scores(pod(), node("a", fan), node("b", foe), node("c")) == [200, 0, 100]
+    assert scores(pod(), node("a", pod("tied", app="db", affinity=bound)), node("b")) == [200, 0]
+    assert scores(pod(app="db"), node("a", fan), node("b", foe)) == [0, 0]

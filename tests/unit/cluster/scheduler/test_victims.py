@@ -1,4 +1,4 @@
-"""Who has to leave a node for a more important pod, and which node suffers least."""
+"""Victim selection on a node, and the choice of the node."""
 
 from __future__ import annotations
 
@@ -10,78 +10,90 @@ import pytest
 from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
-from kubewright.cluster.scheduler.filters import PodInfo, Residents
-from kubewright.cluster.scheduler.victims import Budget, Occupant, Victims, budget_of, least_harm, sacrifice_on
+from kubewright.cluster.scheduler.node_info import AssignedPods, PodInfo
+from kubewright.cluster.scheduler.victims import (
+    Candidate,
+    DisruptionBudget,
+    PotentialVictim,
+    new_disruption_budget,
+    select_candidate,
+    select_victims_on_node,
+)
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ROOM = 4
+CAPACITY = 4
 TOO_SMALL = ("Insufficient cpu",)
 
 
-def occupant(name: str, priority: int = 0, *, size: int = 1, app: str = "", at: int = 0) -> Occupant:
+def victim(name: str, priority: int = 0, *, size: int = 1, app: str = "", at: int = 0) -> PotentialVictim:
     """A pod that started so many minutes after noon."""
     labels = {"app": app} if app else {}
-    facts = PodInfo(key=ObjectKey("shop", name), uid=name, labels=labels, requests={"cpu": size}, priority=priority)
-    return Occupant(facts, NOON + timedelta(minutes=at))
+    info = PodInfo(key=ObjectKey("shop", name), uid=name, labels=labels, requests={"cpu": size}, priority=priority)
+    return PotentialVictim(info, NOON + timedelta(minutes=at))
 
 
-def budget(app: str, allowed: int = 0, *, disrupted: Sequence[str] = (), namespace: str = "shop") -> Budget:
-    return Budget(namespace, Selector.of({"app": app}), allowed, frozenset(disrupted))
+def budget(app: str, allowed: int = 0, *, disrupted: Sequence[str] = (), namespace: str = "shop") -> DisruptionBudget:
+    return DisruptionBudget(namespace, Selector.of({"app": app}), allowed, frozenset(disrupted))
 
 
-def chosen(size: int, occupants: Sequence[Occupant], *budgets: Budget) -> Victims | tuple[str, ...]:
+def select(size: int, potential: Sequence[PotentialVictim], *budgets: DisruptionBudget) -> Candidate | tuple[str, ...]:
     """For a pod of that size on a node with room for four."""
-    residents = Residents()
-    for each in occupants:
-        residents.add(each.pod)
-    before = dict(residents.pods)
-    used = dict(residents.used)
+    assigned = AssignedPods()
+    for each in potential:
+        assigned.add(each.pod)
+    before = dict(assigned.pods)
+    requested = dict(assigned.requested)
 
-    outcome = sacrifice_on(
+    outcome = select_victims_on_node(
         "node-1",
-        residents,
-        occupants,
+        assigned,
+        potential,
         budgets,
-        refused=lambda: TOO_SMALL if residents.used["cpu"] + size > ROOM else (),
+        run_filters=lambda: TOO_SMALL if assigned.requested["cpu"] + size > CAPACITY else (),
     )
 
-    assert residents.pods == before, "a look changes nothing"
-    assert residents.used == used
+    assert assigned.pods == before, "the dry run restores all pods"
+    assert assigned.requested == requested
     return outcome
 
 
-def names(outcome: Victims | tuple[str, ...]) -> list[str]:
-    assert isinstance(outcome, Victims)
+def names(outcome: Candidate | tuple[str, ...]) -> list[str]:
+    assert isinstance(outcome, Candidate)
     return [victim.pod.uid for victim in outcome.victims]
 
 
-FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
+FOUR_PODS = [victim("a", 3), victim("b", 2), victim("c", 1), victim("d", 0)]
 
 
 @pytest.mark.parametrize(
-    ("size", "occupants", "budgets", "victims", "violations"),
+    ("size", "potential", "budgets", "victims", "pdb_violations"),
     [
-        pytest.param(1, FOUR, (), ["d"], 0, id="the least important one leaves"),
-        pytest.param(2, FOUR, (), ["c", "d"], 0, id="as many as needed leave, the more important first"),
-        pytest.param(4, FOUR, (), ["a", "b", "c", "d"], 0, id="all leave if need be"),
+        pytest.param(1, FOUR_PODS, (), ["d"], 0, id="the least important pod is evicted"),
+        pytest.param(2, FOUR_PODS, (), ["c", "d"], 0, id="as many as needed, the more important first"),
+        pytest.param(4, FOUR_PODS, (), ["a", "b", "c", "d"], 0, id="all if necessary"),
         pytest.param(
-            2, [occupant("small", 5), occupant("large", 1, size=3)], (), ["large"], 0, id="who is not in the way stays"
+            2,
+            [victim("small", 5), victim("large", 1, size=3)],
+            (),
+            ["large"],
+            0,
+            id="a pod whose eviction does not help stays",
         ),
         pytest.param(
-            3, [occupant("large", 5, size=3), occupant("small", 1)], (), ["large"], 0, id="even if he is less important"
+            3, [victim("large", 5, size=3), victim("small", 1)], (), ["large"], 0, id="even if it is less important"
         ),
         pytest.param(
             1,
-            [occupant("old", at=0), occupant("new", at=5), occupant("mid", at=3), occupant("first", at=-1)],
+            [victim("old", at=0), victim("new", at=5), victim("mid", at=3), victim("first", at=-1)],
             (),
             ["new"],
             0,
-            id="of equals the youngest leaves",
+            id="of equal priorities the last started",
         ),
         pytest.param(
             1,
-            [occupant("kept", 0, app="db"), *FOUR[:3]],
+            [victim("kept", 0, app="db"), *FOUR_PODS[:3]],
             (budget("db"),),
             ["c"],
             0,
@@ -89,7 +101,7 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
         pytest.param(
             1,
-            [occupant("kept", 0, app="db"), *FOUR[:3]],
+            [victim("kept", 0, app="db"), *FOUR_PODS[:3]],
             (budget("db", 1),),
             ["kept"],
             0,
@@ -97,7 +109,7 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
         pytest.param(
             1,
-            [occupant("kept", 0, app="db"), *FOUR[:3]],
+            [victim("kept", 0, app="db"), *FOUR_PODS[:3]],
             (budget("db", namespace="other"),),
             ["kept"],
             0,
@@ -105,7 +117,7 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
         pytest.param(
             1,
-            [occupant("kept", 0, app="db"), *FOUR[:3]],
+            [victim("kept", 0, app="db"), *FOUR_PODS[:3]],
             (budget("db", disrupted=["kept"]),),
             ["kept"],
             0,
@@ -113,7 +125,7 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
         pytest.param(
             2,
-            [occupant("x", 1, app="db"), occupant("y", 0, app="db"), occupant("z", 0, app="db", at=1), FOUR[0]],
+            [victim("x", 1, app="db"), victim("y", 0, app="db"), victim("z", 0, app="db", at=1), FOUR_PODS[0]],
             (budget("db", 1),),
             ["a", "x"],
             0,
@@ -121,7 +133,7 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
         pytest.param(
             3,
-            [occupant("x", 1, app="db"), occupant("y", 0, app="db"), occupant("z", 9), occupant("w", 8, app="db")],
+            [victim("x", 1, app="db"), victim("y", 0, app="db"), victim("z", 9), victim("w", 8, app="db")],
             (budget("db", 1),),
             ["z", "w", "y"],
             1,
@@ -129,64 +141,72 @@ FOUR = [occupant("a", 3), occupant("b", 2), occupant("c", 1), occupant("d", 0)]
         ),
     ],
 )
-def test_as_few_as_possible_leave(
-    size: int, occupants: Sequence[Occupant], budgets: Sequence[Budget], victims: list[str], violations: int
+def test_as_few_pods_as_possible_are_victims(
+    size: int,
+    potential: Sequence[PotentialVictim],
+    budgets: Sequence[DisruptionBudget],
+    victims: list[str],
+    pdb_violations: int,
 ) -> None:
-    outcome = chosen(size, occupants, *budgets)
+    outcome = select(size, potential, *budgets)
 
     assert names(outcome) == victims
-    assert isinstance(outcome, Victims)
-    assert outcome.violations == violations
+    assert isinstance(outcome, Candidate)
+    assert outcome.pdb_violations == pdb_violations
 
 
-def test_a_node_that_is_too_small_even_without_them_says_so() -> None:
-    assert chosen(5, FOUR) == TOO_SMALL
+def test_a_node_that_is_too_small_even_without_all_victims_returns_the_reasons() -> None:
+    assert select(5, FOUR_PODS) == TOO_SMALL
 
 
-def on(node: str, *victims: Occupant, violations: int = 0) -> Victims:
-    return Victims(node=node, victims=victims, violations=violations)
+def candidate(node: str, *victims: PotentialVictim, pdb_violations: int = 0) -> Candidate:
+    return Candidate(node=node, victims=victims, pdb_violations=pdb_violations)
 
 
 @pytest.mark.parametrize(
     ("better", "worse"),
     [
-        pytest.param(on("n", occupant("a", 9)), on("m", occupant("b", 1), violations=1), id="fewer violations"),
         pytest.param(
-            on("n", occupant("a", 1), occupant("b", 1)), on("m", occupant("c", 2)), id="a lower highest priority"
+            candidate("n", victim("a", 9)), candidate("m", victim("b", 1), pdb_violations=1), id="fewer violations"
         ),
         pytest.param(
-            on("n", occupant("a", 2), occupant("b", 0)),
-            on("m", occupant("c", 2), occupant("d", 1)),
+            candidate("n", victim("a", 1), victim("b", 1)),
+            candidate("m", victim("c", 2)),
+            id="a lower highest priority",
+        ),
+        pytest.param(
+            candidate("n", victim("a", 2), victim("b", 0)),
+            candidate("m", victim("c", 2), victim("d", 1)),
             id="a smaller sum of priorities",
         ),
         pytest.param(
-            on("n", occupant("a", -5)), on("m", occupant("b", -5), occupant("c", -5)), id="fewer negative ones"
+            candidate("n", victim("a", -5)), candidate("m", victim("b", -5), victim("c", -5)), id="fewer negative ones"
         ),
         pytest.param(
-            on("n", occupant("a", 2, at=5), occupant("b", 0, at=-9)),
-            on("m", occupant("c", 2, at=4), occupant("d", 0, at=9)),
+            candidate("n", victim("a", 2, at=5), victim("b", 0, at=-9)),
+            candidate("m", victim("c", 2, at=4), victim("d", 0, at=9)),
             id="a later start of the highest",
         ),
         pytest.param(
-            on("n", occupant("a", 2, at=6), occupant("b", 2, at=5)),
-            on("m", occupant("c", 2, at=4), occupant("d", 2, at=9)),
-            id="a later start of the eldest of the highest",
+            candidate("n", victim("a", 2, at=6), victim("b", 2, at=5)),
+            candidate("m", victim("c", 2, at=4), victim("d", 2, at=9)),
+            id="a later start of the first of the highest",
         ),
     ],
 )
-def test_the_node_that_suffers_least_is_taken(better: Victims, worse: Victims) -> None:
-    assert least_harm([worse, better]) is better
-    assert least_harm([better, worse]) is better
+def test_the_candidate_with_the_lowest_cost_is_selected(better: Candidate, worse: Candidate) -> None:
+    assert select_candidate([worse, better]) is better
+    assert select_candidate([better, worse]) is better
 
 
-def test_of_equal_nodes_the_first_is_taken_and_of_none_none() -> None:
-    first, second = on("n", occupant("a")), on("m", occupant("b"))
+def test_of_equal_candidates_the_first_is_selected_and_of_none_none() -> None:
+    first, second = candidate("n", victim("a")), candidate("m", victim("b"))
 
-    assert least_harm([first, second]) is first
-    assert least_harm([]) is None
+    assert select_candidate([first, second]) is first
+    assert select_candidate([]) is None
 
 
-def test_a_budget_is_what_the_object_says() -> None:
+def test_a_budget_is_decoded() -> None:
     status = {
         "disruptionsAllowed": 2,
         "currentHealthy": 3,
@@ -196,24 +216,24 @@ def test_a_budget_is_what_the_object_says() -> None:
     }
     tree = {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}}
 
-    assert budget_of(from_tree(PodDisruptionBudget, {**tree, "status": status})) == budget(
+    assert new_disruption_budget(from_tree(PodDisruptionBudget, {**tree, "status": status})) == budget(
         "web", 2, disrupted=["web-1"]
     )
-    assert budget_of(from_tree(PodDisruptionBudget, tree)) == budget("web", 0)
+    assert new_disruption_budget(from_tree(PodDisruptionBudget, tree)) == budget("web", 0)
 
 
 @pytest.mark.parametrize("selector", [None, {}, {"matchExpressions": [{"key": "a", "operator": "Near"}]}])
-def test_a_budget_without_a_usable_selector_protects_nobody(selector: object) -> None:
+def test_a_budget_without_a_usable_selector_matches_no_pod(selector: object) -> None:
     spec = {} if selector is None else {"selector": selector}
     tree = {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec}
 
-    assert budget_of(from_tree(PodDisruptionBudget, tree)) is None
+    assert new_disruption_budget(from_tree(PodDisruptionBudget, tree)) is None
 
 
-def test_a_pod_without_labels_is_protected_by_no_budget() -> None:
+def test_a_pod_without_labels_matches_no_budget() -> None:
     absent = Selector.parse("!app")
 
-    assert not Budget("shop", absent, 0).chooses(occupant("bare").pod)
-    assert Budget("shop", absent, 0).chooses(
+    assert not DisruptionBudget("shop", absent, 0).matches(victim("bare").pod)
+    assert DisruptionBudget("shop", absent, 0).matches(
         PodInfo(key=ObjectKey("shop", "x"), uid="x", labels={"b": "c"}, requests={})
     )

@@ -1,1 +1,1 @@
-"""The life of one pod, decided from its spec and the time. No I/O."""
+"""The lifecycle and status of one simulated pod, computed from its spec and the time. No I/O."""

@@ -1,7 +1,7 @@
-"""One simulated container: where it is in its life.
+"""The state of one simulated container.
 
-Plain state that `pod_life` moves and `pod_status` shows. Times called `_at` are of the stopwatch, the others of the
-calendar, because a status shows whole seconds and a simulation lives in milliseconds.
+Plain state that `lifecycle` advances and `status` reports. Times named `_at` are monotonic, the others wall-clock
+times: a status has whole seconds, the simulation milliseconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 from kubewright.cluster.kubelet.pods.programs import Program
 from kubewright.k8s.core.v1 import Container, EphemeralContainer
 
-__all__ = ("ContainerLifecycle", "End", "Role", "role_of")
+__all__ = ("ContainerExit", "ContainerLifecycle", "Role", "role_of")
 
 Role = Literal["init", "sidecar", "main", "ephemeral"]
 
 
 @final
-class End(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run of a container ended."""
+class ContainerExit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run of a container ended; becomes a ContainerStateTerminated."""
 
     exit_code: int
     reason: str
@@ -35,23 +35,23 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ContainerLifecycle:
-    """The runs of one container of one pod."""
+    """The state of one container over its runs."""
 
     __slots__ = (
         "backoff",
         "container_id",
-        "end",
-        "ends_at",
+        "exit",
+        "exits_at",
         "image",
-        "last",
+        "image_changed",
+        "last_exit",
+        "last_image",
         "message",
         "name",
         "next_at",
         "phase",
         "program",
-        "ran",
         "reason",
-        "replaced",
         "restarts",
         "role",
         "started",
@@ -62,47 +62,47 @@ class ContainerLifecycle:
         self.name = name
         self.role = role
         self.image = image
-        self.ran = ""
-        """The image of the last run: what a runtime reports, until another has been started."""
-        self.replaced = False
-        """The last run was ended because the image was changed: it runs again, whatever the policy."""
-        self.phase: Literal["waiting", "running", "ended"] = "waiting"
+        self.last_image = ""
+        """The image of the last run, which the runtime reports until the next one starts."""
+        self.image_changed = False
+        """Whether the last run was stopped because its image changed: it restarts regardless of the policy."""
+        self.phase: Literal["waiting", "running", "terminated"] = "waiting"
         self.reason = reason
-        """Why it waits."""
+        """The reason of the state waiting."""
         self.message = ""
         self.program = Program()
         self.restarts = 0
         self.container_id = ""
         self.started: datetime | None = None
         self.started_at = 0.0
-        self.ends_at = math.inf
-        """When a running one ends by itself."""
+        self.exits_at = math.inf
+        """When a running container exits by itself."""
         self.next_at = 0.0
-        """When a waiting or ended one is looked at again."""
+        """When a waiting or terminated container may start."""
         self.backoff = 0.0
-        """What the next restart waits for."""
-        self.end: End | None = None
-        """How the present run ended, of one that has."""
-        self.last: End | None = None
-        """How the run before ended."""
+        """The back-off of the next restart, in seconds."""
+        self.exit: ContainerExit | None = None
+        """How the current run ended, if it has."""
+        self.last_exit: ContainerExit | None = None
+        """How the previous run ended."""
 
     def start(self, pod_uid: str, program: Program, *, now: float, wall: datetime) -> None:
-        """Run, for the first time or again."""
-        if self.end is not None:
-            self.last, self.end = self.end, None
+        """Start the first or the next run."""
+        if self.exit is not None:
+            self.last_exit, self.exit = self.exit, None
             self.restarts += 1
         name = f"{pod_uid}/{self.name}/{self.restarts}"
         self.container_id = f"containerd://{hashlib.sha256(name.encode()).hexdigest()}"
         self.phase, self.reason, self.message = "running", "", ""
-        self.ran, self.replaced = self.image, False
+        self.last_image, self.image_changed = self.image, False
         self.program = program
         self.started, self.started_at = wall, now
-        self.ends_at = now + program.seconds
+        self.exits_at = now + program.seconds
 
     def stop(self, exit_code: int, *, wall: datetime, reason: str = "", message: str = "") -> None:
-        """The present run is over; one that never began is over too."""
+        """End the current run, also one that never started."""
         reason = reason or ("Completed" if exit_code == 0 else "Error")
-        self.end = End(
+        self.exit = ContainerExit(
             exit_code=exit_code,
             reason=reason,
             message=message,
@@ -110,16 +110,16 @@ class ContainerLifecycle:
             finished=wall,
             container_id=self.container_id,
         )
-        self.phase, self.reason, self.message = "ended", "", ""
-        self.ends_at = math.inf
+        self.phase, self.reason, self.message = "terminated", "", ""
+        self.exits_at = math.inf
 
     def wait(self, reason: str, message: str = "", *, until: float = 0.0) -> None:
-        """Not running, for a reason."""
+        """Enter the state waiting."""
         self.phase, self.reason, self.message, self.next_at = "waiting", reason, message, until
 
 
 def role_of(container: Container | EphemeralContainer, *, init: bool) -> Role:
-    """What a container is to its pod."""
+    """The role of a container in its pod; a sidecar is an init container that always restarts."""
     if isinstance(container, EphemeralContainer):
         return "ephemeral"
     if init:

@@ -1,8 +1,8 @@
-"""Images nobody pulls: their full names, digests and whether they can be had.
+"""Simulated images: full names, digests, and whether a pull succeeds. Nothing is pulled.
 
-A name or tag that holds `nonexistent`, `invalid`, `missing`, `no-such` or `does-not-exist` cannot be pulled; a
-reference that no registry could ever have is refused as the kubelet refuses it. Everything else is there at once.
-Pure; asked by `pod_life`.
+The pull of a name or tag that contains `nonexistent`, `invalid`, `missing`, `no-such` or `does-not-exist` fails, and an
+invalid reference is an InvalidImageName as in the kubelet. All other images are present. Pure; called by `lifecycle`
+and `status`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _REFERENCE = re.compile(
 
 
 def is_well_formed(image: str) -> bool:
-    """Whether the text can be the name of an image at all."""
+    """Whether the text is a valid image reference."""
     return _REFERENCE.fullmatch(image) is not None
 
 
 def full_name(image: str) -> str:
-    """The name as a runtime reports it: `nginx` is `docker.io/library/nginx:latest`."""
+    """The name that a runtime reports: `nginx` is `docker.io/library/nginx:latest`."""
     name, at, digest = image.partition("@")
     first, slash, _ = name.partition("/")
     if not slash:
@@ -38,7 +38,7 @@ def full_name(image: str) -> str:
 
 
 def image_id(image: str) -> str:
-    """The name by digest, the same for the same image each time."""
+    """The name with a digest, which depends only on the name."""
     name = full_name(image)
     if "@" in name:
         return name
@@ -47,7 +47,7 @@ def image_id(image: str) -> str:
 
 
 def pull_error(image: str) -> str | None:
-    """Why the image cannot be pulled, in the words of containerd; None if it can."""
+    """The error of containerd for the pull of this image; None if the pull succeeds."""
     if not any(word in image.lower() for word in _UNAVAILABLE):
         return None
     name = full_name(image)

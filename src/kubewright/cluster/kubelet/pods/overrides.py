@@ -1,17 +1,17 @@
-"""What one pod wants to be simulated differently: annotations.
+"""Simulation overrides: annotations of a pod that change how it is simulated.
 
 | annotation `simulation.kubewright.io/...` | meaning |
 | --- | --- |
-| `start-delay` | seconds from the pod's arrival on the node to its containers |
+| `start-delay` | seconds from the binding of the pod to the start of its containers |
 | `ready-delay` | seconds a container runs until it is ready, on top of its probes' initial delay |
-| `ready` | `false`: the containers never get ready; may be changed while the pod runs |
-| `run-for` | seconds after which the containers end by themselves |
-| `exit-code` | the code they then end with |
-| `termination-delay` | seconds from the request to end until the containers do |
-| `logs` | what the containers print, instead of what their command would |
+| `ready` | `false`: the containers are never ready; may be changed while the pod runs |
+| `run-for` | seconds after which the containers exit |
+| `exit-code` | their exit code |
+| `termination-delay` | seconds from the start of termination until the containers have ended |
+| `logs` | the output of the containers, instead of that of their command |
 
-Seconds are numbers, `0.25`, or text as in Go, `1m30s`. What cannot be read is ignored, and an event says so. Pure; read
-by `pod_life`.
+Seconds are numbers, `0.25`, or Go durations, `1m30s`. An invalid annotation is ignored, and an event reports it. Pure;
+called by `lifecycle`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import msgspec
 from kubewright.api.times import Duration
 from kubewright.errors import DecodeError
 
-__all__ = ("PREFIX", "SimulationOverrides", "overrides_of")
+__all__ = ("PREFIX", "SimulationOverrides", "read_overrides")
 
 PREFIX: Final = "simulation.kubewright.io/"
 _SECONDS = {
@@ -37,7 +37,7 @@ _SECONDS = {
 
 @final
 class SimulationOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """The annotations of one pod, read; None where nothing is said."""
+    """The decoded annotations of one pod; None if an annotation is not set."""
 
     start_delay: float | None = None
     ready_delay: float | None = None
@@ -46,24 +46,24 @@ class SimulationOverrides(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     termination_delay: float | None = None
     logs: str | None = None
-    problems: tuple[str, ...] = ()
-    """What could not be read, each in a sentence."""
+    errors: tuple[str, ...] = ()
+    """A message for each invalid annotation."""
 
 
-def overrides_of(annotations: Mapping[str, str]) -> SimulationOverrides:
-    """What the annotations ask for."""
-    said = {name[len(PREFIX) :]: text for name, text in annotations.items() if name.startswith(PREFIX)}
-    if not said:
+def read_overrides(annotations: Mapping[str, str]) -> SimulationOverrides:
+    """Decode the annotations."""
+    annotated = {name[len(PREFIX) :]: text for name, text in annotations.items() if name.startswith(PREFIX)}
+    if not annotated:
         return _NONE
     values: dict[str, object] = {}
-    problems: list[str] = []
-    for name, text in said.items():
+    errors: list[str] = []
+    for name, text in annotated.items():
         try:
             field, value = _read(name, text.strip())
             values[field] = value
         except (ValueError, DecodeError):
-            problems.append(f"the annotation {PREFIX}{name} with {text!r} is not understood and has no effect")
-    return msgspec.convert({**values, "problems": problems}, SimulationOverrides)
+            errors.append(f"the annotation {PREFIX}{name} with {text!r} is not understood and has no effect")
+    return msgspec.convert({**values, "errors": errors}, SimulationOverrides)
 
 
 _NONE = SimulationOverrides()

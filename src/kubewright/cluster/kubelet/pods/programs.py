@@ -1,18 +1,18 @@
-"""What a container would do: how long it runs, what it prints and how it ends, read from its image and command.
+"""The simulated program of a container: how long it runs, its output and its exit code, from its image and command.
 
-Nothing is executed. The conventions, first match wins:
+Nothing is executed. The first rule that applies wins:
 
-- the annotations of the pod (see `wishes`) overrule everything else;
-- an image whose last part holds `fail` or `crash` ends at once with code 1;
-- `sleep N`, `true`, `false`, `echo ...`, `exit N` and small shell scripts made of them do what they say; commands that
-  are known to be quick (`cat`, `ls`, `date`, ...) succeed at once; `while` and `until` loops, `tail -f` and
-  whatever else stands last run for ever;
-- without a command, `hello-world` prints and ends, `busybox`, `alpine`, `debian` and `ubuntu` end at once, as a
-  shell without input does, and `pause` waits for ever, which is all it is made for;
-- any other init container, and any other container of a Job's pod, ends well after a moment; any other container runs
-  for ever.
+- the annotations of the pod (see `overrides`);
+- an image whose last path segment contains `fail` or `crash` exits at once with code 1;
+- `sleep N`, `true`, `false`, `echo ...`, `exit N` and small shell scripts of them are simulated; known quick commands
+  (`cat`, `ls`, `date`, ...) succeed at once; `while` and `until` loops, `tail -f` and any other last command run for
+  ever;
+- without a command, `hello-world` prints and exits, `busybox`, `alpine`, `debian` and `ubuntu` exit at once, as a
+  shell without input does, and `pause` runs for ever;
+- any other init container, and any other container of a Job's pod, succeeds shortly; any other container runs for
+  ever.
 
-Pure; called by `pod_life`.
+Pure; called by `lifecycle`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import final
 
 import msgspec
 
-__all__ = ("Program", "program_of", "sleep_seconds")
+__all__ = ("Program", "simulated_program", "sleep_seconds")
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
-_QUICK = re.compile(
+_QUICK_COMMANDS = re.compile(
     r"\[|cat|ls|date|test|mkdir|touch|cp|mv|rm|chmod|chown|env|printenv|pwd|set|export|cd|wget|curl|nslookup|hostname|id"
     r"|whoami|uname|grep|sed|awk|head|wc|sort|tr|cut|tee|ln|nc|ping|kill|sync"
 )
@@ -42,53 +42,53 @@ _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
 @final
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A container's life in short."""
+    """One run of a container."""
 
     output: tuple[str, ...] = ()
     """The lines it prints, all at its start."""
     seconds: float = math.inf
-    """How long it runs by itself."""
+    """How long it runs before it exits by itself."""
     exit_code: int = 0
-    """How it ends by itself."""
-    obeys: bool = True
-    """Whether it ends well when it is told to; `sleep` is killed in the end."""
+    """The exit code if it exits by itself."""
+    handles_sigterm: bool = True
+    """Whether it exits with 0 on SIGTERM; `sleep` as process 1 ignores it and is killed."""
 
 
-def program_of(
-    image: str, argv: Sequence[str], *, env: Mapping[str, str], short: bool = False, moment: float = 0.0
+def simulated_program(
+    image: str, argv: Sequence[str], *, env: Mapping[str, str], short_lived: bool = False, short_delay: float = 0.0
 ) -> Program:
     """The program of an image and a command line.
 
-    `short` says that one nobody knows ends by itself after `moment` seconds, as an init container does.
+    With `short_lived` an unknown program exits after `short_delay` seconds, as an init container does.
     """
     name = re.split(r"[:@]", image.rpartition("/")[2])[0].lower()
     if "fail" in name or "crash" in name:
-        return Program(output=(f"{name}: something is broken, giving up",), seconds=moment, exit_code=1)
-    unknown = Program(seconds=moment) if short else Program()
-    words = [_expanded(word, env) for word in argv]
+        return Program(output=(f"{name}: something is broken, giving up",), seconds=short_delay, exit_code=1)
+    unknown = Program(seconds=short_delay) if short_lived else Program()
+    words = [_expand(word, env) for word in argv]
     if not words:
-        return _without_command(name, unknown, moment)
+        return _default_program(name, unknown, short_delay)
     script = _script(words)
     if script is not None:
-        return _run_script(script, unknown, moment)
-    return _run_commands([words], unknown, moment)
+        return _run_script(script, unknown, short_delay)
+    return _run_commands([words], unknown, short_delay)
 
 
-def _without_command(name: str, unknown: Program, moment: float) -> Program:
+def _default_program(name: str, unknown: Program, short_delay: float) -> Program:
     if name == "hello-world":
-        return Program(output=("Hello from Docker!",), seconds=moment)
+        return Program(output=("Hello from Docker!",), seconds=short_delay)
     if name in _BARE_SHELLS:
-        return Program(seconds=moment)
+        return Program(seconds=short_delay)
     return Program() if name == "pause" else unknown
 
 
-def _expanded(word: str, env: Mapping[str, str]) -> str:
-    """Variables with a plain value are put in; others stay as they are written."""
+def _expand(word: str, env: Mapping[str, str]) -> str:
+    """Substitute variables of `env`; keep references to others."""
     return _VARIABLE.sub(lambda found: env.get(found[1] or found[2] or found[3] or "", found[0]), word)
 
 
 def _script(words: Sequence[str]) -> str | None:
-    """The text of `sh -c TEXT`, if it is that."""
+    """The script of `sh -c SCRIPT`; None for another command."""
     if words[0].rpartition("/")[2] not in _SHELLS:
         return None
     for position, word in enumerate(words[1:], start=1):
@@ -97,14 +97,14 @@ def _script(words: Sequence[str]) -> str | None:
     return None
 
 
-def _run_script(script: str, unknown: Program, moment: float) -> Program:
+def _run_script(script: str, unknown: Program, short_delay: float) -> Program:
     lexer = shlex.shlex(script.replace("\n", " ; "), posix=True, punctuation_chars=";&|()")
     lexer.whitespace_split = True
     try:
         tokens = list(lexer)
     except ValueError:
-        return Program(output=("sh: syntax error: unterminated quoted string",), seconds=moment, exit_code=2)
-    return _run_commands(list(_commands(tokens)), unknown, moment)
+        return Program(output=("sh: syntax error: unterminated quoted string",), seconds=short_delay, exit_code=2)
+    return _run_commands(list(_commands(tokens)), unknown, short_delay)
 
 
 def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
@@ -118,45 +118,47 @@ def _commands(tokens: Sequence[str]) -> Iterator[list[str]]:
             command.append(token)
 
 
-def _run_commands(commands: Sequence[Sequence[str]], unknown: Program, moment: float) -> Program:
+def _run_commands(commands: Sequence[Sequence[str]], unknown: Program, short_delay: float) -> Program:
     output: list[str] = []
-    seconds, code, obeys = 0.0, 0, True
+    seconds, code, handles_sigterm = 0.0, 0, True
     for position, words in enumerate(commands):
         name, rest = words[0].rpartition("/")[2], words[1:]
         if name in ("while", "until") or (name == "tail" and "-f" in rest):
             body = [command for command in commands[position + 1 :] if command[0] == "echo"]
             output.extend(_echo(command[1:]) for command in body[:1])
-            return Program(output=tuple(output), obeys=False)
+            return Program(output=tuple(output), handles_sigterm=False)
         if name == "exit":
             code = int(rest[0]) & 255 if rest and rest[0].isdecimal() else code
             break
         if name == "sleep":
             seconds += sleep_seconds(rest)
-            obeys, code = False, 0
+            handles_sigterm, code = False, 0
         elif name in ("echo", "printf"):
             output.append(_echo(rest))
             code = 0
         elif name in ("true", "false", ":"):
             code = 1 if name == "false" else 0
-        elif _QUICK.fullmatch(name) or name in ("for", "trap") or "=" in words[0]:
+        elif _QUICK_COMMANDS.fullmatch(name) or name in ("for", "trap") or "=" in words[0]:
             code = 0
         elif position == len(commands) - 1:
             return Program(output=tuple(output), seconds=seconds + unknown.seconds)
-    return Program(output=tuple(output), seconds=max(seconds, moment), exit_code=code, obeys=obeys)
+    return Program(
+        output=tuple(output), seconds=max(seconds, short_delay), exit_code=code, handles_sigterm=handles_sigterm
+    )
 
 
 def _echo(words: Sequence[str]) -> str:
-    kept: list[str] = []
+    words_out: list[str] = []
     for word in words:
         if word.startswith(">") or word.endswith(">") or word == "2>&1":
             break
         if word not in ("-n", "-e", "-en", "-ne"):
-            kept.append(word)
-    return " ".join(kept).rstrip("\n")
+            words_out.append(word)
+    return " ".join(words_out).rstrip("\n")
 
 
 def sleep_seconds(words: Sequence[str]) -> float:
-    """How long `sleep` with these arguments takes."""
+    """The duration of `sleep` with these arguments."""
     total = 0.0
     for word in words:
         if word in ("infinity", "inf"):

@@ -1,7 +1,7 @@
-"""The status of a simulated pod, as a kubelet writes it, and the patch that brings the server there.
+"""The status manager: the status of a simulated pod as a kubelet writes it, and the patch to send.
 
-Pure: a pod, its life and the time in, plain data out. Only what changed is sent, as a strategic merge patch, so that
-conditions of others (readiness gates, disruption) stay as they are. Called by `kubelet`.
+Pure. The patch is a strategic merge patch of changed fields only, so that conditions of other owners (readiness gates,
+DisruptionTarget) stay as they are. After pkg/kubelet/status/status_manager.go and generate.go. Called by `kubelet`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kubewright.api.codec import to_tree
 from kubewright.cluster.kubelet.pods import images
-from kubewright.cluster.kubelet.pods.containers import ContainerLifecycle, End
+from kubewright.cluster.kubelet.pods.containers import ContainerExit, ContainerLifecycle
 from kubewright.cluster.kubelet.pods.lifecycle import PodLifecycle
 from kubewright.k8s.core.v1 import (
     Container,
@@ -31,11 +31,11 @@ from kubewright.k8s.core.v1 import (
     VolumeMountStatus,
 )
 
-__all__ = ("status_of", "status_patch")
+__all__ = ("generate_status", "status_patch")
 
 Tree = dict[str, Any]
 
-_OURS: Final = (
+_KUBELET_FIELDS: Final = (
     "phase",
     "reason",
     "message",
@@ -51,18 +51,20 @@ _OURS: Final = (
 )
 
 
-def status_of(pod: Pod, life: PodLifecycle, *, host_ip: str, pod_ip: str, now: float, wall: datetime) -> PodStatus:
-    """What the kubelet would say of the pod at this moment."""
-    init = [_container(item, life, now=now) for item in pod.spec.init_containers or ()]
-    main = [_container(item, life, now=now) for item in pod.spec.containers]
-    ephemeral = [_container(item, life, now=now) for item in pod.spec.ephemeral_containers or ()]
-    reason, message = life.failure or (None, None)
-    phase = "Failed" if life.failure is not None else _phase(pod, life, init, now=now)
+def generate_status(
+    pod: Pod, lifecycle: PodLifecycle, *, host_ip: str, pod_ip: str, now: float, wall: datetime
+) -> PodStatus:
+    """The status of the pod at this time."""
+    init = [_container_status(item, lifecycle, now=now) for item in pod.spec.init_containers or ()]
+    main = [_container_status(item, lifecycle, now=now) for item in pod.spec.containers]
+    ephemeral = [_container_status(item, lifecycle, now=now) for item in pod.spec.ephemeral_containers or ()]
+    reason, message = lifecycle.failure or (None, None)
+    phase = "Failed" if lifecycle.failure is not None else _phase(pod, lifecycle, init, now=now)
     status = PodStatus(
         phase=phase,
         reason=reason,
         message=message,
-        start_time=life.start_time.replace(microsecond=0),
+        start_time=lifecycle.start_time.replace(microsecond=0),
         observed_generation=pod.metadata.generation or None,
         host_ip=host_ip,
         host_ips=[HostIP(ip=host_ip)],
@@ -70,22 +72,22 @@ def status_of(pod: Pod, life: PodLifecycle, *, host_ip: str, pod_ip: str, now: f
         container_statuses=main,
         ephemeral_container_statuses=ephemeral or None,
     )
-    if life.sandbox:
+    if lifecycle.sandbox_ready:
         status.pod_ip, status.pod_ips = pod_ip, [PodIP(ip=pod_ip)]
-    status.conditions = _conditions(pod, life, phase, [*init, *main], wall=wall)
+    status.conditions = _conditions(pod, lifecycle, phase, [*init, *main], wall=wall)
     return status
 
 
 def status_patch(pod: Pod, status: PodStatus) -> Tree | None:
-    """The strategic merge patch from the pod as it is known to the status; None if there is nothing to say."""
-    before, after = to_tree(pod.status), to_tree(status)
-    changes: Tree = {name: after.get(name) for name in _OURS if before.get(name) != after.get(name)}
-    known = {item["type"]: item for item in before.get("conditions") or ()}
-    conditions = [item for item in after["conditions"] if known.get(item["type"]) != item]
+    """The strategic merge patch from the pod's current status to this one; None if nothing changed."""
+    old, after = to_tree(pod.status), to_tree(status)
+    changes: Tree = {name: after.get(name) for name in _KUBELET_FIELDS if old.get(name) != after.get(name)}
+    previous = {item["type"]: item for item in old.get("conditions") or ()}
+    conditions = [item for item in after["conditions"] if previous.get(item["type"]) != item]
     if conditions:
-        # A reason or message that is gone has to be taken away by name: the server merges conditions by type.
+        # The server merges conditions by type, so a removed reason or message must be set to null.
         changes["conditions"] = [
-            {**dict.fromkeys(known.get(item["type"], {}).keys() - item.keys()), **item} for item in conditions
+            {**dict.fromkeys(previous.get(item["type"], {}).keys() - item.keys()), **item} for item in conditions
         ]
     if not changes:
         return None
@@ -95,53 +97,57 @@ def status_patch(pod: Pod, status: PodStatus) -> Tree | None:
 # --- containers ---
 
 
-def _container(container: Container | EphemeralContainer, pod_life: PodLifecycle, *, now: float) -> ContainerStatus:
-    life = pod_life.containers[container.name]
-    ran = bool(life.container_id)
-    started = isinstance(container, Container) and pod_life.is_started(container, life, now=now)
-    ready = isinstance(container, Container) and pod_life.is_ready(container, life, now=now)
-    if life.role == "init":
-        ready = life.phase == "ended" and life.end is not None and life.end.exit_code == 0
-    last = life.last if life.phase != "waiting" or life.end is None else life.end
+def _container_status(
+    container: Container | EphemeralContainer, pod_lifecycle: PodLifecycle, *, now: float
+) -> ContainerStatus:
+    lifecycle = pod_lifecycle.containers[container.name]
+    last_image = bool(lifecycle.container_id)
+    started = isinstance(container, Container) and pod_lifecycle.is_started(container, lifecycle, now=now)
+    ready = isinstance(container, Container) and pod_lifecycle.is_ready(container, lifecycle, now=now)
+    if lifecycle.role == "init":
+        ready = lifecycle.phase == "terminated" and lifecycle.exit is not None and lifecycle.exit.exit_code == 0
+    last_exit = lifecycle.last_exit if lifecycle.phase != "waiting" or lifecycle.exit is None else lifecycle.exit
     status = ContainerStatus(
         name=container.name,
-        image=images.full_name(life.ran) if ran else life.image,
-        image_id=images.image_id(life.ran) if ran else "",
-        container_id=life.container_id or None,
+        image=images.full_name(lifecycle.last_image) if last_image else lifecycle.image,
+        image_id=images.image_id(lifecycle.last_image) if last_image else "",
+        container_id=lifecycle.container_id or None,
         ready=ready,
-        started=started if life.role != "ephemeral" else None,
-        restart_count=life.restarts,
-        state=_state(life),
-        last_state=ContainerState(terminated=_terminated(last)) if last is not None else ContainerState(),
-        volume_mounts=_mounts(container),
+        started=started if lifecycle.role != "ephemeral" else None,
+        restart_count=lifecycle.restarts,
+        state=_container_state(lifecycle),
+        last_state=ContainerState(terminated=_terminated(last_exit)) if last_exit is not None else ContainerState(),
+        volume_mounts=_volume_mount_statuses(container),
     )
-    if ran:
+    if last_image:
         resources = container.resources or ResourceRequirements()
         status.allocated_resources = resources.requests
         status.resources = ResourceRequirements(requests=resources.requests, limits=resources.limits)
     return status
 
 
-def _state(life: ContainerLifecycle) -> ContainerState:
-    if life.phase == "running":
-        return ContainerState(running=ContainerStateRunning(started_at=_second(life.started)))
-    if life.phase == "ended" and life.end is not None:
-        return ContainerState(terminated=_terminated(life.end))
-    return ContainerState(waiting=ContainerStateWaiting(reason=life.reason or None, message=life.message or None))
-
-
-def _terminated(end: End) -> ContainerStateTerminated:
-    return ContainerStateTerminated(
-        exit_code=end.exit_code,
-        reason=end.reason or None,
-        message=end.message or None,
-        started_at=_second(end.started),
-        finished_at=_second(end.finished),
-        container_id=end.container_id or None,
+def _container_state(lifecycle: ContainerLifecycle) -> ContainerState:
+    if lifecycle.phase == "running":
+        return ContainerState(running=ContainerStateRunning(started_at=_truncate_to_second(lifecycle.started)))
+    if lifecycle.phase == "terminated" and lifecycle.exit is not None:
+        return ContainerState(terminated=_terminated(lifecycle.exit))
+    return ContainerState(
+        waiting=ContainerStateWaiting(reason=lifecycle.reason or None, message=lifecycle.message or None)
     )
 
 
-def _mounts(container: Container | EphemeralContainer) -> list[VolumeMountStatus] | None:
+def _terminated(exited: ContainerExit) -> ContainerStateTerminated:
+    return ContainerStateTerminated(
+        exit_code=exited.exit_code,
+        reason=exited.reason or None,
+        message=exited.message or None,
+        started_at=_truncate_to_second(exited.started),
+        finished_at=_truncate_to_second(exited.finished),
+        container_id=exited.container_id or None,
+    )
+
+
+def _volume_mount_statuses(container: Container | EphemeralContainer) -> list[VolumeMountStatus] | None:
     mounts = [
         VolumeMountStatus(
             name=mount.name,
@@ -154,56 +160,60 @@ def _mounts(container: Container | EphemeralContainer) -> list[VolumeMountStatus
     return mounts or None
 
 
-def _second(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.replace(microsecond=0)
+def _truncate_to_second(short_delay: datetime | None) -> datetime | None:
+    return None if short_delay is None else short_delay.replace(microsecond=0)
 
 
 # --- phase and conditions ---
 
 
-def _phase(pod: Pod, life: PodLifecycle, init: Sequence[ContainerStatus], *, now: float) -> str:
-    main = [life.containers[container.name] for container in pod.spec.containers]
-    began = any(item.container_id for item in main)
-    if _init_failed(life) and life.over:
+def _phase(pod: Pod, lifecycle: PodLifecycle, init: Sequence[ContainerStatus], *, now: float) -> str:
+    main = [lifecycle.containers[container.name] for container in pod.spec.containers]
+    started = any(item.container_id for item in main)
+    if _init_failed(lifecycle) and lifecycle.finished:
         return "Failed"
-    if not began and any(not _is_initialized(life.containers[item.name], item) for item in init) and not life.over:
+    if (
+        not started
+        and any(not _is_init_done(lifecycle.containers[item.name], item) for item in init)
+        and not lifecycle.finished
+    ):
         return "Pending"
-    if any(item.phase == "waiting" and item.end is None for item in main):
+    if any(item.phase == "waiting" and item.exit is None for item in main):
         return "Pending"
-    if life.over and all(item.phase == "ended" for item in main):
-        good = all(item.end is not None and item.end.exit_code == 0 for item in main)
+    if lifecycle.finished and all(item.phase == "terminated" for item in main):
+        good = all(item.exit is not None and item.exit.exit_code == 0 for item in main)
         return "Succeeded" if good else "Failed"
     return "Running"
 
 
-def _init_failed(life: PodLifecycle) -> bool:
+def _init_failed(lifecycle: PodLifecycle) -> bool:
     return any(
-        item.role == "init" and item.phase == "ended" and item.end is not None and item.end.exit_code != 0
-        for item in life.containers.values()
+        item.role == "init" and item.phase == "terminated" and item.exit is not None and item.exit.exit_code != 0
+        for item in lifecycle.containers.values()
     )
 
 
-def _is_initialized(life: ContainerLifecycle, status: ContainerStatus) -> bool:
-    return bool(status.started) if life.role == "sidecar" else status.ready
+def _is_init_done(lifecycle: ContainerLifecycle, status: ContainerStatus) -> bool:
+    return bool(status.started) if lifecycle.role == "sidecar" else status.ready
 
 
 def _conditions(
-    pod: Pod, life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus], *, wall: datetime
+    pod: Pod, lifecycle: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus], *, wall: datetime
 ) -> list[PodCondition]:
-    ready = _containers_ready(life, phase, statuses)
-    facts: list[tuple[str, bool, str | None, str | None]] = [
-        ("PodReadyToStartContainers", life.sandbox and not life.over, None, None),
-        ("Initialized", *_initialized(life, phase, statuses)),
-        ("Ready", *(_gates(pod) if ready[0] else ready)),
+    ready = _containers_ready(lifecycle, phase, statuses)
+    states: list[tuple[str, bool, str | None, str | None]] = [
+        ("PodReadyToStartContainers", lifecycle.sandbox_ready and not lifecycle.finished, None, None),
+        ("Initialized", *_initialized(lifecycle, phase, statuses)),
+        ("Ready", *(_readiness_gates(pod) if ready[0] else ready)),
         ("ContainersReady", *ready),
         ("PodScheduled", True, None, None),
     ]
-    known = {condition.type: condition for condition in pod.status.conditions or ()}
+    previous = {condition.type: condition for condition in pod.status.conditions or ()}
     conditions = []
-    for kind, holds, reason, message in facts:
-        text = "True" if holds else "False"
-        before = known.get(kind)
-        same = before is not None and before.status == text
+    for kind, is_true, reason, message in states:
+        text = "True" if is_true else "False"
+        old = previous.get(kind)
+        same = old is not None and old.status == text
         conditions.append(
             PodCondition(
                 type=kind,
@@ -211,53 +221,55 @@ def _conditions(
                 reason=reason,
                 message=message,
                 observed_generation=pod.metadata.generation or None,
-                last_transition_time=before.last_transition_time if before is not None and same else _second(wall),
+                last_transition_time=old.last_transition_time
+                if old is not None and same
+                else _truncate_to_second(wall),
             )
         )
     return conditions
 
 
 def _containers_ready(
-    life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
+    lifecycle: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
 ) -> tuple[bool, str | None, str | None]:
     if phase == "Succeeded":
         return False, "PodCompleted", None
     if phase == "Failed":
         return False, "PodFailed", None
-    unready = [item.name for item in statuses if life.containers[item.name].role != "init" and not item.ready]
+    unready = [item.name for item in statuses if lifecycle.containers[item.name].role != "init" and not item.ready]
     if unready:
         return False, "ContainersNotReady", f"containers with unready status: [{' '.join(unready)}]"
     return True, None, None
 
 
 def _initialized(
-    life: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
+    lifecycle: PodLifecycle, phase: str, statuses: Sequence[ContainerStatus]
 ) -> tuple[bool, str | None, str | None]:
     if phase == "Succeeded":
         return True, "PodCompleted", None
-    if any(item.role == "main" and item.container_id for item in life.containers.values()):
+    if any(item.role == "main" and item.container_id for item in lifecycle.containers.values()):
         return True, None, None
     incomplete = [
         item.name
         for item in statuses
-        if life.containers[item.name].role in ("init", "sidecar")
-        and not _is_initialized(life.containers[item.name], item)
+        if lifecycle.containers[item.name].role in ("init", "sidecar")
+        and not _is_init_done(lifecycle.containers[item.name], item)
     ]
     if incomplete:
         return False, "ContainersNotInitialized", f"containers with incomplete status: [{' '.join(incomplete)}]"
     return True, None, None
 
 
-def _gates(pod: Pod) -> tuple[bool, str | None, str | None]:
-    """The containers are ready; others may have a word in it."""
-    known = {condition.type: condition.status for condition in pod.status.conditions or ()}
-    problems = []
+def _readiness_gates(pod: Pod) -> tuple[bool, str | None, str | None]:
+    """The condition Ready if all containers are ready: the readiness gates decide."""
+    previous = {condition.type: condition.status for condition in pod.status.conditions or ()}
+    errors = []
     for gate in pod.spec.readiness_gates or ():
-        status = known.get(gate.condition_type)
+        status = previous.get(gate.condition_type)
         if status is None:
-            problems.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
+            errors.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
         elif status != "True":
-            problems.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {status}')
-    if problems:
-        return False, "ReadinessGatesNotReady", ", ".join(problems)
+            errors.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {status}')
+    if errors:
+        return False, "ReadinessGatesNotReady", ", ".join(errors)
     return True, None, None

@@ -1,7 +1,7 @@
-"""How fast simulated pods live.
+"""The delays of simulated pods.
 
-Real nodes need seconds for what these do in milliseconds; what is kept is the order of things. Probes keep their
-initial delay, back-off keeps the kubelet's numbers, because both are what people look at. Given to `node_controllers`.
+Real nodes need seconds for what these do in milliseconds, in the same order. Probes keep their initial delay and
+back-off keeps the kubelet's values, because users observe both. A parameter of `Cluster.embedded` and `Cluster.real`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ __all__ = ("Timing",)
 
 @final
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds for each step; annotations of a pod overrule some of them (see `wishes`)."""
+    """Seconds for each step; annotations of a pod override some of them (see `overrides`)."""
 
     start_delay: float = 0.005
-    """From the pod's arrival on the node until its sandbox is there."""
+    """From the binding of a pod until its sandbox is ready."""
     ready_delay: float = 0.0
     """From the start of a container until it is ready, on top of its probes' initial delay."""
-    moment: float = 0.01
-    """How long a program runs of which no more is known than that it ends, and what a first restart waits for."""
+    short_delay: float = 0.01
+    """The run time of a short-lived program, and the delay before a first restart."""
     termination_delay: float = 0.1
-    """From the request to end until the containers have ended, if the grace period is not shorter."""
+    """From the start of termination until the containers have ended, if the grace period is not shorter."""
     restart_backoff: float = 10.0
-    """Before the second restart of a container, and before an image is asked for again; doubled each time."""
+    """Before the second restart of a container, and before the second pull of an image; doubled each time."""
     restart_backoff_limit: float = 300.0
     missing_retry: float = 0.1
-    """Before a ConfigMap or Secret that was not there is looked for again; doubled each time, up to two seconds."""
+    """Before a missing ConfigMap or Secret is read again; doubled each time, up to two seconds."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:

@@ -1,1 +1,1 @@
-"""The inside of a simulated container: its files, its environment and a small shell."""
+"""The inside of simulated containers: files, environment, and a small shell for exec."""

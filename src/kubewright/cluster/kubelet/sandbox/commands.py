@@ -1,8 +1,7 @@
-"""The commands of a simulated container: what somebody who looks around in one would type.
+"""The commands that exec can run in a simulated container.
 
-Each is a small reading of the tool of that name: its plain use, the usual flags, the usual complaints. They act on the
-container's own environment and files (`machines`), nothing else; what would need a network says that there is none.
-Called by `shell`.
+Each implements the basic use and the common flags and errors of the tool of that name. Commands act only on the
+environment and files of the container (`sandboxes`); network tools report that there is no network. Called by `shell`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.pods.programs import sleep_seconds
 from kubewright.cluster.kubelet.sandbox.files import absolute
-from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
+from kubewright.cluster.kubelet.sandbox.sandboxes import ContainerSandbox
 
 __all__ = ("COMMANDS", "Command", "Process")
 
@@ -32,48 +31,48 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "0": 
 _ESCAPE: Final = re.compile(r"\\(.)")
 _FORMAT: Final = re.compile(r"%([sdq%])")
 _SIZE: Final = re.compile(r"([1-9]\d{0,8}|0)([kKMG]?)")
-_MOST_INPUT: Final = 64 * 1024 * 1024
+_MAX_INPUT: Final = 64 * 1024 * 1024
 
 
 @final
 class Process(msgspec.Struct):
-    """A command with what surrounds it."""
+    """One run of a command: its arguments, environment and streams."""
 
     name: str
     args: list[str]
-    machine: Sandbox
+    sandbox: ContainerSandbox
     environment: Mapping[str, str]
     folder: str
     read: Read
     write: Write
-    complain: Write
+    write_error: Write
     clock: Clock
 
-    async def say(self, text: str) -> None:
-        """Print a text as it is."""
+    async def print(self, text: str) -> None:
+        """Write a text to stdout."""
         await self.write(text.encode("utf-8", "surrogateescape"))
 
     async def fail(self, text: str, code: int = 1) -> int:
-        """Complain; returns the exit code."""
-        await self.complain(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
+        """Write an error message; return the exit code."""
+        await self.write_error(f"{self.name}: {text}\n".encode("utf-8", "surrogateescape"))
         return code
 
     def path(self, text: str) -> str:
-        """A path as it is meant here."""
+        """The absolute path of an argument."""
         return absolute(self.folder, text)
 
-    async def whole_input(self) -> bytes:
-        """All that comes in."""
+    async def read_all(self) -> bytes:
+        """Read stdin to its end."""
         parts, size = [], 0
         while data := await self.read():
             size += len(data)
-            if size > _MOST_INPUT:
+            if size > _MAX_INPUT:
                 break
             parts.append(data)
         return b"".join(parts)
 
     def flags(self) -> tuple[set[str], list[str]]:
-        """Letters of the options, and the rest."""
+        """The letters of the options, and the other arguments."""
         letters: set[str] = set()
         rest: list[str] = []
         for position, word in enumerate(self.args):
@@ -103,7 +102,7 @@ async def _echo(process: Process) -> int:
         flags = words.pop(0)
         newline, escapes = newline and "n" not in flags, escapes or "e" in flags
     text = " ".join(words)
-    await process.say((_unescaped(text) if escapes else text) + ("\n" if newline else ""))
+    await process.print((_unescape(text) if escapes else text) + ("\n" if newline else ""))
     return 0
 
 
@@ -111,12 +110,12 @@ async def _printf(process: Process) -> int:
     if not process.args:
         return await process.fail("usage: printf FORMAT [ARGUMENT...]")
     given = iter(process.args[1:])
-    form = _unescaped(process.args[0])
-    await process.say(_FORMAT.sub(lambda found: "%" if found[1] == "%" else next(given, ""), form))
+    form = _unescape(process.args[0])
+    await process.print(_FORMAT.sub(lambda found: "%" if found[1] == "%" else next(given, ""), form))
     return 0
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[0]), text)
 
 
@@ -128,7 +127,7 @@ async def _cat(process: Process) -> int:
                 await process.write(data)
             continue
         try:
-            await process.write(process.machine.files.read(process.path(name)))
+            await process.write(process.sandbox.files.read(process.path(name)))
         except OSError as error:
             code = await process.fail(f"{name}: {error}")
     return code
@@ -136,27 +135,27 @@ async def _cat(process: Process) -> int:
 
 async def _ls(process: Process) -> int:
     letters, names = process.flags()
-    files, code = process.machine.files, 0
+    files, code = process.sandbox.files, 0
     for name in names or ["."]:
         path = process.path(name)
         if not files.is_folder(path):
             if files.is_file(path):
-                await process.say(_listed(process, path, name, long="l" in letters))
+                await process.print(_ls_line(process, path, name, long="l" in letters))
             else:
                 code = await process.fail(f"{name}: No such file or directory")
             continue
         if len(names) > 1:
-            await process.say(f"{name}:\n")
+            await process.print(f"{name}:\n")
         for entry in files.names(path):
             if not entry.startswith(".") or letters & {"a", "A"}:
-                await process.say(_listed(process, absolute(path, entry), entry, long="l" in letters))
+                await process.print(_ls_line(process, absolute(path, entry), entry, long="l" in letters))
     return code
 
 
-def _listed(process: Process, path: str, name: str, *, long: bool) -> str:
+def _ls_line(process: Process, path: str, name: str, *, long: bool) -> str:
     if not long:
         return f"{name}\n"
-    files = process.machine.files
+    files = process.sandbox.files
     is_folder = files.is_folder(path)
     size = 4096 if is_folder else len(files.read(path))
     kind = "drwxr-xr-x    2" if is_folder else "-rw-r--r--    1"
@@ -165,7 +164,7 @@ def _listed(process: Process, path: str, name: str, *, long: bool) -> str:
 
 async def _env(process: Process) -> int:
     for name, value in process.environment.items():
-        await process.say(f"{name}={value}\n")
+        await process.print(f"{name}={value}\n")
     return 0
 
 
@@ -175,14 +174,14 @@ async def _printenv(process: Process) -> int:
     code = 0
     for name in process.args:
         if name in process.environment:
-            await process.say(f"{process.environment[name]}\n")
+            await process.print(f"{process.environment[name]}\n")
         else:
             code = 1
     return code
 
 
 async def _pwd(process: Process) -> int:
-    await process.say(f"{process.folder}\n")
+    await process.print(f"{process.folder}\n")
     return 0
 
 
@@ -192,31 +191,31 @@ async def _date(process: Process) -> int:
         return await process.fail(f"invalid date '{wrong[0]}'")
     now = process.clock.now()
     form = next((word[1:] for word in process.args if word.startswith("+")), "%a %b %e %H:%M:%S UTC %Y")
-    await process.say(now.strftime(form.replace("%s", str(int(now.timestamp())))) + "\n")
+    await process.print(now.strftime(form.replace("%s", str(int(now.timestamp())))) + "\n")
     return 0
 
 
 async def _hostname(process: Process) -> int:
-    await process.say(f"{process.machine.hostname}\n")
+    await process.print(f"{process.sandbox.hostname}\n")
     return 0
 
 
 async def _id(process: Process) -> int:
     letters, _ = process.flags()
-    await process.say("0\n" if letters & {"u", "g"} else "uid=0(root) gid=0(root) groups=0(root)\n")
+    await process.print("0\n" if letters & {"u", "g"} else "uid=0(root) gid=0(root) groups=0(root)\n")
     return 0
 
 
 async def _whoami(process: Process) -> int:
-    await process.say("root\n")
+    await process.print("root\n")
     return 0
 
 
 async def _uname(process: Process) -> int:
     letters, _ = process.flags()
-    whole = f"Linux {process.machine.hostname} 6.1.0-simulated #1 SMP x86_64 Linux"
-    one = {"n": process.machine.hostname, "m": "x86_64", "r": "6.1.0-simulated"}
-    await process.say((whole if "a" in letters else one.get("".join(letters), "Linux")) + "\n")
+    recursive = f"Linux {process.sandbox.hostname} 6.1.0-simulated #1 SMP x86_64 Linux"
+    one = {"n": process.sandbox.hostname, "m": "x86_64", "r": "6.1.0-simulated"}
+    await process.print((recursive if "a" in letters else one.get("".join(letters), "Linux")) + "\n")
     return 0
 
 
@@ -230,7 +229,7 @@ async def _mkdir(process: Process) -> int:
     code = 0
     for name in names:
         try:
-            process.machine.files.make_folder(process.path(name), parents=bool(letters & {"p", "--parents"}))
+            process.sandbox.files.make_folder(process.path(name), parents=bool(letters & {"p", "--parents"}))
         except OSError as error:
             code = await process.fail(f"can't create directory '{name}': {error}")
     return code
@@ -241,7 +240,7 @@ async def _rm(process: Process) -> int:
     code = 0
     for name in names:
         try:
-            process.machine.files.remove(process.path(name), whole=bool(letters & {"r", "R"}))
+            process.sandbox.files.remove(process.path(name), recursive=bool(letters & {"r", "R"}))
         except OSError as error:
             if "f" not in letters:
                 code = await process.fail(f"can't remove '{name}': {error}")
@@ -252,20 +251,20 @@ async def _touch(process: Process) -> int:
     code = 0
     for name in process.flags()[1]:
         path = process.path(name)
-        if not process.machine.files.is_file(path) and not process.machine.files.is_folder(path):
+        if not process.sandbox.files.is_file(path) and not process.sandbox.files.is_folder(path):
             try:
-                process.machine.files.write(path, b"")
+                process.sandbox.files.write(path, b"")
             except OSError as error:
                 code = await process.fail(f"{name}: {error}")
     return code
 
 
 async def _tee(process: Process) -> int:
-    data = await process.whole_input()
+    data = await process.read_all()
     await process.write(data)
     for name in process.flags()[1]:
         try:
-            process.machine.files.write(process.path(name), data)
+            process.sandbox.files.write(process.path(name), data)
         except OSError as error:
             return await process.fail(f"{name}: {error}")
     return 0
@@ -278,27 +277,27 @@ async def _dd(process: Process) -> int:
         return await process.fail("invalid number")
     block, count = (int(found[1]) * 1024 ** " KMG".index(found[2].upper() or " ") for found in sizes if found)
     source, target = wanted.get("if", ""), wanted.get("of", "")
-    limit = block * count if "count" in wanted else _MOST_INPUT
+    limit = block * count if "count" in wanted else _MAX_INPUT
     try:
-        data = await _copied(process, source, limit)
+        data = await _dd_input(process, source, limit)
         if target:
-            process.machine.files.write(process.path(target), data)
+            process.sandbox.files.write(process.path(target), data)
         else:
             await process.write(data)
     except OSError as error:
         return await process.fail(f"{source or target}: {error}")
     records = f"{len(data) // block}+{int(len(data) % block > 0)} records"
-    await process.complain(f"{records} in\n{records} out\n".encode())
+    await process.write_error(f"{records} in\n{records} out\n".encode())
     return 0
 
 
-async def _copied(process: Process, source: str, limit: int) -> bytes:
+async def _dd_input(process: Process, source: str, limit: int) -> bytes:
     if source in ("/dev/zero", "/dev/random", "/dev/urandom"):
-        if limit >= _MOST_INPUT:
+        if limit >= _MAX_INPUT:
             raise OSError("No space left on device")
         return bytes(limit) if source == "/dev/zero" else random.randbytes(limit)
-    whole = process.machine.files.read(process.path(source)) if source else await process.whole_input()
-    return whole[:limit]
+    recursive = process.sandbox.files.read(process.path(source)) if source else await process.read_all()
+    return recursive[:limit]
 
 
 async def _test(process: Process) -> int:
@@ -306,7 +305,7 @@ async def _test(process: Process) -> int:
     wanted = True
     while args[:1] == ["!"]:
         wanted, args = not wanted, args[1:]
-    files = process.machine.files
+    files = process.sandbox.files
     match args:
         case []:
             holds = False
@@ -327,15 +326,15 @@ async def _test(process: Process) -> int:
         case [left, "!=" | "-ne", right]:
             holds = left != right
         case _:
-            return await process.fail("what this asks for is not simulated", 2)
+            return await process.fail("this expression is not simulated", 2)
     return 0 if holds == wanted else 1
 
 
-async def _lines(process: Process, names: list[str]) -> list[bytes] | None:
+async def _run_lines(process: Process, names: list[str]) -> list[bytes] | None:
     parts = []
     for name in names or ["-"]:
         try:
-            read = await process.whole_input() if name == "-" else process.machine.files.read(process.path(name))
+            read = await process.read_all() if name == "-" else process.sandbox.files.read(process.path(name))
         except OSError as error:
             await process.fail(f"{name}: {error}")
             return None
@@ -354,7 +353,7 @@ async def _head(process: Process) -> int:
             count = int(found[1])
         else:
             names.append(word)
-    lines = await _lines(process, names)
+    lines = await _run_lines(process, names)
     if lines is None:
         return 1
     chosen = lines[:count] if process.name == "head" else lines[max(0, len(lines) - count) :]
@@ -364,18 +363,18 @@ async def _head(process: Process) -> int:
 
 async def _wc(process: Process) -> int:
     letters, names = process.flags()
-    lines = await _lines(process, names)
+    lines = await _run_lines(process, names)
     if lines is None:
         return 1
     data = b"".join(lines)
     counts = {"l": data.count(b"\n"), "w": len(data.split()), "c": len(data)}
     wanted = [counts[one] for one in "lwc" if one in letters] or list(counts.values())
-    await process.say(" ".join(str(one) for one in wanted) + (f" {names[0]}" if names else "") + "\n")
+    await process.print(" ".join(str(one) for one in wanted) + (f" {names[0]}" if names else "") + "\n")
     return 0
 
 
 async def _sort(process: Process) -> int:
-    lines = await _lines(process, process.flags()[1])
+    lines = await _run_lines(process, process.flags()[1])
     await process.write(b"".join(sorted(lines or ())))
     return 0 if lines is not None else 1
 
@@ -388,7 +387,7 @@ async def _grep(process: Process) -> int:
         pattern = re.compile(rest[0].encode(), re.IGNORECASE if "i" in letters else 0)
     except re.error:
         return await process.fail(f"bad regex '{rest[0]}'", 2)
-    lines = await _lines(process, rest[1:])
+    lines = await _run_lines(process, rest[1:])
     if lines is None:
         return 2
     found = [line for line in lines if bool(pattern.search(line)) != ("v" in letters)]
@@ -398,13 +397,13 @@ async def _grep(process: Process) -> int:
 
 
 async def _ps(process: Process) -> int:
-    await process.say("PID   USER     TIME  COMMAND\n    1 root      0:00 (simulated)\n")
+    await process.print("PID   USER     TIME  COMMAND\n    1 root      0:00 (simulated)\n")
     return 0
 
 
 async def _which(process: Process) -> int:
     found = [name for name in process.args if name in COMMANDS or name == "sh"]
-    await process.say("".join(f"/bin/{name}\n" for name in found))
+    await process.print("".join(f"/bin/{name}\n" for name in found))
     return 0 if len(found) == len(process.args) else 1
 
 
@@ -413,20 +412,20 @@ async def _no_network(process: Process) -> int:
 
 
 async def _tar(process: Process) -> int:
-    """`tar cf - PATH` and `tar xf - -C FOLDER`, which is what `kubectl cp` runs."""
+    """`tar cf - PATH` and `tar xf - -C FOLDER`, as `kubectl cp` runs them."""
     words = list(process.args)
     folder = process.folder
     if "-C" in words and words.index("-C") + 1 < len(words):
-        place = words.index("-C")
-        folder = process.path(words[place + 1])
-        del words[place : place + 2]
+        mount_point = words.index("-C")
+        folder = process.path(words[mount_point + 1])
+        del words[mount_point : mount_point + 2]
     flags, names = (words[0].lstrip("-") if words else ""), [word for word in words[1:] if word != "-"]
     if "f" not in flags or "-" not in words[1:] or not {"c", "x"} & set(flags):
         return await process.fail("only archives on standard input and output are simulated")
     if "c" in flags:
         return await _pack(process, folder, names)
     try:
-        _unpack(process, folder, await process.whole_input())
+        _unpack(process, folder, await process.read_all())
     except (tarfile.TarError, EOFError):
         return await process.fail("short read")
     except OSError as error:
@@ -435,13 +434,13 @@ async def _tar(process: Process) -> int:
 
 
 async def _pack(process: Process, folder: str, names: list[str]) -> int:
-    files, archive, code = process.machine.files, io.BytesIO(), 0
+    files, archive, code = process.sandbox.files, io.BytesIO(), 0
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for name in names:
             path = absolute(folder, name)
             if not files.is_file(path) and not files.is_folder(path):
                 code = await process.fail(f"{name}: No such file or directory")
-            for file in files.below(path):
+            for file in files.walk(path):
                 entry = tarfile.TarInfo(absolute("/", posixpath.join(name, posixpath.relpath(file, path))).lstrip("/"))
                 content = files.read(file)
                 entry.size, entry.mode, entry.mtime = len(content), 0o644, process.clock.now().timestamp()
@@ -451,7 +450,7 @@ async def _pack(process: Process, folder: str, names: list[str]) -> int:
 
 
 def _unpack(process: Process, folder: str, data: bytes) -> None:
-    files = process.machine.files
+    files = process.sandbox.files
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
         for entry in tar:
             path = absolute(folder, entry.name.lstrip("/"))
@@ -465,13 +464,13 @@ def _unpack(process: Process, folder: str, data: bytes) -> None:
 async def _find(process: Process) -> int:
     start = process.args[0] if process.args and not process.args[0].startswith("-") else "."
     pattern = process.args[process.args.index("-name") + 1] if "-name" in process.args[:-1] else "*"
-    files = process.machine.files
+    files = process.sandbox.files
     path = process.path(start)
     if not files.is_folder(path) and not files.is_file(path):
         return await process.fail(f"{start}: No such file or directory")
-    for file in files.below(path):
+    for file in files.walk(path):
         if fnmatch.fnmatchcase(posixpath.basename(file), pattern):
-            await process.say(f"{posixpath.join(start, posixpath.relpath(file, path))}\n")
+            await process.print(f"{posixpath.join(start, posixpath.relpath(file, path))}\n")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""The files of a simulated container: a tree in memory that lives as long as the container runs.
+"""The file system of a simulated container, in memory, for the lifetime of the container.
 
-What volumes bring is laid over it when somebody enters the container, and cannot be written to. Sizes are bounded:
-this is for looking around and for `kubectl cp`, not for data.
+Volumes with content (ConfigMaps, Secrets) are mounted read-only at each exec. The total size is limited: it is for exec
+and `kubectl cp`, not for data. Used by `sandboxes` and `commands`.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from typing import Final, final
 
 __all__ = ("Files", "absolute")
 
-_MOST: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 _FOLDERS: Final = ("bin", "dev", "etc", "home", "lib", "opt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
 
 
 @final
 class Files:
-    """A tree of files, by absolute path. What cannot be done raises OSError with the words of a shell."""
+    """Files by absolute path. Errors are OSErrors with the message a shell prints."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
         self._folders: set[str] = {"/", *(f"/{name}" for name in _FOLDERS)}
         self._mounts: dict[str, Mapping[str, bytes]] = {}
 
-    def mount(self, place: str, files: Mapping[str, bytes] | None) -> None:
-        """Lay files over a folder; None makes an empty folder that can be written to."""
-        place = absolute("/", place)
+    def mount(self, mount_point: str, files: Mapping[str, bytes] | None) -> None:
+        """Mount files read-only on a folder; None creates an empty writable folder."""
+        mount_point = absolute("/", mount_point)
         if files is None:
-            self._add_folder(place)
+            self._add_folder(mount_point)
         else:
-            self._mounts[place] = files
+            self._mounts[mount_point] = files
 
-    def put(self, path: str, content: bytes) -> None:
-        """A file that is there from the start, with its folders."""
+    def add_file(self, path: str, content: bytes) -> None:
+        """Add a file and its parent folders."""
         self._add_folder(posixpath.dirname(path))
         self._files[path] = content
 
@@ -44,12 +44,12 @@ class Files:
         )
 
     def is_file(self, path: str) -> bool:
-        return self._found(path) is not None
+        return self._content(path) is not None
 
     def read(self, path: str) -> bytes:
         if self.is_folder(path):
             raise OSError("Is a directory")
-        found = self._found(path)
+        found = self._content(path)
         if found is None:
             raise OSError("No such file or directory")
         return found
@@ -61,7 +61,7 @@ class Files:
             raise OSError("Read-only file system")
         if not self.is_folder(posixpath.dirname(path)):
             raise OSError("No such file or directory")
-        if sum(map(len, self._files.values())) - len(self._files.get(path, b"")) + len(content) > _MOST:
+        if sum(map(len, self._files.values())) - len(self._files.get(path, b"")) + len(content) > _MAX_BYTES:
             raise OSError("No space left on device")
         self._files[path] = content
 
@@ -72,47 +72,49 @@ class Files:
             raise OSError("No such file or directory")
         self._add_folder(path)
 
-    def remove(self, path: str, *, whole: bool) -> None:
+    def remove(self, path: str, *, recursive: bool) -> None:
         if self._is_mounted(path):
             raise OSError("Read-only file system")
         if self._files.pop(path, None) is not None:
             return
         if not self.is_folder(path):
             raise OSError("No such file or directory")
-        if not whole:
+        if not recursive:
             raise OSError("Is a directory")
-        below = path.rstrip("/") + "/"
-        self._files = {name: data for name, data in self._files.items() if not name.startswith(below)}
-        self._folders = {name for name in self._folders if name != path and not name.startswith(below)} | {"/"}
+        walk = path.rstrip("/") + "/"
+        self._files = {name: data for name, data in self._files.items() if not name.startswith(walk)}
+        self._folders = {name for name in self._folders if name != path and not name.startswith(walk)} | {"/"}
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, sorted."""
-        below = folder.rstrip("/") + "/"
-        return sorted({name[len(below) :].split("/")[0] for name in self._all() if name.startswith(below)} - {""})
+        """The entries of a folder, sorted."""
+        walk = folder.rstrip("/") + "/"
+        return sorted({name[len(walk) :].split("/")[0] for name in self._all() if name.startswith(walk)} - {""})
 
-    def below(self, path: str) -> list[str]:
-        """Every file in a folder and its folders, or the file itself."""
+    def walk(self, path: str) -> list[str]:
+        """All files below a folder, or the file itself."""
         if self.is_file(path):
             return [path]
         prefix = path.rstrip("/") + "/"
         return sorted(name for name in self._all() if name.startswith(prefix) and self.is_file(name))
 
-    def _found(self, path: str) -> bytes | None:
-        for place, files in self._mounts.items():
-            inside = path[len(place) + 1 :]
-            if path.startswith(f"{place}/") and inside in files:
+    def _content(self, path: str) -> bytes | None:
+        for mount_point, files in self._mounts.items():
+            inside = path[len(mount_point) + 1 :]
+            if path.startswith(f"{mount_point}/") and inside in files:
                 return files[inside]
         return None if self._is_mounted(path) else self._files.get(path)
 
     def _is_mounted(self, path: str) -> bool:
-        return any(path == place or path.startswith(f"{place}/") for place in self._mounts)
+        return any(path == mount_point or path.startswith(f"{mount_point}/") for mount_point in self._mounts)
 
     def _mounted_folders(self) -> set[str]:
-        nested = {posixpath.dirname(f"{place}/{name}") for place, files in self._mounts.items() for name in files}
+        nested = {
+            posixpath.dirname(f"{mount_point}/{name}") for mount_point, files in self._mounts.items() for name in files
+        }
         return nested | set(self._mounts)
 
     def _all(self) -> set[str]:
-        mounted = {f"{place}/{name}" for place, files in self._mounts.items() for name in files}
+        mounted = {f"{mount_point}/{name}" for mount_point, files in self._mounts.items() for name in files}
         return {*self._files, *self._folders, *mounted, *self._mounts}
 
     def _add_folder(self, path: str) -> None:
@@ -122,5 +124,5 @@ class Files:
 
 
 def absolute(base: str, path: str) -> str:
-    """A path as it is meant from a folder."""
+    """The absolute path of `path` relative to `base`."""
     return posixpath.normpath(posixpath.join(base, path)).replace("//", "/")

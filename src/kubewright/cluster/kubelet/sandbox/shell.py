@@ -1,8 +1,8 @@
-"""A shell for simulated containers: runs a command line, a script or what somebody types, and gives an exit code.
+"""A shell for simulated containers: runs a command line, a script or interactive input and returns an exit code.
 
-It knows words and quotes, variables, `;`, `&&`, `||`, pipes and redirections, and `cd`, `export` and `exit`; loops,
-conditions and functions it refuses, saying so. A program that is not there is refused as a container runtime (126, 127)
-or a shell refuses it. The programs are in `commands`; `entering` calls `run`.
+It supports quotes, variables, `;`, `&&`, `||`, pipes, redirections, `cd`, `export` and `exit`; loops, conditions and
+functions are syntax errors. A missing program is an error of the container runtime or the shell (126, 127). The
+programs are in `commands`. Called by `streaming_handlers`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.sandbox.commands import COMMANDS, Process, Read, Write
 from kubewright.cluster.kubelet.sandbox.files import absolute
-from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
-from kubewright.cluster.kubelet.streaming.terminals import Terminal
+from kubewright.cluster.kubelet.sandbox.sandboxes import ContainerSandbox
+from kubewright.cluster.kubelet.streaming.command_streams import CommandStreams
 
 __all__ = ("run",)
 
@@ -40,194 +40,194 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _PROMPT: Final = b"/ # "
 
 
-class _Trouble(Exception):
-    """A script that cannot be read."""
+class _ShellSyntaxError(Exception):
+    """The script has a syntax error."""
 
 
-class _Left(Exception):
-    """`exit`; the code is the shell's last."""
+class _Exit(Exception):
+    """The script called `exit`; the exit code is in the shell."""
 
 
 @final
-class _Simple(msgspec.Struct):
-    """One command of a script, its words still as they were written."""
+class _SimpleCommand(msgspec.Struct):
+    """One simple command of a script, before expansion."""
 
     words: list[str] = msgspec.field(default_factory=list)
     redirects: list[tuple[str, str]] = msgspec.field(default_factory=list)
     then: str = ";"
-    """What follows it: `;`, `&&`, `||` or `|`."""
+    """The operator after it: `;`, `&&`, `||` or `|`."""
 
 
-async def run(argv: Sequence[str], machine: Sandbox, terminal: Terminal, clock: Clock) -> int:
-    """Run a command line as a container runtime does; returns the exit code."""
-    shell = _Shell(machine, clock)
-    name = _program(argv[0])
+async def run(argv: Sequence[str], sandbox: ContainerSandbox, streams: CommandStreams, clock: Clock) -> int:
+    """Run a command line as a container runtime does; return the exit code."""
+    shell = _Shell(sandbox, clock)
+    name = _program_name(argv[0])
     if name in _SHELLS:
-        return await shell.main(argv, terminal)
+        return await shell.main(argv, streams)
     if name == "env" and len(argv) > 1:
         words = [*argv[1:]]
         while words and (found := _ASSIGNMENT.fullmatch(words[0])):
             shell.environment[found[1]] = found[2]
             words.pop(0)
-        argv, name = words or ["env"], _program(words[0]) if words else "env"
+        argv, name = words or ["env"], _program_name(words[0]) if words else "env"
     if name not in COMMANDS:
-        code, why = _refusal(argv[0], machine)
-        text = f"OCI runtime exec failed: exec failed: unable to start container process: exec: {why}: unknown\n"
-        await terminal.complain(text.encode())
+        code, reason = _exec_error(argv[0], sandbox)
+        text = f"OCI runtime exec failed: exec failed: unable to start container process: exec: {reason}: unknown\n"
+        await streams.write_error(text.encode())
         return code
-    process = shell.process(name, list(argv[1:]), terminal.read, terminal.write, terminal.complain)
+    process = shell.process(name, list(argv[1:]), streams.read, streams.write, streams.write_error)
     return await COMMANDS[name](process)
 
 
-def _program(word: str) -> str:
-    """The command that is meant: by its name, or by its path where such things are."""
+def _program_name(word: str) -> str:
+    """The name of a program, given by name or by a path in a folder of programs; empty for other paths."""
     folder, slash, name = word.rpartition("/")
     return name if not slash or folder in _FOLDERS else ""
 
 
-def _refusal(word: str, machine: Sandbox) -> tuple[int, str]:
+def _exec_error(word: str, sandbox: ContainerSandbox) -> tuple[int, str]:
     if "/" not in word:
         return 127, f'"{word}": executable file not found in $PATH'
-    path = absolute(machine.folder, word)
-    if machine.files.is_file(path) or machine.files.is_folder(path):
+    path = absolute(sandbox.folder, word)
+    if sandbox.files.is_file(path) or sandbox.files.is_folder(path):
         return 126, f'"{word}": permission denied'
     return 127, f'"{word}": stat {word}: no such file or directory'
 
 
 @final
 class _Shell:
-    """The state that commands of one script share."""
+    """The state of one shell."""
 
-    def __init__(self, machine: Sandbox, clock: Clock) -> None:
-        self.environment = dict(machine.environment)
-        self.folder = machine.folder
-        self._machine = machine
+    def __init__(self, sandbox: ContainerSandbox, clock: Clock) -> None:
+        self.environment = dict(sandbox.environment)
+        self.folder = sandbox.folder
+        self._sandbox = sandbox
         self._clock = clock
         self._code = 0
 
-    def process(self, name: str, args: list[str], read: Read, write: Write, complain: Write) -> Process:
-        return Process(name, args, self._machine, self.environment, self.folder, read, write, complain, self._clock)
+    def process(self, name: str, args: list[str], read: Read, write: Write, write_error: Write) -> Process:
+        return Process(name, args, self._sandbox, self.environment, self.folder, read, write, write_error, self._clock)
 
-    async def main(self, argv: Sequence[str], terminal: Terminal) -> int:
-        """`sh -c SCRIPT`, or what is typed."""
+    async def main(self, argv: Sequence[str], streams: CommandStreams) -> int:
+        """Run `sh -c SCRIPT`, or an interactive shell."""
         for position, word in enumerate(argv[1:], start=1):
             if word.startswith("-") and word.endswith("c"):
                 if position + 1 >= len(argv):
-                    await terminal.complain(b"sh: -c requires an argument\n")
+                    await streams.write_error(b"sh: -c requires an argument\n")
                     return 2
-                return await self._script(argv[position + 1], terminal)
-        with contextlib.suppress(_Left):
-            await self._interact(terminal)
+                return await self._run_script(argv[position + 1], streams)
+        with contextlib.suppress(_Exit):
+            await self._run_interactive(streams)
         return self._code
 
-    async def _script(self, text: str, terminal: Terminal) -> int:
-        with contextlib.suppress(_Left):
-            await self._lines(text, terminal)
+    async def _run_script(self, text: str, streams: CommandStreams) -> int:
+        with contextlib.suppress(_Exit):
+            await self._run_lines(text, streams)
         return self._code
 
-    async def _lines(self, text: str, terminal: Terminal) -> None:
+    async def _run_lines(self, text: str, streams: CommandStreams) -> None:
         try:
-            commands = _parsed(text)
-        except _Trouble as trouble:
-            await terminal.complain(f"sh: {trouble}\n".encode())
+            commands = _parse(text)
+        except _ShellSyntaxError as error:
+            await streams.write_error(f"sh: {error}\n".encode())
             self._code = 2
             return
-        await self._commands(commands, terminal)
+        await self._run_commands(commands, streams)
 
-    async def _interact(self, terminal: Terminal) -> None:
-        tty = terminal.options.tty
+    async def _run_interactive(self, streams: CommandStreams) -> None:
+        tty = streams.options.tty
         line = bytearray()
         if tty:
-            await terminal.write(_PROMPT)
-        while data := await terminal.read():
+            await streams.write(_PROMPT)
+        while data := await streams.read():
             for byte in data:
                 if byte == 4 and not line and tty:  # Ctrl-D
                     return
                 if byte == 3 and tty:  # Ctrl-C
                     line.clear()
-                    await terminal.write(b"^C\n" + _PROMPT)
+                    await streams.write(b"^C\n" + _PROMPT)
                 elif byte in (10, 13):
                     if tty:
-                        await terminal.write(b"\n")
-                    await self._lines(line.decode(errors="surrogateescape"), terminal)
+                        await streams.write(b"\n")
+                    await self._run_lines(line.decode(errors="surrogateescape"), streams)
                     line.clear()
                     if tty:
-                        await terminal.write(_PROMPT)
+                        await streams.write(_PROMPT)
                 elif byte in (8, 127) and tty:
                     if line:
                         del line[-1:]
-                        await terminal.write(b"\b \b")
+                        await streams.write(b"\b \b")
                 else:
                     line.append(byte)
                     if tty:
-                        await terminal.write(bytes((byte,)))
+                        await streams.write(bytes((byte,)))
         if line:
-            await self._lines(line.decode(errors="surrogateescape"), terminal)
+            await self._run_lines(line.decode(errors="surrogateescape"), streams)
 
-    async def _commands(self, commands: list[_Simple], terminal: Terminal) -> None:
-        read: Read = terminal.read
+    async def _run_commands(self, commands: list[_SimpleCommand], streams: CommandStreams) -> None:
+        read: Read = streams.read
         before = ";"
         for command in commands:
             skipped = (before == "&&" and self._code != 0) or (before == "||" and self._code == 0)
             if not skipped:
                 piped = bytearray()
-                write = _into(piped) if command.then == "|" else terminal.write
-                self._code = await self._simple(command, read, write, terminal.complain)
-                read = _once(bytes(piped)) if command.then == "|" else terminal.read
+                write = _write_to(piped) if command.then == "|" else streams.write
+                self._code = await self._run_simple(command, read, write, streams.write_error)
+                read = _read_from(bytes(piped)) if command.then == "|" else streams.read
             if not (skipped and command.then == "|"):  # a pipe is skipped as a whole
                 before = command.then
 
-    async def _simple(self, command: _Simple, read: Read, write: Write, complain: Write) -> int:
-        words = [self._expanded(word) for word in command.words]
+    async def _run_simple(self, command: _SimpleCommand, read: Read, write: Write, write_error: Write) -> int:
+        words = [self._expand(word) for word in command.words]
         words = [word for word, raw in zip(words, command.words, strict=True) if word or raw[:1] in "'\""]
         while words and (found := _ASSIGNMENT.fullmatch(words[0])):
             self.environment[found[1]] = found[2]
             words.pop(0)
         written: dict[str, bytearray] = {}
         for operator, target in command.redirects:
-            target = self._expanded(target)
+            target = self._expand(target)
             if operator == "<":
                 try:
-                    read = _once(self._machine.files.read(absolute(self.folder, target)))
+                    read = _read_from(self._sandbox.files.read(absolute(self.folder, target)))
                 except OSError as error:
-                    await complain(f"sh: can't open {target}: {error}\n".encode())
+                    await write_error(f"sh: can't open {target}: {error}\n".encode())
                     return 1
             elif operator in ("2>&1", ">&1"):
-                complain = write
+                write_error = write
             elif operator in (">&2", "1>&2"):
-                write = complain
+                write = write_error
             else:
                 sink = self._opened(operator, target, written)
                 if operator.startswith("2"):
-                    complain = _into(sink)
+                    write_error = _write_to(sink)
                 else:
-                    write = _into(sink)
-        code = await self._one(words, read, write, complain) if words else 0
+                    write = _write_to(sink)
+        code = await self._run_program(words, read, write, write_error) if words else 0
         for path, content in written.items():
             if path != "/dev/null":
                 try:
-                    self._machine.files.write(path, bytes(content))
+                    self._sandbox.files.write(path, bytes(content))
                 except OSError as error:
-                    await complain(f"sh: can't create {path}: {error}\n".encode())
+                    await write_error(f"sh: can't create {path}: {error}\n".encode())
                     return 1
         return code
 
     def _opened(self, operator: str, target: str, written: dict[str, bytearray]) -> bytearray:
         path = absolute(self.folder, target)
         sink = bytearray()
-        if operator.endswith(">>") and self._machine.files.is_file(path):
-            sink += self._machine.files.read(path)
+        if operator.endswith(">>") and self._sandbox.files.is_file(path):
+            sink += self._sandbox.files.read(path)
         return written.setdefault(path, sink)
 
-    async def _one(self, words: list[str], read: Read, write: Write, complain: Write) -> int:
+    async def _run_program(self, words: list[str], read: Read, write: Write, write_error: Write) -> int:
         name, args = words[0], words[1:]
         if name == "exit":
             self._code = int(args[0]) & 255 if args and args[0].isdecimal() else self._code
-            raise _Left
+            raise _Exit
         if name == "cd":
             path = absolute(self.folder, args[0] if args else self.environment.get("HOME", "/"))
-            if not self._machine.files.is_folder(path):
-                await complain(f"sh: cd: can't cd to {args[0]}: No such file or directory\n".encode())
+            if not self._sandbox.files.is_folder(path):
+                await write_error(f"sh: cd: can't cd to {args[0]}: No such file or directory\n".encode())
                 return 2
             self.folder = path
             return 0
@@ -238,45 +238,45 @@ class _Shell:
         if name in (":", "set", "trap", "umask", "wait"):
             return 0
         if name == "exec" and args:
-            self._code = await self._one(args, read, write, complain)
-            raise _Left
-        program = _program(name)
+            self._code = await self._run_program(args, read, write, write_error)
+            raise _Exit
+        program = _program_name(name)
         if program not in COMMANDS:
-            code, _ = _refusal(name, self._machine)
-            why = "Permission denied" if code == 126 else "not found"
-            await complain(f"sh: {name}: {why}\n".encode())
+            code, _ = _exec_error(name, self._sandbox)
+            reason = "Permission denied" if code == 126 else "not found"
+            await write_error(f"sh: {name}: {reason}\n".encode())
             return code
-        return await COMMANDS[program](self.process(program, args, read, write, complain))
+        return await COMMANDS[program](self.process(program, args, read, write, write_error))
 
-    def _expanded(self, word: str) -> str:
+    def _expand(self, word: str) -> str:
         parts = []
         for piece in _PIECE.finditer(word):
             if piece["hard"] is not None:
                 parts.append(piece["hard"])
             elif piece["soft"] is not None:
-                parts.append(re.sub(r'\\(["\\$`])', r"\1", self._with_variables(piece["soft"])))
+                parts.append(re.sub(r'\\(["\\$`])', r"\1", self._substitute(piece["soft"])))
             elif piece["one"] is not None:
                 parts.append(piece["one"])
             else:
-                parts.append(self._with_variables(piece["bare"]))
+                parts.append(self._substitute(piece["bare"]))
         return "".join(parts)
 
-    def _with_variables(self, text: str) -> str:
+    def _substitute(self, text: str) -> str:
         def value(found: re.Match[str]) -> str:
             if found[4]:
                 return str(self._code)
             if found[5]:
-                return "7"  # a process number, as good as any
+                return "7"  # $$, an arbitrary process id
             return self.environment.get(found[1] or found[3]) or found[2] or ""
 
         return _VARIABLE.sub(value, text)
 
 
-def _parsed(script: str) -> list[_Simple]:
-    found: list[_Simple] = []
-    command = _Simple()
+def _parse(script: str) -> list[_SimpleCommand]:
+    found: list[_SimpleCommand] = []
+    command = _SimpleCommand()
     redirect = ""
-    for kind, text in [*_tokens(script), ("operator", ";")]:
+    for kind, text in [*_tokenize(script), ("operator", ";")]:
         if kind == "redirect":
             if "&" in text:
                 command.redirects.append((text, ""))
@@ -287,40 +287,40 @@ def _parsed(script: str) -> list[_Simple]:
                 command.redirects.append((redirect, text))
                 redirect = ""
             elif not command.words and text in _KEYWORDS:
-                raise _Trouble(f"syntax error: `{text}` is not simulated")
+                raise _ShellSyntaxError(f"syntax error: `{text}` is not simulated")
             else:
                 command.words.append(text)
         else:
             if redirect or text in "()":
-                raise _Trouble(f'syntax error: unexpected "{text}"')
+                raise _ShellSyntaxError(f'syntax error: unexpected "{text}"')
             if command.words or command.redirects:
                 command.then = text if text in ("&&", "||", "|") else ";"
                 found.append(command)
-            command = _Simple()
+            command = _SimpleCommand()
     return found
 
 
-def _tokens(script: str) -> list[tuple[str, str]]:
+def _tokenize(script: str) -> list[tuple[str, str]]:
     found = []
     position = 0
     while position < len(script):
         token = _TOKEN.match(script, position)
         if token is None:
-            raise _Trouble("syntax error: unterminated quoted string")
+            raise _ShellSyntaxError("syntax error: unterminated quoted string")
         if token.lastgroup is not None and token.lastgroup != "comment":
             found.append((token.lastgroup, token[0]))
         position = token.end()
     return found
 
 
-def _into(sink: bytearray) -> Write:
+def _write_to(sink: bytearray) -> Write:
     async def write(data: bytes) -> None:
         sink.extend(data)
 
     return write
 
 
-def _once(data: bytes) -> Read:
+def _read_from(data: bytes) -> Read:
     left = [data] if data else []
 
     async def read() -> bytes:

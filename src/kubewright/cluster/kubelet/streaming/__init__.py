@@ -1,1 +1,1 @@
-"""SPDY, WebSockets and the streams of exec, attach and port-forward. Not what runs in a container."""
+"""SPDY, WebSockets and the streams of exec, attach and port-forward. Commands are in `kubelet.sandbox`."""

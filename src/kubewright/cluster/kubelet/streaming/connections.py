@@ -1,4 +1,4 @@
-"""Bytes in and out: what SPDY is spoken over, be it a socket or a WebSocket that carries it in its messages."""
+"""The byte stream under an SPDY session: a socket, or the messages of a WebSocket (`web_sockets.TunnelConnection`)."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Final, Protocol, final
 
 __all__ = ("Connection", "ConnectionLost", "SocketConnection")
 
-_READ: Final = 64 * 1024
+_READ_SIZE: Final = 64 * 1024
 
 
 class ConnectionLost(Exception):
-    """The other side is gone, or speaks something else."""
+    """The peer disconnected or violated the protocol."""
 
 
 class Connection(Protocol):
-    """A connection without messages."""
+    """A byte stream in both directions."""
 
     async def read(self) -> bytes:
-        """What has come in; nothing at its end."""
+        """The next bytes; empty at the end."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send."""
+        """Send bytes; ConnectionLost if the peer is gone."""
         ...
 
     async def close(self) -> None:
-        """Say goodbye."""
+        """Close the connection."""
         ...
 
 
 @final
 class SocketConnection:
-    """A socket as it is."""
+    """A `Connection` over a socket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -40,7 +40,7 @@ class SocketConnection:
 
     async def read(self) -> bytes:
         try:
-            return await self._reader.read(_READ)
+            return await self._reader.read(_READ_SIZE)
         except OSError:
             return b""
 

@@ -1,8 +1,8 @@
-"""Port-forward: connections to the ports of a simulated pod, carried in pairs of streams.
+"""Port-forward: connections to the ports of a simulated pod, over pairs of streams.
 
-Each connection of the client is a stream for its data and one for an error, of SPDY or of a WebSocket's channels.
-Behind a port that a container declares an HTTP request is answered, with a line that says where it went; any other port
-refuses the connection, as a pod does that does not listen there. Called by `entering`.
+Each connection has a data and an error stream, of SPDY or of WebSocket channels, as in portforward/httpstream.go of the
+CRI streaming server: the header requestID pairs them. A port that a container declares responds to HTTP requests with a
+line that names pod and port; any other port refuses the connection. Called by `streaming_handlers`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import re
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
+from kubewright.cluster.kubelet.streaming.command_streams import decode_message, send_message
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
-from kubewright.cluster.kubelet.streaming.terminals import channel_of, send_to_channel
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
-__all__ = ("forward", "forward_channels")
+__all__ = ("forward_channels", "forward_spdy")
 
 Read = Callable[[], Awaitable[bytes]]
 Write = Callable[[bytes], Awaitable[None]]
 
-_LONGEST_HEAD: Final = 64 * 1024
+_MAX_HEAD: Final = 64 * 1024
 _REQUEST: Final = re.compile(rb"[A-Z]+ [^ \r\n]+ HTTP/1\.[01]\r\n")
 
 
-async def forward(session: SpdySession, pod: str, ports: Container[int]) -> None:
-    """Serve connections until the client leaves; `ports` are those somebody listens on."""
-    waiting: dict[str, SpdyStream] = {}
+async def forward_spdy(session: SpdySession, pod: str, ports: Container[int]) -> None:
+    """Serve connections until the client disconnects; `ports` are the ports that listen."""
+    unpaired: dict[str, SpdyStream] = {}
     tasks: set[asyncio.Task[None]] = set()
     try:
         while (stream := await session.accept()) is not None:
@@ -37,12 +37,12 @@ async def forward(session: SpdySession, pod: str, ports: Container[int]) -> None
             if kind not in ("data", "error") or not port.isdecimal() or not 0 < int(port) < 65536:
                 await stream.reset()
                 continue
-            request = stream.headers.get("requestid") or str(stream.number - 2 * (kind == "data"))
-            other = waiting.pop(request, None)
-            if other is None:
-                waiting[request] = stream
+            request = stream.headers.get("requestid") or str(stream.stream_id - 2 * (kind == "data"))
+            peer = unpaired.pop(request, None)
+            if peer is None:
+                unpaired[request] = stream
                 continue
-            data, error = (stream, other) if kind == "data" else (other, stream)
+            data, error = (stream, peer) if kind == "data" else (peer, stream)
             task = asyncio.create_task(_connect(session, data, error, pod, ports), name=f"port-forward to {pod}")
             tasks.add(task)
             task.add_done_callback(tasks.discard)
@@ -54,66 +54,66 @@ async def forward(session: SpdySession, pod: str, ports: Container[int]) -> None
 
 async def _connect(session: SpdySession, data: SpdyStream, error: SpdyStream, pod: str, ports: Container[int]) -> None:
     try:
-        wrong = await _answer(data.read, data.write, int(data.headers["port"]), pod, ports)
-        await error.write(wrong.encode())
+        message = await _serve_port(data.read, data.write, int(data.headers["port"]), pod, ports)
+        await error.write(message.encode())
         await error.finish()
-        await (data.reset() if wrong else data.finish())
+        await (data.reset() if message else data.finish())
     except ConnectionLost:
         return
     finally:
-        session.forget(data)
-        session.forget(error)
+        session.remove(data)
+        session.remove(error)
 
 
 async def forward_channels(
-    socket: WebSocket, asked: Sequence[int], pod: str, ports: Container[int], *, base64: bool
+    socket: WebSocket, requested: Sequence[int], pod: str, ports: Container[int], *, base64: bool
 ) -> None:
-    """Serve one connection to each port asked for, over two channels of a WebSocket, until all are over."""
-    queues: list[asyncio.Queue[bytes]] = [asyncio.Queue() for _ in asked]
+    """Serve one connection to each requested port over two WebSocket channels, until all have ended."""
+    queues: list[asyncio.Queue[bytes]] = [asyncio.Queue() for _ in requested]
 
     async def send(channel: int, data: bytes) -> None:
-        await send_to_channel(socket, channel, data, base64=base64)
+        await send_message(socket, channel, data, base64=base64)
 
-    async def hear() -> None:
+    async def receive() -> None:
         while (message := await socket.receive()) is not None:
-            channel, data = channel_of(message, base64=base64)
+            channel, data = decode_message(message, base64=base64)
             if channel % 2 == 0 and channel // 2 < len(queues) and data:
                 queues[channel // 2].put_nowait(data)
         for queue in queues:
             queue.put_nowait(b"")
 
-    async def serve(place: int, port: int) -> None:
-        wrong = await _answer(queues[place].get, functools.partial(send, 2 * place), port, pod, ports)
-        if wrong:
-            await send(2 * place + 1, wrong.encode())
+    async def serve(index: int, port: int) -> None:
+        error = await _serve_port(queues[index].get, functools.partial(send, 2 * index), port, pod, ports)
+        if error:
+            await send(2 * index + 1, error.encode())
 
-    for place, port in enumerate(asked):
-        for channel in (2 * place, 2 * place + 1):
+    for index, port in enumerate(requested):
+        for channel in (2 * index, 2 * index + 1):
             await send(channel, port.to_bytes(2, "little"))
-    hearing = asyncio.ensure_future(hear())
+    receive_task = asyncio.ensure_future(receive())
     try:
-        await asyncio.gather(*(serve(place, port) for place, port in enumerate(asked)))
+        await asyncio.gather(*(serve(index, port) for index, port in enumerate(requested)))
         await socket.close()
     finally:
-        hearing.cancel()
-        await asyncio.gather(hearing, return_exceptions=True)
+        receive_task.cancel()
+        await asyncio.gather(receive_task, return_exceptions=True)
 
 
-async def _answer(read: Read, write: Write, port: int, pod: str, ports: Container[int]) -> str:
-    """Be the program behind a port; returns what is wrong if there is none."""
+async def _serve_port(read: Read, write: Write, port: int, pod: str, ports: Container[int]) -> str:
+    """Act as the program behind a port; returns the error if the port does not listen."""
     if port not in ports:
-        why = f"dial tcp4 127.0.0.1:{port}: connect: connection refused"
-        return f"error forwarding port {port} to pod {pod}, uid : failed to execute portforward: {why}"
-    said = bytearray()
-    while b"\r\n\r\n" not in said:
-        piece = await read()
-        said += piece
-        if not piece or len(said) > _LONGEST_HEAD:
+        reason = f"dial tcp4 127.0.0.1:{port}: connect: connection refused"
+        return f"error forwarding port {port} to pod {pod}, uid : failed to execute portforward: {reason}"
+    received = bytearray()
+    while b"\r\n\r\n" not in received:
+        data_read = await read()
+        received += data_read
+        if not data_read or len(received) > _MAX_HEAD:
             return ""
-    if _REQUEST.match(said):  # whatever else is said, nothing is answered
+    if _REQUEST.match(received):  # other protocols get no response
         body = f"pod {pod}, port {port}: nothing runs here, the pod is simulated\n"
         head = (
             f"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
-        await write((head if said.startswith(b"HEAD ") else head + body).encode())
+        await write((head if received.startswith(b"HEAD ") else head + body).encode())
     return ""

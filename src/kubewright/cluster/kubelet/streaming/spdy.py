@@ -1,7 +1,11 @@
-"""The server's side of SPDY/3.1: several streams over one wire, for exec, attach and port-forward.
+"""The server side of SPDY/3.1: several streams over one connection, for exec, attach and port-forward.
 
-kube-apiserver speaks it to kubelets, whatever its clients speak to it. The client opens every stream. As its one other
-speaker, Go's spdystream, does, this one keeps no windows: TCP holds back who sends too much. Used by `entering`.
+kube-apiserver uses it to kubelets, whatever protocol its own client uses. The client opens every stream. As
+github.com/moby/spdystream, the implementation of Kubernetes, it has no flow-control windows: TCP applies back pressure.
+Used by `streaming_handlers`.
+
+A frame has a head of 8 bytes. Control frame: a bit 1, the version, the type; data frame: a bit 0 and the stream id;
+then in both 8 bits of flags and 24 bits of length.
 """
 
 from __future__ import annotations
@@ -35,112 +39,112 @@ _TAIL: Final = (
     "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
 )
 DICTIONARY: Final = b"".join(struct.pack(">I", len(word)) + word.encode() for word in _PHRASES) + _TAIL.encode()
-"""What both sides take as said before the first header (SPDY/3, 2.6.10.1)."""
+"""The initial dictionary of header compression (SPDY/3, 2.6.10.1)."""
 
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
 _CONTROL: Final = 0x8003
 _FIN: Final = 1
 _PROTOCOL_ERROR, _REFUSED_STREAM, _CANCEL = 1, 3, 5
-_LARGEST_CONTROL: Final = 1024 * 1024
-_MOST_STREAMS: Final = 4096
-_PIECE: Final = 32 * 1024
+_MAX_CONTROL_FRAME: Final = 1024 * 1024
+_MAX_STREAMS: Final = 4096
+_MAX_DATA_FRAME: Final = 32 * 1024
 
 
 @final
 class SpdyStream:
     """One stream of a session."""
 
-    def __init__(self, session: SpdySession, number: int, headers: Mapping[str, str]) -> None:
-        self.number = number
+    def __init__(self, session: SpdySession, stream_id: int, headers: Mapping[str, str]) -> None:
+        self.stream_id = stream_id
         self.headers = headers
         """Names in lower case."""
         self._session = session
         self._received: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._ended = self._finished = False
+        self._read_closed = self._write_closed = False
 
     async def read(self) -> bytes:
-        """What has come in; nothing at its end."""
-        if self._ended:
+        """The next data; empty at the end."""
+        if self._read_closed:
             return b""
         data = await self._received.get()
         if data is None:
-            self._ended = True
+            self._read_closed = True
             return b""
         return data
 
     async def write(self, data: bytes) -> None:
-        """Send, unless it was finished."""
-        for start in range(0, len(data), _PIECE):
-            if self._finished:
+        """Send data, unless the stream was finished."""
+        for start in range(0, len(data), _MAX_DATA_FRAME):
+            if self._write_closed:
                 return
-            await self._session.send_data(self.number, data[start : start + _PIECE])
+            await self._session.send_data(self.stream_id, data[start : start + _MAX_DATA_FRAME])
 
     async def finish(self) -> None:
-        """Nothing more will be sent."""
-        if not self._finished:
-            self._finished = True
-            await self._session.send_data(self.number, b"", last=True)
+        """Half-close: send no more data."""
+        if not self._write_closed:
+            self._write_closed = True
+            await self._session.send_data(self.stream_id, b"", last=True)
 
     async def reset(self) -> None:
-        """Give it up, both ways."""
-        self._finished = True
-        await self._session.reset(self.number)
+        """Cancel the stream in both directions."""
+        self._write_closed = True
+        await self._session.reset(self.stream_id)
 
-    def came(self, data: bytes | None) -> None:
-        """Data from the other side, or None at its end."""
+    def data_received(self, data: bytes | None) -> None:
+        """Called by the session with data of the peer, or None at its end."""
         if data != b"":
             self._received.put_nowait(data)
 
-    def cancelled(self) -> None:
-        """The other side has given it up."""
-        self._finished = True
+    def reset_received(self) -> None:
+        """Called by the session when the peer cancels the stream."""
+        self._write_closed = True
         self._received.put_nowait(None)
 
 
 @final
 class SpdySession:
-    """All the streams of one wire."""
+    """The streams of one connection."""
 
-    def __init__(self, wire: Connection) -> None:
-        self._wire = wire
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._buffer = bytearray()
         self._streams: dict[int, SpdyStream] = {}
-        self._opened: asyncio.Queue[SpdyStream | None] = asyncio.Queue()
-        self._unpack = zlib.decompressobj(zdict=DICTIONARY)
-        self._pack = zlib.compressobj(zdict=DICTIONARY)
-        self._last = 0
+        self._accepted: asyncio.Queue[SpdyStream | None] = asyncio.Queue()
+        self._inflate = zlib.decompressobj(zdict=DICTIONARY)
+        self._deflate = zlib.compressobj(zdict=DICTIONARY)
+        self._last_stream_id = 0
         self._closed = False
 
     async def accept(self) -> SpdyStream | None:
-        """The next stream that the client opens; None when there will be none."""
-        return await self._opened.get()
+        """The next stream that the client opens; None at the end of the session."""
+        return await self._accepted.get()
 
     async def run(self) -> None:
-        """Read until the wire ends; whoever waits for a stream or for data then hears of it."""
+        """Read frames until the connection ends; then end all streams and `accept`."""
         with contextlib.suppress(ConnectionLost, zlib.error, struct.error, UnicodeDecodeError):
-            while data := await self._wire.read():
+            while data := await self._connection.read():
                 self._buffer += data
                 await self._consume()
         for stream in self._streams.values():
-            stream.cancelled()
+            stream.reset_received()
         self._streams.clear()
-        self._opened.put_nowait(None)
+        self._accepted.put_nowait(None)
 
     async def close(self) -> None:
-        """Say goodbye."""
+        """Send GOAWAY and close the connection."""
         if not self._closed:
             self._closed = True
             with contextlib.suppress(ConnectionLost):
-                await self._control(_GOAWAY, struct.pack(">II", self._last, 0))
-            await self._wire.close()
+                await self._send_control(_GOAWAY, struct.pack(">II", self._last_stream_id, 0))
+            await self._connection.close()
 
-    # what comes in
+    # received frames
 
     async def _consume(self) -> None:
         while len(self._buffer) >= 8:
             first, second = struct.unpack_from(">II", self._buffer)
             flags, length = second >> 24, second & 0xFFFFFF
-            if first >> 31 and length > _LARGEST_CONTROL:
+            if first >> 31 and length > _MAX_CONTROL_FRAME:
                 raise ConnectionLost("a control frame is too large")
             if len(self._buffer) < 8 + length:
                 return
@@ -149,42 +153,42 @@ class SpdySession:
             if first >> 31:
                 if first >> 16 != _CONTROL:
                     raise ConnectionLost("not SPDY/3")
-                await self._controlled(first & 0xFFFF, flags, body)
+                await self._control_frame(first & 0xFFFF, flags, body)
             else:
-                self._data(first, flags, body)
+                self._data_frame(first, flags, body)
 
-    async def _controlled(self, kind: int, flags: int, body: bytes) -> None:
+    async def _control_frame(self, kind: int, flags: int, body: bytes) -> None:
         if kind == _SYN_STREAM:
-            number = struct.unpack_from(">I", body)[0] & 0x7FFFFFFF
-            headers = self._headers(body[10:])  # always unpacked: the next block goes on where this one ended
-            if number <= self._last or len(self._streams) >= _MOST_STREAMS:
-                code = _PROTOCOL_ERROR if number <= self._last else _REFUSED_STREAM
-                await self._control(_RST_STREAM, struct.pack(">II", number, code))
+            stream_id = struct.unpack_from(">I", body)[0] & 0x7FFFFFFF
+            headers = self._decompress_headers(body[10:])  # always decompress: all header blocks share one zlib stream
+            if stream_id <= self._last_stream_id or len(self._streams) >= _MAX_STREAMS:
+                code = _PROTOCOL_ERROR if stream_id <= self._last_stream_id else _REFUSED_STREAM
+                await self._send_control(_RST_STREAM, struct.pack(">II", stream_id, code))
                 return
-            self._last = number
-            stream = self._streams[number] = SpdyStream(self, number, headers)
-            await self._control(_SYN_REPLY, struct.pack(">I", number) + self._packed({}))
+            self._last_stream_id = stream_id
+            stream = self._streams[stream_id] = SpdyStream(self, stream_id, headers)
+            await self._send_control(_SYN_REPLY, struct.pack(">I", stream_id) + self._compress_headers({}))
             if flags & _FIN:
-                stream.came(None)
-            self._opened.put_nowait(stream)
+                stream.data_received(None)
+            self._accepted.put_nowait(stream)
         elif kind == _RST_STREAM:
-            gone = self._streams.pop(struct.unpack_from(">I", body)[0] & 0x7FFFFFFF, None)
-            if gone is not None:
-                gone.cancelled()
+            removed = self._streams.pop(struct.unpack_from(">I", body)[0] & 0x7FFFFFFF, None)
+            if removed is not None:
+                removed.reset_received()
         elif kind == _PING:
-            await self._control(_PING, body)
+            await self._send_control(_PING, body)
         elif kind == _GOAWAY:
-            raise ConnectionLost("the client says goodbye")
+            raise ConnectionLost("the client sent GOAWAY")
 
-    def _data(self, number: int, flags: int, body: bytes) -> None:
-        stream = self._streams.get(number)
+    def _data_frame(self, stream_id: int, flags: int, body: bytes) -> None:
+        stream = self._streams.get(stream_id)
         if stream is not None:
-            stream.came(body)
+            stream.data_received(body)
             if flags & _FIN:
-                stream.came(None)
+                stream.data_received(None)
 
-    def _headers(self, block: bytes) -> dict[str, str]:
-        plain = self._unpack.decompress(block, _LARGEST_CONTROL)
+    def _decompress_headers(self, block: bytes) -> dict[str, str]:
+        plain = self._inflate.decompress(block, _MAX_CONTROL_FRAME)
         (count,) = struct.unpack_from(">I", plain)
         found: dict[str, str] = {}
         position = 4
@@ -202,28 +206,28 @@ class SpdySession:
             found[name] = text().partition("\0")[0]
         return found
 
-    # what goes out
+    # sent frames
 
-    async def send_data(self, number: int, data: bytes, *, last: bool = False) -> None:
-        """One data frame."""
+    async def send_data(self, stream_id: int, data: bytes, *, last: bool = False) -> None:
+        """Send one data frame."""
         flags = _FIN << 24 if last else 0
-        await self._wire.write(struct.pack(">II", number, flags | len(data)) + data)
+        await self._connection.write(struct.pack(">II", stream_id, flags | len(data)) + data)
 
-    async def reset(self, number: int) -> None:
-        """Tell that a stream is given up."""
-        self._streams.pop(number, None)
-        await self._control(_RST_STREAM, struct.pack(">II", number, _CANCEL))
+    async def reset(self, stream_id: int) -> None:
+        """Send RST_STREAM and remove the stream."""
+        self._streams.pop(stream_id, None)
+        await self._send_control(_RST_STREAM, struct.pack(">II", stream_id, _CANCEL))
 
-    def forget(self, stream: SpdyStream) -> None:
-        """Nothing more is expected on it."""
-        self._streams.pop(stream.number, None)
+    def remove(self, stream: SpdyStream) -> None:
+        """Remove a stream that both sides have finished."""
+        self._streams.pop(stream.stream_id, None)
 
-    async def _control(self, kind: int, body: bytes) -> None:
-        await self._wire.write(struct.pack(">HHI", _CONTROL, kind, len(body)) + body)
+    async def _send_control(self, kind: int, body: bytes) -> None:
+        await self._connection.write(struct.pack(">HHI", _CONTROL, kind, len(body)) + body)
 
-    def _packed(self, headers: Mapping[str, str]) -> bytes:
+    def _compress_headers(self, headers: Mapping[str, str]) -> bytes:
         plain = struct.pack(">I", len(headers))
         for name, value in headers.items():
             for text in (name.encode(), value.encode()):
                 plain += struct.pack(">I", len(text)) + text
-        return self._pack.compress(plain) + self._pack.flush(zlib.Z_SYNC_FLUSH)
+        return self._deflate.compress(plain) + self._deflate.flush(zlib.Z_SYNC_FLUSH)

@@ -1,7 +1,7 @@
-"""The server's side of a WebSocket (RFC 6455), as far as clients of a kubelet need it.
+"""The server side of a WebSocket (RFC 6455), as far as clients of a kubelet need it.
 
-Whole messages in and out, pings answered, a close answered by a close. No extensions. Used by `entering`; a message
-can be a frame of a channel or, in a tunnel, a piece of another protocol (`MessageConnection`).
+Complete messages, pongs, and the close handshake; no extensions. A message is data of a channel (`command_streams`) or,
+in a tunnel, bytes of SPDY (`TunnelConnection`). Used by `streaming_handlers`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Final, final
 
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
 
-__all__ = ("MessageConnection", "WebSocket", "accept_key")
+__all__ = ("TunnelConnection", "WebSocket", "accept_key")
 
-_SALT: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
-_LARGEST: Final = 32 * 1024 * 1024
+_GUID: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
+_MAX_MESSAGE: Final = 32 * 1024 * 1024
 _NORMAL: Final = b"\x03\xe8"  # 1000
 _FINAL, _MASKED, _LENGTH = 0x80, 0x80, 0x7F
 
 
 def accept_key(key: str) -> str:
-    """What a server answers to the key of a client."""
-    return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _SALT).digest()).decode()  # noqa: S324 - as the RFC has it
+    """The Sec-WebSocket-Accept for a Sec-WebSocket-Key."""
+    return base64.b64encode(hashlib.sha1(key.encode("latin-1") + _GUID).digest()).decode()  # noqa: S324 - RFC 6455 requires SHA-1
 
 
 @final
 class WebSocket:
-    """One open connection."""
+    """An open WebSocket."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -37,22 +37,22 @@ class WebSocket:
         self._closing = False
 
     async def receive(self) -> bytes | None:
-        """The next message; None when there will be none."""
+        """The next message; None at the end."""
         parts: list[bytes] = []
         size = 0
         while True:
             try:
-                final_frame, kind, data = await self._frame()
+                final_frame, kind, data = await self._read_frame()
             except (OSError, asyncio.IncompleteReadError, ConnectionLost):
                 return None
             if kind == _PING:
-                await self._send(_PONG, data)
+                await self._send_frame(_PONG, data)
             elif kind == _CLOSE:
                 await self.close(data[:2] or _NORMAL)
                 return None
-            elif kind in (_CONTINUED, _TEXT, _BINARY):
+            elif kind in (_CONTINUATION, _TEXT, _BINARY):
                 size += len(data)
-                if size > _LARGEST:
+                if size > _MAX_MESSAGE:
                     return None
                 parts.append(data)
                 if final_frame:
@@ -60,28 +60,28 @@ class WebSocket:
 
     async def send(self, data: bytes, *, text: bool = False) -> None:
         """Send one message."""
-        await self._send(_TEXT if text else _BINARY, data)
+        await self._send_frame(_TEXT if text else _BINARY, data)
 
     async def close(self, code: bytes = _NORMAL) -> None:
-        """Say goodbye, once."""
+        """Send the close frame, once."""
         if not self._closing:
             self._closing = True
             try:
-                await self._send(_CLOSE, code)
+                await self._send_frame(_CLOSE, code)
             except ConnectionLost:
                 return
 
-    async def _frame(self) -> tuple[bool, int, bytes]:
+    async def _read_frame(self) -> tuple[bool, int, bytes]:
         first, second = await self._reader.readexactly(2)
         length = second & _LENGTH
         if length >= 126:
             length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
-        if length > _LARGEST or not second & _MASKED:  # a client has to mask
+        if length > _MAX_MESSAGE or not second & _MASKED:  # a client must mask its frames
             raise ConnectionLost("not a frame of a client")
         mask = await self._reader.readexactly(4)
-        return bool(first & _FINAL), first & 0x0F, _masked(await self._reader.readexactly(length), mask)
+        return bool(first & _FINAL), first & 0x0F, _unmask(await self._reader.readexactly(length), mask)
 
-    async def _send(self, kind: int, data: bytes) -> None:
+    async def _send_frame(self, kind: int, data: bytes) -> None:
         length = len(data)
         if length < 126:
             head = bytes((_FINAL | kind, length))
@@ -97,8 +97,8 @@ class WebSocket:
 
 
 @final
-class MessageConnection:
-    """A protocol in the messages of a WebSocket, cut anywhere."""
+class TunnelConnection:
+    """A `Connection` over the messages of a WebSocket, whose boundaries have no meaning."""
 
     def __init__(self, socket: WebSocket) -> None:
         self._socket = socket
@@ -118,7 +118,7 @@ class MessageConnection:
         await self._socket.close()
 
 
-def _masked(data: bytes, mask: bytes) -> bytes:
+def _unmask(data: bytes, mask: bytes) -> bytes:
     size = len(data)
     if not size:
         return data

@@ -1,1 +1,1 @@
-"""Dynamic resource allocation: which devices the claims of a pod get."""
+"""The plugin DynamicResources: allocate devices to the ResourceClaims of pods."""

@@ -1,8 +1,8 @@
-"""Devices for the claims of one pod: the part of the scheduler that knows ResourceClaims.
+"""The ResourceClaims of one pod in its scheduling cycle: pre-filter, filter, pre-bind and post-filter.
 
-A pod waits until its claims exist; those without devices get some on the node that is chosen (`device_allocation`), all
-of them are reserved for the pod, and then it is bound. What others have and how it changes is in the books of
-`devices`, which imports this when the first pod with claims is looked at.
+A pod waits until its claims exist. Before it is bound, claims without an allocation get devices on the chosen node
+(`allocation`), and all claims are reserved for it. `tracker` knows the devices of other claims. After
+pkg/scheduler/framework/plugins/dynamicresources. Called by `scheduler` for pods with ResourceClaims.
 """
 
 from __future__ import annotations
@@ -14,108 +14,120 @@ from typing import Any, Final, final
 from kubewright.api.codec import to_tree
 from kubewright.api.names import ObjectKey
 from kubewright.cluster.objects.resource_claims import FINALIZER, consumer_reference, ownership_error, pod_claims
-from kubewright.cluster.scheduler.devices.allocation import Allocator, Choice
+from kubewright.cluster.scheduler.devices.allocation import Allocator, NodeAllocation
 from kubewright.cluster.scheduler.devices.requests import missing_class
 from kubewright.cluster.scheduler.devices.tracker import DeviceTracker
-from kubewright.cluster.scheduler.filters import NodeInfo, matches_terms
+from kubewright.cluster.scheduler.node_affinity import matches_selector_terms
+from kubewright.cluster.scheduler.node_info import NodeInfo
 from kubewright.controllers.context import Context
 from kubewright.errors import Invalid, NotFound, RetryAfter, Terminal
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.resource.v1 import ResourceClaim
 
-__all__ = ("PodDevices", "pod_devices")
+__all__ = ("PodDevices", "new_pod_devices")
 
-_ELSEWHERE: Final = "resourceclaim not available on the node"
+_NOT_AVAILABLE: Final = "resourceclaim not available on the node"
 _PREEMPTION: Final = " preemption: "
 
 
-async def pod_devices(books: DeviceTracker, pod: Pod, ctx: Context) -> PodDevices:
-    """What a pod with claims needs."""
+async def new_pod_devices(tracker: DeviceTracker, pod: Pod, ctx: Context) -> PodDevices:
+    """The pre-filter: read the claims of a pod."""
     claims: list[ResourceClaim] = []
-    for wanted in pod_claims(pod):
-        key = ObjectKey(pod.metadata.namespace, wanted.name)
-        if not wanted.name or books.is_assumed(key):
-            # About to be made, or given devices for another pod: its change wakes this one.
-            return PodDevices(books, pod, (), waits=True)
+    for pod_claim in pod_claims(pod):
+        key = ObjectKey(pod.metadata.namespace, pod_claim.name)
+        if not pod_claim.name or tracker.is_assumed(key):
+            # The claim will be generated, or is being allocated for another pod: its change requeues this pod.
+            return PodDevices(tracker, pod, (), must_wait=True)
         claim = await ctx.client.find(ResourceClaim, key)
-        problem = _problem(claim, key, pod, own=bool(wanted.template))
-        if claim is None or problem:
-            return PodDevices(books, pod, (), waits=True, problem=problem)
+        pre_filter_error = _claim_error(claim, key, pod, from_template=bool(pod_claim.template))
+        if claim is None or pre_filter_error:
+            return PodDevices(tracker, pod, (), must_wait=True, pre_filter_error=pre_filter_error)
         claims.append(claim)
-    missing = next(filter(None, (missing_class(each, books.classes) for each in claims if not _has(each))), "")
-    return PodDevices(books, pod, claims, waits=bool(missing), problem=missing)
+    missing = next(
+        filter(None, (missing_class(each, tracker.classes) for each in claims if not _is_allocated(each))), ""
+    )
+    return PodDevices(tracker, pod, claims, must_wait=bool(missing), pre_filter_error=missing)
 
 
 @final
 class PodDevices:
-    """The claims of one pod at one moment, and what each node would give them."""
+    """The claims of one pod, and the allocations found on each node."""
 
     def __init__(
-        self, books: DeviceTracker, pod: Pod, claims: Sequence[ResourceClaim], *, waits: bool = False, problem: str = ""
+        self,
+        tracker: DeviceTracker,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        *,
+        must_wait: bool = False,
+        pre_filter_error: str = "",
     ) -> None:
-        self.waits = waits
-        """Whether no node at all will do now."""
-        self.problem = problem
-        """Why, if there is something to be said."""
+        self.must_wait = must_wait
+        """Whether all nodes are rejected."""
+        self.pre_filter_error = pre_filter_error
+        """The reason, if there is one to report."""
         self.error = ""
-        """What is wrong with a claim or a class, found while nodes were looked at."""
-        self._books = books
+        """The error of an invalid claim or class that a filter found."""
+        self._tracker = tracker
         self._pod = pod
         self._claims = claims
-        self._open = [claim for claim in claims if not _has(claim)]
+        self._unallocated = [claim for claim in claims if not _is_allocated(claim)]
         self._allocator: Allocator | None = None
-        self._choices: dict[str, Choice] = {}
-        self._elsewhere: dict[ObjectKey, ResourceClaim] = {}
+        self._allocations: dict[str, NodeAllocation] = {}
+        self._unavailable: dict[ObjectKey, ResourceClaim] = {}
 
-    def reasons(self, node: NodeInfo) -> tuple[str, ...]:
-        """Why the pod cannot have its devices on a node."""
-        unusable = [claim for claim in self._claims if _has(claim) and not _reaches(claim, node)]
-        self._elsewhere.update((claim.key, claim) for claim in unusable)
+    def filter(self, node: NodeInfo) -> tuple[str, ...]:
+        """The reasons against a node."""
+        unusable = [claim for claim in self._claims if _is_allocated(claim) and not _is_available_on(claim, node)]
+        self._unavailable.update((claim.key, claim) for claim in unusable)
         try:
-            choice = self._choose(node)
+            allocation = self._allocate(node)
         except Terminal as error:
             self.error = f'running "DynamicResources" filter plugin: {error}'
             return (self.error,)
-        self._choices[node.name] = choice
-        if choice.reason:
-            return (choice.reason,)
-        return (_ELSEWHERE,) if unusable else ()
+        self._allocations[node.name] = allocation
+        if allocation.reason:
+            return (allocation.reason,)
+        return (_NOT_AVAILABLE,) if unusable else ()
 
-    def _choose(self, node: NodeInfo) -> Choice:
-        if not self._open:
-            return Choice()
+    def _allocate(self, node: NodeInfo) -> NodeAllocation:
+        if not self._unallocated:
+            return NodeAllocation()
         if self._allocator is None:
-            books = self._books
-            slices = [books.slices[name] for name in sorted(books.slices)]
-            self._allocator = Allocator(self._open, classes=books.classes, slices=slices, taken=books.taken)
-        return self._allocator.choose(node)
+            tracker = self._tracker
+            slices = [tracker.slices[name] for name in sorted(tracker.slices)]
+            self._allocator = Allocator(
+                self._unallocated, classes=tracker.classes, slices=slices, allocated=tracker.allocated
+            )
+        return self._allocator.allocate(node)
 
-    def preferred(self, nodes: list[NodeInfo]) -> list[NodeInfo]:
-        """Those on which the most wanted of the alternatives can be had; a claim that is wrong is so on every node."""
+    def best_scored(self, nodes: list[NodeInfo]) -> list[NodeInfo]:
+        """The nodes with the highest score of the allocation; none after an error, which fails every node."""
         if self.error or not nodes:
             return []
-        best = max(self._choices[node.name].score for node in nodes)
-        return [node for node in nodes if self._choices[node.name].score == best]
+        best = max(self._allocations[node.name].score for node in nodes)
+        return [node for node in nodes if self._allocations[node.name].score == best]
 
-    async def settle(self, node: str, ctx: Context) -> None:
-        """Give the claims their devices and reserve them for the pod; it is in the books before anybody gets a turn."""
-        choice = self._choices[node]
-        given = dict(zip((claim.key for claim in self._open), choice.allocations, strict=True))
-        for claim, devices in zip(self._open, choice.devices, strict=True):
-            self._books.assume(claim.key, devices)
-        pending = [claim.key for claim in self._open]
+    async def pre_bind(self, node: str, ctx: Context) -> None:
+        """Write the allocations and reserve the claims for the pod. All are assumed before the first await, so that no
+        other pod gets the same devices."""
+        allocation = self._allocations[node]
+        allocations = dict(zip((claim.key for claim in self._unallocated), allocation.allocations, strict=True))
+        for claim, devices in zip(self._unallocated, allocation.devices, strict=True):
+            self._tracker.assume(claim.key, devices)
+        pending = [claim.key for claim in self._unallocated]
         try:
             for claim in self._claims:
-                written = await self._reserve(claim, given.get(claim.key), ctx)
-                if claim.key in given:
-                    self._books.written(written)
+                written = await self._reserve(claim, allocations.get(claim.key), ctx)
+                if claim.key in allocations:
+                    self._tracker.allocation_written(written)
                     pending.remove(claim.key)
         except NotFound as error:
-            # Said apart from the pod's own end, which the binding would tell.
+            # Not NotFound: the scheduler takes that for the deletion of the pod.
             raise RetryAfter(1.0, f"a claim of pod {self._pod.key} is gone") from error
         finally:
             for key in pending:
-                self._books.forget(key)
+                self._tracker.restore(key)
 
     async def _reserve(self, claim: ResourceClaim, allocation: Mapping[str, Any] | None, ctx: Context) -> ResourceClaim:
         reserved = claim.status.reserved_for or []
@@ -126,8 +138,9 @@ class PodDevices:
                 "resourceVersion": claim.metadata.resource_version,
                 "finalizers": [*claim.metadata.finalizers, FINALIZER],
             }
-            # Parameters for drivers that were sent with spaces make a real server refuse every change that comes as
-            # JSON: it compares bytes, and hands out others. The claim is given its devices all the same.
+            # If the opaque parameters of the claim were sent with spaces, kube-apiserver rejects every JSON update of
+            # the spec as a change: it compares raw bytes, and serves them compacted. Allocate without the finalizer
+            # then.
             with suppress(Invalid):
                 claim = await ctx.client.patch_by_name(ResourceClaim, claim.key, {"metadata": metadata})
         status: dict[str, Any] = {"reservedFor": [*map(to_tree, reserved), consumer_reference(self._pod)]}
@@ -136,37 +149,38 @@ class PodDevices:
         patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
         return await ctx.client.patch_by_name(ResourceClaim, claim.key, patch, subresource="status")
 
-    async def verdict(self, message: str, ctx: Context) -> tuple[str, str]:
-        """Reason and message of a pod with claims that has no node, as kube-scheduler says them.
+    async def post_filter(self, message: str, ctx: Context) -> tuple[str, str]:
+        """The reason and message for a pod that fits no node.
 
-        A claim that is tied to other nodes and that nobody else uses is given new devices the next time.
+        Deallocates one claim whose devices are on other nodes and that no other pod uses, so that the next attempt
+        allocates new devices.
         """
         if self.error:
             return "SchedulerError", self.error
-        said = "no new claims to deallocate" if self.waits else "still not schedulable"
-        for claim in self._elsewhere.values():
+        outcome = "no new claims to deallocate" if self.must_wait else "still not schedulable"
+        for claim in self._unavailable.values():
             if all(each.uid == self._pod.metadata.uid for each in claim.status.reserved_for or ()):
                 status = dict.fromkeys(("allocation", "devices", "reservedFor"))
                 patch = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
                 await ctx.client.patch_by_name(ResourceClaim, claim.key, patch, subresource="status")
-                said = "deallocation of ResourceClaim completed"
+                outcome = "deallocation of ResourceClaim completed"
                 break
-        return "Unschedulable", message.replace(_PREEMPTION, f" {said},{_PREEMPTION}", 1)
+        return "Unschedulable", message.replace(_PREEMPTION, f" {outcome},{_PREEMPTION}", 1)
 
 
-def _problem(claim: ResourceClaim | None, key: ObjectKey, pod: Pod, *, own: bool) -> str:
+def _claim_error(claim: ResourceClaim | None, key: ObjectKey, pod: Pod, *, from_template: bool) -> str:
     if claim is None:
         return f'could not find ResourceClaim "{key}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'resourceclaim "{key.name}" is being deleted'
-    return ownership_error(claim, pod) if own else ""
+    return ownership_error(claim, pod) if from_template else ""
 
 
-def _has(claim: ResourceClaim) -> bool:
+def _is_allocated(claim: ResourceClaim) -> bool:
     return claim.status.allocation is not None
 
 
-def _reaches(claim: ResourceClaim, node: NodeInfo) -> bool:
+def _is_available_on(claim: ResourceClaim, node: NodeInfo) -> bool:
     allocation = claim.status.allocation
     selector = allocation.node_selector if allocation is not None else None
-    return selector is None or matches_terms(selector.node_selector_terms, node)
+    return selector is None or matches_selector_terms(selector.node_selector_terms, node)

@@ -1,7 +1,7 @@
-"""What a claim asks for: each request as one wish with one or several alternatives.
+"""The device requests of a claim, decoded: each request has one or more alternatives.
 
-`exactly` is a wish with one alternative, `firstAvailable` has them in the order of preference. Pure; called by
-`device_allocation`.
+`exactly` is a request with one alternative, `firstAvailable` one with subrequests in the order of preference. Pure;
+called by `allocation` and `pods`.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from kubewright.k8s.resource.v1 import (
     ResourceClaim,
 )
 
-__all__ = ("ClaimRequest", "Request", "missing_class", "requests_of")
+__all__ = ("Alternative", "ClaimRequest", "claim_requests", "missing_class")
 
-_MOST_ALTERNATIVES: Final = 8
+_MAX_ALTERNATIVES: Final = 8
 
 
 @final
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to satisfy a wish."""
+class Alternative(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to satisfy a request: an exact request or a subrequest."""
 
     parent: str
     """The name of the request in the claim."""
     alternative: str = ""
-    """The name among the alternatives, if there are some."""
+    """The name of the subrequest; empty for an exact request."""
     device_class: DeviceClass
     selectors: Sequence[DeviceSelector] = ()
-    everything: bool = False
-    """All devices that match; else `count`."""
+    all_devices: bool = False
+    """Whether the mode is All; else the request is for `count` devices."""
     count: int = 1
-    admin: bool = False
+    admin_access: bool = False
 
     @property
     def name(self) -> str:
-        """As allocations and constraints say it."""
+        """The name in allocations and constraints."""
         return f"{self.parent}/{self.alternative}" if self.alternative else self.parent
 
     @property
     def own_name(self) -> str:
-        """As messages say it."""
+        """The name in messages."""
         return self.alternative or self.parent
 
 
@@ -57,15 +57,15 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     """One request of a claim."""
 
     name: str
-    alternatives: tuple[Request, ...]
+    alternatives: tuple[Alternative, ...]
 
-    def worth(self, request: Request) -> int:
+    def score(self, alternative: Alternative) -> int:
         """What kube-scheduler gives a node for it: the more, the earlier the alternative."""
-        return _MOST_ALTERNATIVES - self.alternatives.index(request) if request.alternative else 0
+        return _MAX_ALTERNATIVES - self.alternatives.index(alternative) if alternative.alternative else 0
 
 
-def requests_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> list[ClaimRequest]:
-    """All of them; Terminal if one cannot be understood. Whether the classes are there is known."""
+def claim_requests(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> list[ClaimRequest]:
+    """Decode the requests of a claim; Terminal if one is invalid. All classes exist: see `missing_class`."""
     devices = claim.spec.devices
     for position, constraint in enumerate((devices.constraints if devices is not None else None) or ()):
         if not constraint.match_attribute:
@@ -77,16 +77,16 @@ def requests_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> lis
 
 
 def missing_class(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> str:
-    """Which class of which request there is not, in kube-scheduler's words; empty if all are there."""
+    """The message of kube-scheduler for a device class that does not exist; empty if all exist."""
     devices = claim.spec.devices
     for request in (devices.requests if devices is not None else None) or ():
-        for name, content in _contents(request):
-            if content.device_class_name not in classes:
-                return f"request {name}: device class {content.device_class_name} does not exist"
+        for name, alternative in _alternatives(request):
+            if alternative.device_class_name not in classes:
+                return f"request {name}: device class {alternative.device_class_name} does not exist"
     return ""
 
 
-def _contents(request: DeviceRequest) -> list[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
+def _alternatives(request: DeviceRequest) -> list[tuple[str, ExactDeviceRequest | DeviceSubRequest]]:
     if request.exactly is not None:
         return [(request.name, request.exactly)]
     return [(f"{request.name}/{each.name}", each) for each in request.first_available or ()]
@@ -94,22 +94,22 @@ def _contents(request: DeviceRequest) -> list[tuple[str, ExactDeviceRequest | De
 
 def _claim_request(claim: ResourceClaim, request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> ClaimRequest:
     alternatives = []
-    for name, content in _contents(request):
+    for name, alternative in _alternatives(request):
         where = f"claim {claim.key}, request {name.rpartition('/')[2]}"
-        mode = content.allocation_mode or "ExactCount"
+        mode = alternative.allocation_mode or "ExactCount"
         if mode not in ("All", "ExactCount"):
             raise Terminal(f"{where}: unsupported count mode {mode}")
-        if content.capacity is not None:
+        if alternative.capacity is not None:
             raise Terminal(f"{where}: capacity is requested, which the scheduler of simulated nodes does not know")
         alternatives.append(
-            Request(
+            Alternative(
                 parent=request.name,
                 alternative=name.partition("/")[2],
-                device_class=classes[content.device_class_name],
-                selectors=content.selectors or (),
-                everything=mode == "All",
-                count=content.count or 1,
-                admin=isinstance(content, ExactDeviceRequest) and bool(content.admin_access),
+                device_class=classes[alternative.device_class_name],
+                selectors=alternative.selectors or (),
+                all_devices=mode == "All",
+                count=alternative.count or 1,
+                admin_access=isinstance(alternative, ExactDeviceRequest) and bool(alternative.admin_access),
             )
         )
     if not alternatives:

@@ -1,8 +1,8 @@
-"""Which devices an expression chooses: `device.attributes["gpu.example.com"].cores >= 8`.
+"""CEL device selectors such as `device.attributes["gpu.example.com"].cores >= 8`.
 
-The variable `device` has a driver, attributes and capacities, the latter two by domain and name; a name without a
-domain has that of the driver, and a domain that a device has nothing of is empty rather than missing. What an
-expression says of a device is not kept here; `device_allocation` does that for as long as it decides.
+The variable `device` has a driver, attributes and capacities, the latter two by domain and name. A name without a
+domain has the driver's domain, and an unknown domain is an empty map. Caches compiled programs, not results;
+`allocation` caches the results for one scheduling cycle.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from kubewright.cel import STRING, Environment, EvaluationError, Program
 from kubewright.cel.values import type_of
 from kubewright.k8s.resource.v1 import Device, DeviceAttribute
 
-__all__ = ("chooses", "described", "qualified")
+__all__ = ("cel_device", "matches_selector", "split_domain")
 
 _NOTHING: Final[dict[str, Any]] = {}
 
 
 class _Domains(dict[str, dict[str, Any]]):
-    """What a device has, by domain."""
+    """Attributes or capacities by domain."""
 
     __slots__ = ()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Of an unknown domain there is nothing."""
+        """An unknown domain is empty."""
         return super().get(key, _NOTHING)
 
 
-def chooses(expression: str, device: Mapping[str, Any]) -> bool:
-    """Whether a described device is chosen; CelError if that cannot be said."""
+def matches_selector(expression: str, device: Mapping[str, Any]) -> bool:
+    """Whether the expression is true for a device made by `cel_device`; CelError if it fails."""
     verdict = device_program(expression).evaluate({"device": device})
     if not isinstance(verdict, bool):
         raise EvaluationError(f"CEL result of type {type_of(verdict).name} could not be converted to bool")
     return verdict
 
 
-def described(device: Device, driver: str) -> dict[str, Any]:
-    """A device as expressions see it."""
+def cel_device(device: Device, driver: str) -> dict[str, Any]:
+    """The variable `device` of an expression."""
     attributes, capacity = _Domains(), _Domains()
     for name, attribute in (device.attributes or {}).items():
-        domain, own = qualified(name, driver)
+        domain, own = split_domain(name, driver)
         attributes.setdefault(domain, {})[own] = _value(attribute)
     for name, amount in (device.capacity or {}).items():
-        domain, own = qualified(name, driver)
+        domain, own = split_domain(name, driver)
         capacity.setdefault(domain, {})[own] = _read("quantity(text)", str(amount.value))
     return {"driver": driver, "attributes": attributes, "capacity": capacity}
 
 
-def qualified(name: str, driver: str) -> tuple[str, str]:
+def split_domain(name: str, driver: str) -> tuple[str, str]:
     """Domain and name of an attribute or a capacity."""
     domain, slash, own = name.partition("/")
     return (domain, own) if slash else (driver, name)

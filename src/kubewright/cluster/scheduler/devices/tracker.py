@@ -1,8 +1,8 @@
-"""The books of devices: which there are, which are given to whom, and which pods wait for some.
+"""The devices of the cluster, the devices allocated to each claim, and the pods that wait for claims.
 
-Brought up to date by the changes that are watched, and by decisions of the scheduler before the server has confirmed
-them. A pod without claims is none of their business and costs one look; what is done for others is in `pod_devices`.
-Called by `scheduler`.
+Updated by watches, and by the scheduler's own allocations before the server confirms them (assume), as
+pkg/scheduler/framework/plugins/dynamicresources/dra_manager.go. Read by `pods` for each pod with ResourceClaims;
+created and watched by `scheduler`.
 """
 
 from __future__ import annotations
@@ -14,37 +14,35 @@ from typing import TYPE_CHECKING, Any, final
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import Change
 from kubewright.cluster.objects.resource_claims import claim_keys, has_claims, is_pod_done
-from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Watch
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 
 if TYPE_CHECKING:
-    from kubewright.cluster.scheduler.devices.pods import PodDevices
-    from kubewright.cluster.scheduler.devices.pools import DeviceId
+    from kubewright.cluster.scheduler.devices.pools import DeviceID
 
 __all__ = ("DeviceTracker",)
 
 
 @final
 class DeviceTracker:
-    """The books; one for a scheduler."""
+    """The device state of one scheduler."""
 
     def __init__(self) -> None:
         self.slices: dict[str, ResourceSlice] = {}
         self.classes: dict[str, DeviceClass] = {}
-        self.taken: Counter[DeviceId] = Counter()
-        self._held: dict[ObjectKey, frozenset[DeviceId]] = {}
-        """The devices of each claim."""
-        self._assumed: dict[ObjectKey, str] = {}
-        """Claims whose allocation is not confirmed, with the version it was written in; empty until it is."""
-        self._open: dict[ObjectKey, frozenset[ObjectKey]] = {}
-        """The claims of each pod that has some and no node."""
-        self._users: dict[ObjectKey, set[ObjectKey]] = {}
-        """The same the other way round."""
+        self.allocated: Counter[DeviceID] = Counter()
+        self._devices_by_claim: dict[ObjectKey, frozenset[DeviceID]] = {}
+        """The exclusively allocated devices of each claim."""
+        self._assumed_claims: dict[ObjectKey, str] = {}
+        """Claims whose allocation the watch has not shown, with its resource version; empty until it is written."""
+        self._pending_pods: dict[ObjectKey, frozenset[ObjectKey]] = {}
+        """The claims of each pod that has claims and no node."""
+        self._pods_by_claim: dict[ObjectKey, set[ObjectKey]] = {}
+        """The inverse of `_pending_pods`."""
 
     def watches(self) -> tuple[Watch, ...]:
-        """What keeps the books up to date, and wakes who waits."""
+        """The watches that update this state and requeue pods."""
         return (
             Watch(Pod, self._on_pod, when=has_claims),
             Watch(ResourceClaim, self._on_claim),
@@ -52,101 +50,92 @@ class DeviceTracker:
             Watch(DeviceClass, self._on_class),
         )
 
-    async def look(self, pod: Pod, ctx: Context) -> PodDevices | None:
-        """What a pod needs; None if it has no claims, which is most pods."""
-        if not pod.spec.resource_claims:
-            return None
-        # In most clusters no pod ever has one, and then nothing of this is needed.
-        from kubewright.cluster.scheduler.devices.pods import pod_devices
-
-        return await pod_devices(self, pod, ctx)
-
-    # --- decisions that are not confirmed ---
+    # --- assumed allocations ---
 
     def is_assumed(self, claim: ObjectKey) -> bool:
-        """Whether a claim is being given devices."""
-        return claim in self._assumed
+        """Whether the watch has not shown the allocation of a claim yet."""
+        return claim in self._assumed_claims
 
-    def assume(self, claim: ObjectKey, devices: frozenset[DeviceId]) -> None:
-        """A claim is about to be given these."""
-        self._assumed[claim] = ""
-        self._hold(claim, devices)
+    def assume(self, claim: ObjectKey, devices: frozenset[DeviceID]) -> None:
+        """Count devices as allocated before the allocation is written."""
+        self._assumed_claims[claim] = ""
+        self._set_devices(claim, devices)
 
-    def written(self, claim: ResourceClaim) -> None:
-        """The server has it; older news of the claim are not heeded any more."""
-        if claim.key in self._assumed:
-            self._assumed[claim.key] = claim.metadata.resource_version
+    def allocation_written(self, claim: ResourceClaim) -> None:
+        """The server has the allocation: ignore watch events with older versions of the claim."""
+        if claim.key in self._assumed_claims:
+            self._assumed_claims[claim.key] = claim.metadata.resource_version
 
-    def forget(self, claim: ObjectKey) -> None:
-        """It came to nothing."""
-        if self._assumed.pop(claim, None) is not None:
-            self._hold(claim, frozenset())
+    def restore(self, claim: ObjectKey) -> None:
+        """The allocation was not written: free the devices."""
+        if self._assumed_claims.pop(claim, None) is not None:
+            self._set_devices(claim, frozenset())
 
-    def _hold(self, claim: ObjectKey, devices: frozenset[DeviceId]) -> None:
-        for each in self._held.pop(claim, ()):
-            self.taken[each] -= 1
-            if not self.taken[each]:
-                del self.taken[each]
+    def _set_devices(self, claim: ObjectKey, devices: frozenset[DeviceID]) -> None:
+        for each in self._devices_by_claim.pop(claim, ()):
+            self.allocated[each] -= 1
+            if not self.allocated[each]:
+                del self.allocated[each]
         if devices:
-            self._held[claim] = devices
-            self.taken.update(devices)
+            self._devices_by_claim[claim] = devices
+            self.allocated.update(devices)
 
-    # --- what changes ---
+    # --- event handlers ---
 
     def _on_pod(self, change: Change[Pod]) -> Iterable[ObjectKey]:
-        """A pod whose claims have been made can go on."""
+        """Requeue a pod whose claims have been generated."""
         pod = change.new or change.old
         assert pod is not None
-        before = self._open.pop(change.key, None)
-        for claim in before or ():
-            users = self._users[claim]
-            users.discard(change.key)
-            if not users:
-                del self._users[claim]
+        previous = self._pending_pods.pop(change.key, None)
+        for claim in previous or ():
+            pods = self._pods_by_claim[claim]
+            pods.discard(change.key)
+            if not pods:
+                del self._pods_by_claim[claim]
         if change.new is None or pod.spec.node_name or is_pod_done(pod):
-            # What was meant for a pod that is gone may be free.
-            return tuple(self._open) if before is not None and change.new is None else ()
-        now = self._open[change.key] = claim_keys(pod)
-        for claim in now:
-            self._users.setdefault(claim, set()).add(change.key)
-        return () if before == now else (change.key,)
+            # The deletion of a pod may free its assumed devices.
+            return tuple(self._pending_pods) if previous is not None and change.new is None else ()
+        claims = self._pending_pods[change.key] = claim_keys(pod)
+        for claim in claims:
+            self._pods_by_claim.setdefault(claim, set()).add(change.key)
+        return () if previous == claims else (change.key,)
 
     def _on_claim(self, change: Change[ResourceClaim]) -> Iterable[ObjectKey]:
-        """Wake the pods that use it; all that wait for devices if some are free now."""
-        claim, held = change.new, self._held.get(change.key, frozenset())
+        """Requeue the pods that use the claim, or all pending pods if devices became free."""
+        claim, previous = change.new, self._devices_by_claim.get(change.key, frozenset())
         if claim is None:
-            self._assumed.pop(change.key, None)
-            self._hold(change.key, frozenset())
-        elif self._is_news(claim):
-            self._assumed.pop(change.key, None)
-            self._hold(change.key, _given(claim))
-        if held - self._held.get(change.key, frozenset()):
-            return tuple(self._open)
-        return tuple(self._users.get(change.key, ()))
+            self._assumed_claims.pop(change.key, None)
+            self._set_devices(change.key, frozenset())
+        elif self._is_newer_than_assumed(claim):
+            self._assumed_claims.pop(change.key, None)
+            self._set_devices(change.key, _allocated_devices(claim))
+        if previous - self._devices_by_claim.get(change.key, frozenset()):
+            return tuple(self._pending_pods)
+        return tuple(self._pods_by_claim.get(change.key, ()))
 
-    def _is_news(self, claim: ResourceClaim) -> bool:
-        """Whether it says more than what was decided about the claim here."""
-        version = self._assumed.get(claim.key)
+    def _is_newer_than_assumed(self, claim: ResourceClaim) -> bool:
+        """Whether the watched claim is newer than the assumed allocation."""
+        version = self._assumed_claims.get(claim.key)
         if version is None or claim.status.allocation is not None:
             return True
         return bool(version) and int(claim.metadata.resource_version) >= int(version)
 
     def _on_slice(self, change: Change[ResourceSlice]) -> Iterable[ObjectKey]:
-        return self._keep(self.slices, change)
+        return self._store(self.slices, change)
 
     def _on_class(self, change: Change[DeviceClass]) -> Iterable[ObjectKey]:
-        return self._keep(self.classes, change)
+        return self._store(self.classes, change)
 
-    def _keep(self, known: dict[str, Any], change: Change[Any]) -> Iterable[ObjectKey]:
+    def _store(self, objects: dict[str, Any], change: Change[Any]) -> Iterable[ObjectKey]:
         if change.new is None:
-            known.pop(change.key.name, None)
+            objects.pop(change.key.name, None)
             return ()
-        known[change.key.name] = change.new
-        return tuple(self._open)
+        objects[change.key.name] = change.new
+        return tuple(self._pending_pods)
 
 
-def _given(claim: ResourceClaim) -> frozenset[DeviceId]:
-    """The devices that nobody else can have; access for administrators takes them from nobody."""
+def _allocated_devices(claim: ResourceClaim) -> frozenset[DeviceID]:
+    """The exclusively allocated devices of a claim: admin access does not count."""
     allocation = claim.status.allocation
     results = allocation.devices.results if allocation is not None and allocation.devices is not None else None
     return frozenset((each.driver, each.pool, each.device) for each in results or () if not each.admin_access)

@@ -1,4 +1,4 @@
-"""Names of images, and whether they can be had."""
+"""Image names and simulated pulls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_same_image_has_the_same_digest() -> None:
 
 
 @pytest.mark.parametrize("image", ["nginx:does-not-exist", "nonexistent/web", "invalid.example.io/web"])
-def test_an_image_that_says_so_cannot_be_pulled(image: str) -> None:
+def test_an_image_with_a_reserved_word_cannot_be_pulled(image: str) -> None:
     error = pull_error(image)
 
     assert error is not None
@@ -40,7 +40,7 @@ def test_other_images_can_be_pulled() -> None:
 
 
 @pytest.mark.parametrize("image", ["", "UPPER/Case", "web:", "a b", "web::1"])
-def test_what_cannot_be_a_name_is_seen(image: str) -> None:
+def test_an_invalid_reference_is_not_well_formed(image: str) -> None:
     assert not is_well_formed(image)
 
 

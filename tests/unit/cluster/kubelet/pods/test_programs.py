@@ -1,4 +1,4 @@
-"""What a container would do, read from its image and command."""
+"""The simulated program of an image and a command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from kubewright.cluster.kubelet.pods.programs import Program, program_of
+from kubewright.cluster.kubelet.pods.programs import Program, simulated_program
 
 
-def run(image: str, *argv: str, short: bool = False, env: dict[str, str] | None = None) -> Program:
-    return program_of(image, argv, env=env or {}, short=short, moment=0.01)
+def run(image: str, *argv: str, short_lived: bool = False, env: dict[str, str] | None = None) -> Program:
+    return simulated_program(image, argv, env=env or {}, short_lived=short_lived, short_delay=0.01)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def run(image: str, *argv: str, short: bool = False, env: dict[str, str] | None 
         (("sh", "-c", "echo 'not closed"), 0.01, 2),
     ],
 )
-def test_a_command_runs_as_long_and_ends_as_it_says(argv: tuple[str, ...], seconds: float, code: int) -> None:
+def test_a_command_has_a_duration_and_an_exit_code(argv: tuple[str, ...], seconds: float, code: int) -> None:
     program = run("busybox", *argv)
 
     assert (program.seconds, program.exit_code) == (seconds, code)
 
 
-def test_echo_prints_its_words_with_the_variables_that_are_plain() -> None:
+def test_echo_prints_its_words_with_plain_variables() -> None:
     program = run(
         "busybox", "sh", "-c", 'echo "hello $(WHO)"; echo $WHO and ${OTHER} > /dev/null', env={"WHO": "world"}
     )
@@ -47,7 +47,7 @@ def test_echo_prints_its_words_with_the_variables_that_are_plain() -> None:
 
 
 @pytest.mark.parametrize("image", ["crasher", "example.io/team/always-fails:v1", "will-fail@sha256:" + "a" * 64])
-def test_an_image_that_says_so_crashes(image: str) -> None:
+def test_an_image_named_crash_or_fail_crashes(image: str) -> None:
     assert run(image).exit_code == 1
 
 
@@ -61,16 +61,16 @@ def test_without_a_command_a_shell_image_ends_and_a_server_runs() -> None:
     assert run("nginx").seconds == math.inf
 
 
-def test_a_pause_is_not_meant_to_end_even_where_others_are() -> None:
-    assert run("registry.k8s.io/pause:3.10", short=True).seconds == math.inf
+def test_pause_runs_for_ever_even_where_programs_are_short_lived() -> None:
+    assert run("registry.k8s.io/pause:3.10", short_lived=True).seconds == math.inf
 
 
-def test_an_unknown_program_that_is_meant_to_end_ends_well() -> None:
-    program = run("migrations", "migrate", "--all", short=True)
+def test_an_unknown_short_lived_program_succeeds() -> None:
+    program = run("migrations", "migrate", "--all", short_lived=True)
 
     assert (program.seconds, program.exit_code) == (0.01, 0)
 
 
-def test_sleep_does_not_obey_and_a_server_does() -> None:
-    assert not run("busybox", "sleep", "30").obeys
-    assert run("nginx").obeys
+def test_sleep_ignores_sigterm_and_a_server_handles_it() -> None:
+    assert not run("busybox", "sleep", "30").handles_sigterm
+    assert run("nginx").handles_sigterm

@@ -1,9 +1,9 @@
-"""What a pod refers to, and what is said when it is not there."""
+"""References of a pod, and the messages for missing ones."""
 
 from __future__ import annotations
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.kubelet.pods.references import Kind, missing_of
+from kubewright.cluster.kubelet.pods.references import ReferenceKind, find_missing
 from kubewright.k8s.core.v1 import Pod
 
 POD = from_tree(
@@ -30,16 +30,16 @@ POD = from_tree(
 )
 
 
-def found(have: dict[tuple[str, str], set[str]]):  # type: ignore[no-untyped-def]  # a closure of the type `Find`
-    async def find(kind: Kind, name: str) -> frozenset[str] | None:
+def found(have: dict[tuple[str, str], set[str]]):  # type: ignore[no-untyped-def]  # a closure of the type `FindKeys`
+    async def find(kind: ReferenceKind, name: str) -> frozenset[str] | None:
         keys = have.get((kind, name))
         return None if keys is None else frozenset(keys)
 
     return find
 
 
-async def test_what_is_missing_is_named_for_each_volume_and_container() -> None:
-    missing = await missing_of(POD, found({("secret", "keys"): {"other"}}))
+async def test_missing_references_are_reported_per_volume_and_container() -> None:
+    missing = await find_missing(POD, found({("secret", "keys"): {"other"}}))
 
     assert missing.volumes == (
         'MountVolume.SetUp failed for volume "settings" : configmap "settings" not found',
@@ -51,16 +51,16 @@ async def test_what_is_missing_is_named_for_each_volume_and_container() -> None:
 async def test_a_missing_key_of_the_environment_is_named() -> None:
     have = {("configmap", "settings"): set[str](), ("secret", "keys"): {"tls.key"}, ("configmap", "env"): set[str]()}
 
-    missing = await missing_of(POD, found({**have, ("secret", "env"): {"b"}}))
+    missing = await find_missing(POD, found({**have, ("secret", "env"): {"b"}}))
 
     assert missing.volumes == ()
     assert missing.containers == {"main": "couldn't find key a in Secret shop/env"}
 
 
-async def test_nothing_is_missing_when_all_is_there() -> None:
+async def test_nothing_is_missing_if_all_objects_exist() -> None:
     have = {("configmap", "settings"): set[str](), ("secret", "keys"): {"tls.key"}, ("configmap", "env"): set[str]()}
 
-    missing = await missing_of(POD, found({**have, ("secret", "env"): {"a"}}))
+    missing = await find_missing(POD, found({**have, ("secret", "env"): {"a"}}))
 
     assert missing.volumes == ()
     assert missing.containers == {}

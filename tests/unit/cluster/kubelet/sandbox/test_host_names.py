@@ -1,4 +1,4 @@
-"""How a pod's machine is called."""
+"""The host name and /etc/hosts of a pod."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def pod(name: str = "web-0", **spec: Any) -> Pod:
         ({"hostname": "db", "hostNetwork": True}, "node-1"),
     ],
 )
-def test_a_machine_is_called_what_the_pod_asks_for(spec: dict[str, Any], expected: str) -> None:
+def test_the_host_name_follows_the_spec(spec: dict[str, Any], expected: str) -> None:
     assert host_name(pod(**spec)) == expected
 
 
-def test_a_name_that_is_too_long_is_cut_and_does_not_end_in_a_sign() -> None:
+def test_a_long_name_is_truncated_and_does_not_end_in_punctuation() -> None:
     assert host_name(pod("a" * 61 + "-.bcd")) == "a" * 61
 
 
@@ -48,7 +48,7 @@ def test_a_name_that_is_too_long_is_cut_and_does_not_end_in_a_sign() -> None:
         ),
     ],
 )
-def test_the_hosts_of_a_machine_end_with_its_own_names(spec: dict[str, Any], expected: str) -> None:
+def test_the_hosts_file_ends_with_the_names_of_the_pod(spec: dict[str, Any], expected: str) -> None:
     text = hosts_file(pod(**spec), "10.0.0.1")
 
     assert text.startswith("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n")

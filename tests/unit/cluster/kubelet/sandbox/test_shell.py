@@ -1,4 +1,4 @@
-"""Commands in simulated containers: what they print and how they end."""
+"""The shell and commands of simulated containers: output and exit codes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 from kubewright._base.clock import SystemClock
 from kubewright.cluster.kubelet.sandbox import shell
 from kubewright.cluster.kubelet.sandbox.files import Files
-from kubewright.cluster.kubelet.sandbox.sandboxes import Sandbox
-from kubewright.cluster.kubelet.streaming.terminals import StreamOptions, Terminal
+from kubewright.cluster.kubelet.sandbox.sandboxes import ContainerSandbox
+from kubewright.cluster.kubelet.streaming.command_streams import CommandStreams, StreamOptions
 
 
-class Typed(Terminal):
+class ScriptedStreams(CommandStreams):
     """A terminal of a test."""
 
-    def __init__(self, said: bytes = b"", *, tty: bool = False) -> None:
+    def __init__(self, stdin: bytes = b"", *, tty: bool = False) -> None:
         super().__init__(StreamOptions(True, True, not tty, tty))
         self.out, self.errors = b"", b""
-        self._said = [said[start : start + 7] for start in range(0, len(said), 7)]
+        self._input = [stdin[start : start + 7] for start in range(0, len(stdin), 7)]
 
     async def read(self) -> bytes:
-        return self._said.pop(0) if self._said else b""
+        return self._input.pop(0) if self._input else b""
 
     async def _send(self, data: bytes, *, error: bool) -> None:
         if error:
@@ -32,22 +32,22 @@ class Typed(Terminal):
         else:
             self.out += data
 
-    async def _end(self, status: Mapping[str, Any]) -> None:
+    async def _write_status(self, status: Mapping[str, Any]) -> None:
         raise AssertionError("a command does not end the conversation")
 
 
 @pytest.fixture
-def machine() -> Sandbox:
+def sandbox() -> ContainerSandbox:
     files = Files()
-    files.put("/etc/hostname", b"web\n")
+    files.add_file("/etc/hostname", b"web\n")
     files.mount("/etc/settings", {"app.ini": b"a=1\nb=2\n", "deep/x": b"x"})
-    return Sandbox("web", "/", {"NAME": "world", "EMPTY": ""}, files)
+    return ContainerSandbox("web", "/", {"NAME": "world", "EMPTY": ""}, files)
 
 
-async def ran(machine: Sandbox, *argv: str, said: bytes = b"") -> tuple[int, str, str]:
-    terminal = Typed(said)
-    code = await shell.run(argv, machine, terminal, SystemClock())
-    return code, terminal.out.decode(), terminal.errors.decode()
+async def ran(sandbox: ContainerSandbox, *argv: str, stdin: bytes = b"") -> tuple[int, str, str]:
+    streams = ScriptedStreams(stdin)
+    code = await shell.run(argv, sandbox, streams, SystemClock())
+    return code, streams.out.decode(), streams.errors.decode()
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,10 @@ async def ran(machine: Sandbox, *argv: str, said: bytes = b"") -> tuple[int, str
         ("echo hello | dd bs=2 count=2 2>/dev/null", 0, "hell"),
     ],
 )
-async def test_a_script_does_what_it_says(machine: Sandbox, script: str, code: int, out: str) -> None:
-    assert await ran(machine, "sh", "-c", script) == (code, out, "")
+async def test_a_script_has_output_and_an_exit_code(
+    sandbox: ContainerSandbox, script: str, code: int, out: str
+) -> None:
+    assert await ran(sandbox, "sh", "-c", script) == (code, out, "")
 
 
 @pytest.mark.parametrize(
@@ -98,35 +100,35 @@ async def test_a_script_does_what_it_says(machine: Sandbox, script: str, code: i
         ("curl http://example.com", 1, "curl: this container is simulated and has no network\n"),
     ],
 )
-async def test_what_cannot_be_done_is_said(machine: Sandbox, script: str, code: int, errors: str) -> None:
-    assert await ran(machine, "sh", "-c", script) == (code, "", errors)
+async def test_errors_are_written_to_stderr(sandbox: ContainerSandbox, script: str, code: int, errors: str) -> None:
+    assert await ran(sandbox, "sh", "-c", script) == (code, "", errors)
 
 
-async def test_input_goes_through_a_command(machine: Sandbox) -> None:
-    assert await ran(machine, "cat", said=b"line one\nline two\n") == (0, "line one\nline two\n", "")
-    assert await ran(machine, "/bin/sh", said=b"echo a\nexit 5\necho b\n") == (5, "a\n", "")
+async def test_input_goes_through_a_command(sandbox: ContainerSandbox) -> None:
+    assert await ran(sandbox, "cat", stdin=b"line one\nline two\n") == (0, "line one\nline two\n", "")
+    assert await ran(sandbox, "/bin/sh", stdin=b"echo a\nexit 5\necho b\n") == (5, "a\n", "")
 
 
-async def test_a_terminal_echoes_and_prompts(machine: Sandbox) -> None:
-    terminal = Typed(b"ehco\x7f\x7f\x7fcho hi\rexit\r", tty=True)
+async def test_a_terminal_echoes_and_prompts(sandbox: ContainerSandbox) -> None:
+    streams = ScriptedStreams(b"ehco\x7f\x7f\x7fcho hi\rexit\r", tty=True)
 
-    assert await shell.run(["sh"], machine, terminal, SystemClock()) == 0
+    assert await shell.run(["sh"], sandbox, streams, SystemClock()) == 0
 
-    assert terminal.out.startswith(b"/ # ehco")
-    assert b"\r\nhi\r\n/ # exit\r\n" in terminal.out
+    assert streams.out.startswith(b"/ # ehco")
+    assert b"\r\nhi\r\n/ # exit\r\n" in streams.out
 
 
-async def test_a_program_that_is_not_there_is_refused_by_the_runtime(machine: Sandbox) -> None:
-    code, _, errors = await ran(machine, "psql")
+async def test_a_missing_program_is_an_error_of_the_runtime(sandbox: ContainerSandbox) -> None:
+    code, _, errors = await ran(sandbox, "psql")
 
     assert code == 127
     assert errors.startswith("OCI runtime exec failed: ")
-    assert (await ran(machine, "/etc/hostname"))[0] == 126
-    assert (await ran(machine, "env", "A=b", "printenv", "A"))[1] == "b\n"
+    assert (await ran(sandbox, "/etc/hostname"))[0] == 126
+    assert (await ran(sandbox, "env", "A=b", "printenv", "A"))[1] == "b\n"
 
 
-async def test_whoever_waits_can_be_interrupted(machine: Sandbox) -> None:
-    sleeping = asyncio.ensure_future(shell.run(["sleep", "1000"], machine, Typed(), SystemClock()))
+async def test_a_sleeping_command_can_be_cancelled(sandbox: ContainerSandbox) -> None:
+    sleeping = asyncio.ensure_future(shell.run(["sleep", "1000"], sandbox, ScriptedStreams(), SystemClock()))
     await asyncio.sleep(0)
     sleeping.cancel()
 

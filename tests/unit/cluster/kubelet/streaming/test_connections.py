@@ -12,7 +12,7 @@ from kubewright.cluster.kubelet.streaming.spdy import DICTIONARY, SpdySession
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket, accept_key
 
 
-class Kept:
+class RecordingWriter:
     """A writer that keeps what is written."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Kept:
 
 
 class Script:
-    """A wire that says what it was given and keeps what it is told."""
+    """A connection that says what it was given and keeps what it is told."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = [*pieces]
@@ -50,38 +50,38 @@ def frame(kind: int, data: bytes, *, last: bool = True, mask: bytes = b"\x01\x02
     return bytes(((0x80 if last else 0) | kind,)) + length + mask + masked
 
 
-def opened(*frames: bytes) -> tuple[WebSocket, Kept]:
+def opened(*frames: bytes) -> tuple[WebSocket, RecordingWriter]:
     reader = asyncio.StreamReader()
     reader.feed_data(b"".join(frames))
     reader.feed_eof()
-    kept = Kept()
-    return WebSocket(reader, kept), kept  # type: ignore[arg-type] # a writer as far as one is needed
+    writer = RecordingWriter()
+    return WebSocket(reader, writer), writer  # type: ignore[arg-type] # a writer as far as one is needed
 
 
-def test_the_key_of_the_standards_example_is_answered() -> None:
+def test_the_accept_key_of_the_rfc_example() -> None:
     assert accept_key("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
-async def test_messages_are_unmasked_and_put_together() -> None:
-    socket, kept = opened(frame(2, b"a" * 300), frame(1, b"be", last=False), frame(9, b"ping"), frame(0, b"gun"))
+async def test_messages_are_unmasked_and_reassembled() -> None:
+    socket, writer = opened(frame(2, b"a" * 300), frame(1, b"be", last=False), frame(9, b"ping"), frame(0, b"gun"))
 
     assert await socket.receive() == b"a" * 300
     assert await socket.receive() == b"begun"
-    assert bytes(kept.data) == b"\x8a\x04ping"
+    assert bytes(writer.data) == b"\x8a\x04ping"
     assert await socket.receive() is None
 
 
-async def test_a_goodbye_is_answered_once() -> None:
-    socket, kept = opened(frame(8, b"\x03\xe8"))
+async def test_a_close_frame_is_answered_once() -> None:
+    socket, writer = opened(frame(8, b"\x03\xe8"))
 
     assert await socket.receive() is None
     await socket.close()
 
-    assert bytes(kept.data) == b"\x88\x02\x03\xe8"
+    assert bytes(writer.data) == b"\x88\x02\x03\xe8"
 
 
 @pytest.mark.parametrize("wrong", [b"\x82\x03abc", b"\x82\xff" + b"\x7f" * 8 + b"mask", b"\x82"])
-async def test_what_is_no_frame_of_a_client_ends_the_conversation(wrong: bytes) -> None:
+async def test_an_invalid_frame_ends_the_web_socket(wrong: bytes) -> None:
     socket, _ = opened(wrong)
 
     assert await socket.receive() is None
@@ -96,12 +96,14 @@ def syn(number: int, headers: dict[str, str], packer: zlib._Compress, *, fin: bo
     return struct.pack(">HHI", 0x8003, 1, (int(fin) << 24) | len(body)) + body
 
 
-async def test_streams_have_headers_and_data_however_the_bytes_are_cut() -> None:
+async def test_frames_are_parsed_however_the_bytes_are_split() -> None:
     packer = zlib.compressobj(zdict=DICTIONARY)
-    said = syn(1, {"streamtype": "error"}, packer, fin=True) + syn(3, {"StreamType": "data", "port": "80"}, packer)
-    said += struct.pack(">II", 3, 5) + b"hello" + struct.pack(">II", 3, 1 << 24) + struct.pack(">HHII", 0x8003, 6, 4, 7)
-    wire = Script(*(said[place : place + 3] for place in range(0, len(said), 3)))
-    session = SpdySession(wire)
+    frames = syn(1, {"streamtype": "error"}, packer, fin=True) + syn(3, {"StreamType": "data", "port": "80"}, packer)
+    frames += (
+        struct.pack(">II", 3, 5) + b"hello" + struct.pack(">II", 3, 1 << 24) + struct.pack(">HHII", 0x8003, 6, 4, 7)
+    )
+    connection = Script(*(frames[start : start + 3] for start in range(0, len(frames), 3)))
+    session = SpdySession(connection)
     await session.run()
 
     error, data = await session.accept(), await session.accept()
@@ -112,23 +114,23 @@ async def test_streams_have_headers_and_data_however_the_bytes_are_cut() -> None
     assert await data.read() == b"hello"
     assert await data.read() == b""
     assert await session.accept() is None
-    assert bytes(wire.sent).endswith(struct.pack(">HHII", 0x8003, 6, 4, 7))  # the ping comes back
+    assert bytes(connection.sent).endswith(struct.pack(">HHII", 0x8003, 6, 4, 7))  # the ping comes back
 
 
-async def test_a_session_ends_with_goodbye() -> None:
-    wire = Script()
-    session = SpdySession(wire)
+async def test_a_session_ends_with_goaway() -> None:
+    connection = Script()
+    session = SpdySession(connection)
 
     await session.close()
     await session.close()
 
-    assert bytes(wire.sent) == struct.pack(">HHIII", 0x8003, 7, 8, 0, 0)
-    assert wire.closed
+    assert bytes(connection.sent) == struct.pack(">HHIII", 0x8003, 7, 8, 0, 0)
+    assert connection.closed
 
 
-@pytest.mark.parametrize("nonsense", [b"GET / HTTP/1.1\r\n\r\n" * 9, struct.pack(">HHI", 0x8003, 1, 20) + b"\xff" * 20])
-async def test_nonsense_ends_a_session(nonsense: bytes) -> None:
-    session = SpdySession(Script(nonsense))
+@pytest.mark.parametrize("invalid", [b"GET / HTTP/1.1\r\n\r\n" * 9, struct.pack(">HHI", 0x8003, 1, 20) + b"\xff" * 20])
+async def test_an_invalid_frame_ends_the_session(invalid: bytes) -> None:
+    session = SpdySession(Script(invalid))
 
     await session.run()
 

@@ -1,4 +1,4 @@
-"""Which devices claims get: the first choice that satisfies all of them, or why there is none."""
+"""The allocator: the first allocation that satisfies all claims, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.devices.allocation import Allocator, Choice
-from kubewright.cluster.scheduler.devices.pools import DeviceId
+from kubewright.cluster.scheduler.devices.allocation import Allocator, NodeAllocation
+from kubewright.cluster.scheduler.devices.pools import DeviceID
 from kubewright.cluster.scheduler.devices.requests import missing_class
-from kubewright.cluster.scheduler.filters import NodeInfo, Residents
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo
 from kubewright.errors import Terminal
 from kubewright.k8s.resource.v1 import DeviceClass, ResourceClaim, ResourceSlice
 
@@ -18,7 +18,7 @@ DRIVER = "gpu.example.com"
 
 
 def node(name: str = "node-1", **labels: str) -> NodeInfo:
-    return NodeInfo(name=name, labels=labels, taints=(), unschedulable=False, allocatable={}, residents=Residents())
+    return NodeInfo(name=name, labels=labels, taints=(), unschedulable=False, allocatable={}, assigned=AssignedPods())
 
 
 def a_slice(
@@ -44,10 +44,10 @@ def claim(*requests: dict[str, Any], name: str = "c", **devices: Any) -> Resourc
 
 
 def exactly(name: str = "r", *selectors: str, **rest: Any) -> dict[str, Any]:
-    return {"name": name, "exactly": wish(*selectors, **rest)}
+    return {"name": name, "exactly": request_for(*selectors, **rest)}
 
 
-def wish(*selectors: str, **rest: Any) -> dict[str, Any]:
+def request_for(*selectors: str, **rest: Any) -> dict[str, Any]:
     cel = [{"cel": {"expression": text}} for text in selectors]
     return {"deviceClassName": "any", "selectors": cel, **rest}
 
@@ -57,113 +57,119 @@ def classes(*selectors: str) -> dict[str, DeviceClass]:
     return {"any": from_tree(DeviceClass, {"metadata": {"name": "any"}, "spec": spec})}
 
 
-def choose(
+def allocate(
     *claims: ResourceClaim,
     slices: list[ResourceSlice],
-    taken: dict[DeviceId, int] | None = None,
-    where: NodeInfo | None = None,
+    allocated: dict[DeviceID, int] | None = None,
+    on_node: NodeInfo | None = None,
     selectors: tuple[str, ...] = (),
-) -> Choice:
-    return Allocator(claims, classes=classes(*selectors), slices=slices, taken=taken or {}).choose(where or node())
-
-
-def names(choice: Choice) -> list[list[str]]:
-    assert not choice.reason
-    return [[result["device"] for result in each["devices"]["results"]] for each in choice.allocations]
-
-
-def test_claims_get_different_devices() -> None:
-    offered = [a_slice("a", "b", "c")]
-
-    assert names(choose(claim(exactly()), claim(exactly(count=2), name="d"), slices=offered)) == [["a"], ["b", "c"]]
-
-
-def test_devices_that_others_have_are_not_given_again() -> None:
-    taken = {(DRIVER, "p", "a"): 1}
-
-    assert names(choose(claim(exactly()), slices=[a_slice("a", "b")], taken=taken)) == [["b"]]
-    assert (
-        choose(claim(exactly(count=2)), slices=[a_slice("a", "b")], taken=taken).reason == "cannot allocate all claims"
+) -> NodeAllocation:
+    return Allocator(claims, classes=classes(*selectors), slices=slices, allocated=allocated or {}).allocate(
+        on_node or node()
     )
 
 
-def test_a_choice_that_leads_nowhere_is_taken_back() -> None:
-    offered = [a_slice(numbered("a", 1), numbered("b", 2))]
+def names(allocation: NodeAllocation) -> list[list[str]]:
+    assert not allocation.reason
+    return [[result["device"] for result in each["devices"]["results"]] for each in allocation.allocations]
+
+
+def test_claims_get_different_devices() -> None:
+    published = [a_slice("a", "b", "c")]
+
+    assert names(allocate(claim(exactly()), claim(exactly(count=2), name="d"), slices=published)) == [["a"], ["b", "c"]]
+
+
+def test_allocated_devices_are_not_allocated_again() -> None:
+    allocated = {(DRIVER, "p", "a"): 1}
+
+    assert names(allocate(claim(exactly()), slices=[a_slice("a", "b")], allocated=allocated)) == [["b"]]
+    assert (
+        allocate(claim(exactly(count=2)), slices=[a_slice("a", "b")], allocated=allocated).reason
+        == "cannot allocate all claims"
+    )
+
+
+def test_the_search_backtracks() -> None:
+    published = [a_slice(numbered("a", 1), numbered("b", 2))]
     first = f'device.attributes["{DRIVER}"].n == 1'
 
-    # The first request would like any device, and takes the only one that the second can use.
-    assert names(choose(claim(exactly("any"), exactly("one", first)), slices=offered)) == [["b", "a"]]
+    # Any device satisfies the first request, but the second can only use the first device.
+    assert names(allocate(claim(exactly("any"), exactly("one", first)), slices=published)) == [["b", "a"]]
 
 
 def test_of_alternatives_a_later_one_is_taken_if_that_lets_the_rest_succeed() -> None:
-    offered = [a_slice(numbered("a", 1), numbered("b", 2))]
+    published = [a_slice(numbered("a", 1), numbered("b", 2))]
     first = f'device.attributes["{DRIVER}"].n == 1'
-    either = {"name": "x", "firstAvailable": [{"name": "two", **wish(count=2)}, {"name": "one", **wish()}]}
+    either = {
+        "name": "x",
+        "firstAvailable": [{"name": "two", **request_for(count=2)}, {"name": "one", **request_for()}],
+    }
 
-    choice = choose(claim(either, exactly("only", first)), slices=offered)
+    allocation = allocate(claim(either, exactly("only", first)), slices=published)
 
-    results = choice.allocations[0]["devices"]["results"]
+    results = allocation.allocations[0]["devices"]["results"]
     assert [(each["request"], each["device"]) for each in results] == [("x/one", "b"), ("only", "a")]
-    assert choice.score == 7
-    assert choose(claim(either), slices=offered).score == 8
+    assert allocation.score == 7
+    assert allocate(claim(either), slices=published).score == 8
 
 
-def test_constraints_hold_among_the_requests_they_name() -> None:
-    offered = [a_slice(numbered("a", 1), numbered("b", 2), numbered("c", 1), "d")]
+def test_constraints_apply_to_the_requests_they_name() -> None:
+    published = [a_slice(numbered("a", 1), numbered("b", 2), numbered("c", 1), "d")]
     same = {"matchAttribute": f"{DRIVER}/n", "requests": ["one", "two"]}
 
-    choice = choose(claim(exactly("other"), exactly("one"), exactly("two"), constraints=[same]), slices=offered)
+    allocation = allocate(claim(exactly("other"), exactly("one"), exactly("two"), constraints=[same]), slices=published)
 
-    assert names(choice) == [["b", "a", "c"]]
+    assert names(allocation) == [["b", "a", "c"]]
 
 
-def test_a_number_is_not_the_same_as_a_text() -> None:
+def test_attributes_of_different_types_are_never_equal() -> None:
     text = {"name": "b", "attributes": {f"{DRIVER}/n": {"string": "1"}}}
     same = {"matchAttribute": f"{DRIVER}/n"}
 
-    refused = choose(claim(exactly(count=2), constraints=[same]), slices=[a_slice(numbered("a", 1), text)])
+    allocation = allocate(claim(exactly(count=2), constraints=[same]), slices=[a_slice(numbered("a", 1), text)])
 
-    assert refused.reason == "cannot allocate all claims"
+    assert allocation.reason == "cannot allocate all claims"
 
 
 def test_all_devices_that_match_or_an_error_if_a_constraint_forbids_it() -> None:
-    offered = [a_slice(numbered("a", 1), numbered("b", 2))]
+    published = [a_slice(numbered("a", 1), numbered("b", 2))]
     every = exactly(allocationMode="All")
 
-    assert names(choose(claim(every), slices=offered)) == [["a", "b"]]
-    assert choose(claim(every), slices=[a_slice()]).reason == "cannot allocate all claims"
+    assert names(allocate(claim(every), slices=published)) == [["a", "b"]]
+    assert allocate(claim(every), slices=[a_slice()]).reason == "cannot allocate all claims"
     with pytest.raises(Terminal, match=r"cannot add device gpu.example.com/p/b because a claim constraint"):
-        choose(claim(every, constraints=[{"matchAttribute": f"{DRIVER}/n"}]), slices=offered)
+        allocate(claim(every, constraints=[{"matchAttribute": f"{DRIVER}/n"}]), slices=published)
 
 
-def test_nothing_is_taken_from_a_pool_that_is_incomplete_or_invalid() -> None:
+def test_devices_of_an_incomplete_or_invalid_pool_are_not_allocated() -> None:
     half, double = [a_slice("a", count=2)], [a_slice("a", "a")]
 
-    assert choose(claim(exactly()), slices=half).reason == "cannot allocate all claims"
-    assert choose(claim(exactly()), slices=double).reason == "invalid resource pools were encountered"
+    assert allocate(claim(exactly()), slices=half).reason == "cannot allocate all claims"
+    assert allocate(claim(exactly()), slices=double).reason == "invalid resource pools were encountered"
     with pytest.raises(Terminal, match=r"resource pool gpu.example.com/p is currently being updated"):
-        choose(claim(exactly(allocationMode="All")), slices=half)
+        allocate(claim(exactly(allocationMode="All")), slices=half)
     with pytest.raises(Terminal, match=r"resource pool gpu.example.com/p is currently invalid"):
-        choose(claim(exactly(allocationMode="All")), slices=double)
+        allocate(claim(exactly(allocationMode="All")), slices=double)
 
 
 def test_the_newest_generation_of_a_pool_counts() -> None:
     old, new = a_slice("a", name="old"), a_slice("b", name="new", generation=2)
-    elsewhere = a_slice("c", name="far", generation=3, nodeName="node-9")
+    other_node = a_slice("c", name="far", generation=3, nodeName="node-9")
 
-    assert names(choose(claim(exactly()), slices=[old, new])) == [["b"]]
-    assert choose(claim(exactly()), slices=[old, new, elsewhere]).reason == "cannot allocate all claims"
+    assert names(allocate(claim(exactly()), slices=[old, new])) == [["b"]]
+    assert allocate(claim(exactly()), slices=[old, new, other_node]).reason == "cannot allocate all claims"
 
 
-def test_a_pool_is_complete_with_slices_for_other_nodes() -> None:
+def test_a_pool_is_complete_with_publishedfor_other_nodes() -> None:
     here = a_slice("a", name="here", count=2, nodeName="node-1")
     there = a_slice("b", name="there", count=2, nodeName="node-2")
 
-    assert names(choose(claim(exactly()), slices=[here, there])) == [["a"]]
-    assert names(choose(claim(exactly()), slices=[here, there], where=node("node-2"))) == [["b"]]
+    assert names(allocate(claim(exactly()), slices=[here, there])) == [["a"]]
+    assert names(allocate(claim(exactly()), slices=[here, there], on_node=node("node-2"))) == [["b"]]
 
 
-def test_where_devices_can_be_used_is_where_all_of_them_can() -> None:
+def test_the_node_selector_is_that_of_all_devices() -> None:
     east = {"key": "zone", "operator": "In", "values": ["east"]}
     fast = {"key": "fast", "operator": "Exists"}
 
@@ -171,27 +177,27 @@ def test_where_devices_can_be_used_is_where_all_of_them_can() -> None:
         terms = {"nodeSelectorTerms": [{"matchExpressions": list(requirements)}]}
         return a_slice(name, name=name, pool=name, nodeSelector=terms)
 
-    offered = [near("a", east), near("b", east, fast)]
-    choice = choose(claim(exactly(count=2)), slices=offered, where=node(zone="east", fast="yes"))
+    published = [near("a", east), near("b", east, fast)]
+    allocation = allocate(claim(exactly(count=2)), slices=published, on_node=node(zone="east", fast="yes"))
 
-    assert choice.allocations[0]["nodeSelector"] == {"nodeSelectorTerms": [{"matchExpressions": [east, fast]}]}
-    assert choose(claim(exactly(count=2)), slices=offered, where=node(zone="east")).reason
+    assert allocation.allocations[0]["nodeSelector"] == {"nodeSelectorTerms": [{"matchExpressions": [east, fast]}]}
+    assert allocate(claim(exactly(count=2)), slices=published, on_node=node(zone="east")).reason
 
 
-def test_administrators_get_what_others_have_but_nothing_twice() -> None:
-    taken = {(DRIVER, "p", "a"): 1}
+def test_admin_access_shares_devices_of_other_claims() -> None:
+    allocated = {(DRIVER, "p", "a"): 1}
     admin = exactly(adminAccess=True)
 
-    choice = choose(claim(admin), slices=[a_slice("a")], taken=taken)
+    allocation = allocate(claim(admin), slices=[a_slice("a")], allocated=allocated)
 
-    assert choice.allocations[0]["devices"]["results"][0]["adminAccess"] is True
-    assert choice.devices == (frozenset(),)
+    assert allocation.allocations[0]["devices"]["results"][0]["adminAccess"] is True
+    assert allocation.devices == (frozenset(),)
     twice = exactly(adminAccess=True, count=2)
-    assert choose(claim(twice), slices=[a_slice("a")], taken=taken).reason == "cannot allocate all claims"
+    assert allocate(claim(twice), slices=[a_slice("a")], allocated=allocated).reason == "cannot allocate all claims"
 
 
 @pytest.mark.parametrize(
-    "beyond",
+    "unsupported",
     [
         {"taints": [{"key": "broken", "effect": "NoSchedule"}]},
         {"consumesCounters": [{"counterSet": "s", "counters": {"n": {"value": "1"}}}]},
@@ -199,18 +205,18 @@ def test_administrators_get_what_others_have_but_nothing_twice() -> None:
     ],
     ids=["taints", "counters", "conditions"],
 )
-def test_devices_that_need_more_than_is_known_here_are_left_alone(beyond: dict[str, Any]) -> None:
-    offered = [a_slice({"name": "a", **beyond}, "b")]
+def test_devices_with_unsupported_features_are_not_allocated(unsupported: dict[str, Any]) -> None:
+    published = [a_slice({"name": "a", **unsupported}, "b")]
 
-    assert names(choose(claim(exactly()), slices=offered)) == [["b"]]
-    assert choose(claim(exactly(allocationMode="All")), slices=offered).reason == "cannot allocate all claims"
+    assert names(allocate(claim(exactly()), slices=published)) == [["b"]]
+    assert allocate(claim(exactly(allocationMode="All")), slices=published).reason == "cannot allocate all claims"
 
 
-def test_slices_of_partitions_are_left_alone() -> None:
+def test_slices_of_partitionable_devices_are_ignored() -> None:
     counted = a_slice("a", allNodes=True, sharedCounters=[{"name": "s", "counters": {"n": {"value": "1"}}}])
 
-    assert choose(claim(exactly()), slices=[counted]).reason == "cannot allocate all claims"
-    assert choose(claim(exactly()), slices=[a_slice("a", perDeviceNodeSelection=True)]).reason
+    assert allocate(claim(exactly()), slices=[counted]).reason == "cannot allocate all claims"
+    assert allocate(claim(exactly()), slices=[a_slice("a", perDeviceNodeSelection=True)]).reason
 
 
 @pytest.mark.parametrize(
@@ -225,29 +231,29 @@ def test_slices_of_partitions_are_left_alone() -> None:
         (exactly("r", f'device.attributes["{DRIVER}"].n'), "CEL result of type int could not be converted to bool"),
     ],
 )
-def test_a_claim_that_is_wrong_is_so_on_every_node(request_: dict[str, Any], problem: str) -> None:
+def test_an_invalid_claim_is_an_error(request_: dict[str, Any], problem: str) -> None:
     with pytest.raises(Terminal, match=problem):
-        choose(claim(request_), slices=[a_slice(numbered("a", 1))])
+        allocate(claim(request_), slices=[a_slice(numbered("a", 1))])
 
 
-def test_a_constraint_of_another_kind_is_an_error() -> None:
+def test_an_unknown_constraint_is_an_error() -> None:
     with pytest.raises(Terminal, match="claim ns/c, constraint #0: empty constraint"):
-        choose(claim(exactly(), constraints=[{"distinctAttribute": f"{DRIVER}/n"}]), slices=[a_slice("a")])
+        allocate(claim(exactly(), constraints=[{"distinctAttribute": f"{DRIVER}/n"}]), slices=[a_slice("a")])
 
 
-def test_a_class_that_cannot_be_evaluated_is_named() -> None:
+def test_the_error_names_a_class_whose_selector_fails() -> None:
     with pytest.raises(Terminal, match=r"^class any: selector #1: CEL runtime error: no such key: x$"):
-        choose(claim(exactly()), slices=[a_slice("a")], selectors=("true", f'device.attributes["{DRIVER}"].x == 1'))
+        allocate(claim(exactly()), slices=[a_slice("a")], selectors=("true", f'device.attributes["{DRIVER}"].x == 1'))
 
 
-def test_a_search_that_takes_too_long_is_given_up() -> None:
+def test_a_search_that_takes_too_long_times_out() -> None:
     devices = [numbered(f"d{number}", number) for number in range(64)]
     pairs = claim(exactly("r", count=8), exactly("never", "false"))
 
-    assert choose(pairs, slices=[a_slice(*devices)]).reason == "timed out trying to allocate devices"
+    assert allocate(pairs, slices=[a_slice(*devices)]).reason == "timed out trying to allocate devices"
 
 
-def test_a_class_that_is_not_there_is_named_with_the_request() -> None:
+def test_the_error_names_a_missing_class_and_its_request() -> None:
     either = {"name": "x", "firstAvailable": [{"name": "y", "deviceClassName": "other"}]}
 
     assert missing_class(claim(exactly(), either), classes()) == "request x/y: device class other does not exist"

@@ -1,15 +1,15 @@
-"""What expressions see of a device."""
+"""CEL selectors of devices."""
 
 from __future__ import annotations
 
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.devices.selectors import chooses, described
+from kubewright.cluster.scheduler.devices.selectors import cel_device, matches_selector
 from kubewright.errors import DecodeError
 from kubewright.k8s.resource.v1 import Device
 
-DEVICE = described(
+DEVICE = cel_device(
     from_tree(
         Device,
         {
@@ -44,8 +44,8 @@ DEVICE = described(
         '"cores" in device.attributes["gpu.example.com"]',
     ],
 )
-def test_a_device_is_chosen_by_what_it_has(expression: str) -> None:
-    assert chooses(expression, DEVICE)
+def test_an_expression_reads_driver_attributes_and_capacity(expression: str) -> None:
+    assert matches_selector(expression, DEVICE)
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_a_device_is_chosen_by_what_it_has(expression: str) -> None:
         'has(device.capacity["gpu.example.com"].bandwidth)',
     ],
 )
-def test_of_an_unknown_domain_there_is_nothing(expression: str) -> None:
-    assert not chooses(expression, DEVICE)
+def test_an_unknown_domain_is_empty(expression: str) -> None:
+    assert not matches_selector(expression, DEVICE)
 
 
-def test_what_a_device_does_not_have_is_an_error() -> None:
+def test_a_missing_attribute_is_an_error() -> None:
     with pytest.raises(DecodeError, match="no such key: colour"):
-        chooses('device.attributes["gpu.example.com"].colour == "red"', DEVICE)
+        matches_selector('device.attributes["gpu.example.com"].colour == "red"', DEVICE)

@@ -1,4 +1,4 @@
-"""The books of the devices: what is taken, who waits, and which news count."""
+"""DeviceTracker: allocated devices, assumed claims and requeued pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def claim(version: int, *results: dict[str, Any], name: str = "claim") -> Resour
     return from_tree(ResourceClaim, {"metadata": metadata, **status})
 
 
-def pod(name: str, *claims: str, node: str = "", made: str = "") -> Pod:
+def pod(name: str, *claims: str, node: str = "", generated: str = "") -> Pod:
     entries = [{"name": each, "resourceClaimName": each} for each in claims]
     spec: dict[str, Any] = {"containers": [{"name": "c"}], "resourceClaims": entries}
     tree: dict[str, Any] = {"metadata": {"name": name, "namespace": "ns", "uid": name}, "spec": spec}
@@ -31,109 +31,111 @@ def pod(name: str, *claims: str, node: str = "", made: str = "") -> Pod:
         spec["nodeName"] = node
     if not claims:
         entries.append({"name": "own", "resourceClaimTemplateName": "t"})
-        tree["status"] = {"resourceClaimStatuses": [{"name": "own", "resourceClaimName": made}] if made else []}
+        tree["status"] = {
+            "resourceClaimStatuses": [{"name": "own", "resourceClaimName": generated}] if generated else []
+        }
     return from_tree(Pod, tree)
 
 
-def tell(books: DeviceTracker, old: KubeObject | None, new: KubeObject | None) -> set[str]:
-    """The names of the pods that a change wakes."""
+def notify(tracker: DeviceTracker, old: KubeObject | None, new: KubeObject | None) -> set[str]:
+    """The names of the pods that a change requeues."""
     kind = type(new if new is not None else old)
-    (watch,) = [each for each in books.watches() if each.kind is kind]
+    (watch,) = [each for each in tracker.watches() if each.kind is kind]
     assert callable(watch.mapper)
     change = change_of(old=old, new=new)
     return {key.name for key in watch.mapper(change)} if watch.when(change) else set()
 
 
-def test_devices_are_taken_as_long_as_a_claim_has_them() -> None:
-    books = DeviceTracker()
+def test_devices_are_allocated_while_a_claim_has_them() -> None:
+    tracker = DeviceTracker()
 
-    tell(books, None, claim(1, RESULT))
-    assert dict(books.taken) == {DEVICE: 1}
-    tell(books, claim(1, RESULT), claim(2))
-    assert not books.taken
-    tell(books, None, claim(3, RESULT))
-    tell(books, claim(3, RESULT), None)
-    assert not books.taken
-
-
-def test_access_of_administrators_takes_nothing() -> None:
-    books = DeviceTracker()
-
-    tell(books, None, claim(1, {**RESULT, "adminAccess": True}))
-
-    assert not books.taken
+    notify(tracker, None, claim(1, RESULT))
+    assert dict(tracker.allocated) == {DEVICE: 1}
+    notify(tracker, claim(1, RESULT), claim(2))
+    assert not tracker.allocated
+    notify(tracker, None, claim(3, RESULT))
+    notify(tracker, claim(3, RESULT), None)
+    assert not tracker.allocated
 
 
-def test_a_decision_outlives_older_news() -> None:
-    books = DeviceTracker()
-    books.assume(KEY, frozenset({DEVICE}))
+def test_admin_access_allocates_nothing() -> None:
+    tracker = DeviceTracker()
 
-    tell(books, claim(1), claim(2))  # the finalizer
-    assert books.taken
-    books.written(claim(3, RESULT))
-    tell(books, claim(1), claim(2))  # late
-    assert books.taken
-    tell(books, claim(2), claim(4))  # given and taken away between two looks
-    assert not books.taken
+    notify(tracker, None, claim(1, {**RESULT, "adminAccess": True}))
+
+    assert not tracker.allocated
 
 
-def test_a_decision_that_came_to_nothing_is_forgotten() -> None:
-    books = DeviceTracker()
-    books.assume(KEY, frozenset({DEVICE}))
+def test_an_assumed_allocation_outlives_older_events() -> None:
+    tracker = DeviceTracker()
+    tracker.assume(KEY, frozenset({DEVICE}))
 
-    books.forget(KEY)
-
-    assert not books.taken
-
-
-def test_a_decision_that_somebody_else_made_differently_stands() -> None:
-    books = DeviceTracker()
-    books.assume(KEY, frozenset({DEVICE}))
-
-    tell(books, claim(1), claim(2, {**RESULT, "device": "gpu-9"}))
-    books.forget(KEY)
-
-    assert dict(books.taken) == {(*DEVICE[:2], "gpu-9"): 1}
+    notify(tracker, claim(1), claim(2))  # the finalizer
+    assert tracker.allocated
+    tracker.allocation_written(claim(3, RESULT))
+    notify(tracker, claim(1), claim(2))  # late
+    assert tracker.allocated
+    notify(tracker, claim(2), claim(4))  # allocated and deallocated between two events
+    assert not tracker.allocated
 
 
-def test_a_claim_wakes_its_pods_and_free_devices_wake_all() -> None:
-    books = DeviceTracker()
+def test_an_allocation_that_was_not_written_is_restored() -> None:
+    tracker = DeviceTracker()
+    tracker.assume(KEY, frozenset({DEVICE}))
+
+    tracker.restore(KEY)
+
+    assert not tracker.allocated
+
+
+def test_an_allocation_of_another_scheduler_wins() -> None:
+    tracker = DeviceTracker()
+    tracker.assume(KEY, frozenset({DEVICE}))
+
+    notify(tracker, claim(1), claim(2, {**RESULT, "device": "gpu-9"}))
+    tracker.restore(KEY)
+
+    assert dict(tracker.allocated) == {(*DEVICE[:2], "gpu-9"): 1}
+
+
+def test_a_claim_requeues_its_pods_and_free_devices_requeue_all() -> None:
+    tracker = DeviceTracker()
     for each in (pod("a", "claim"), pod("b", "other"), pod("c", "claim", node="n")):
-        tell(books, None, each)
+        notify(tracker, None, each)
 
-    assert tell(books, None, claim(1)) == {"a"}
-    assert tell(books, claim(1), claim(2, RESULT)) == {"a"}
-    assert tell(books, claim(2, RESULT), claim(3)) == {"a", "b"}
+    assert notify(tracker, None, claim(1)) == {"a"}
+    assert notify(tracker, claim(1), claim(2, RESULT)) == {"a"}
+    assert notify(tracker, claim(2, RESULT), claim(3)) == {"a", "b"}
 
 
-def test_classes_and_slices_wake_all_that_wait() -> None:
-    books = DeviceTracker()
-    tell(books, None, pod("a", "claim"))
+def test_classes_and_slices_requeue_all_pending_pods() -> None:
+    tracker = DeviceTracker()
+    notify(tracker, None, pod("a", "claim"))
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     a_slice = from_tree(ResourceSlice, {"metadata": {"name": "s"}, "spec": {"driver": "d", "pool": pool}})
     a_class = from_tree(DeviceClass, {"metadata": {"name": "k"}})
 
-    assert tell(books, None, a_slice) == {"a"}
-    assert tell(books, None, a_class) == {"a"}
-    assert tell(books, a_slice, None) == tell(books, a_class, None) == set()
-    assert (books.slices, books.classes) == ({}, {})
+    assert notify(tracker, None, a_slice) == {"a"}
+    assert notify(tracker, None, a_class) == {"a"}
+    assert notify(tracker, a_slice, None) == notify(tracker, a_class, None) == set()
+    assert (tracker.slices, tracker.classes) == ({}, {})
 
 
-def test_a_pod_is_woken_when_its_claim_is_made_and_forgotten_when_it_has_a_node() -> None:
-    books = DeviceTracker()
-    waiting, named, placed = pod("a"), pod("a", made="a-own-x"), pod("a", made="a-own-x", node="n")
+def test_a_pod_is_requeued_when_its_claim_is_generated_and_forgotten_when_it_is_bound() -> None:
+    tracker = DeviceTracker()
+    pending, generated_claim, bound = pod("a"), pod("a", generated="a-own-x"), pod("a", generated="a-own-x", node="n")
 
-    assert tell(books, None, waiting) == {"a"}
-    assert tell(books, waiting, waiting) == set()
-    assert tell(books, waiting, named) == {"a"}
-    assert tell(books, None, claim(1, name="a-own-x")) == {"a"}
-    assert tell(books, named, placed) == set()
-    assert tell(books, None, claim(1, name="a-own-x")) == set()
+    assert notify(tracker, None, pending) == {"a"}
+    assert notify(tracker, pending, pending) == set()
+    assert notify(tracker, pending, generated_claim) == {"a"}
+    assert notify(tracker, None, claim(1, name="a-own-x")) == {"a"}
+    assert notify(tracker, generated_claim, bound) == set()
+    assert notify(tracker, None, claim(1, name="a-own-x")) == set()
 
 
-def test_pods_without_claims_leave_no_trace() -> None:
-    books = DeviceTracker()
+def test_pods_without_claims_are_not_tracked() -> None:
+    tracker = DeviceTracker()
     plain = from_tree(Pod, {"metadata": {"name": "a", "namespace": "ns"}, "spec": {"containers": [{"name": "c"}]}})
 
-    assert tell(books, None, plain) == set()
-    assert tell(books, None, claim(1)) == set()
+    assert notify(tracker, None, plain) == set()
+    assert notify(tracker, None, claim(1)) == set()

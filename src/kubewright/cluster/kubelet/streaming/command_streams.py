@@ -1,8 +1,9 @@
-"""The streams of a command that somebody runs in a container: input, output, errors, and how it ended.
+"""The streams of exec and attach: stdin, stdout, stderr and the error stream with the exit status.
 
-The same to whoever runs the command, over the channels of a WebSocket (`v5.channel.k8s.io` and older) or over the
-streams of SPDY (`v4.channel.k8s.io` and older). A terminal that was asked for has one output only and turns line ends
-as a terminal driver does. Opened by `entering`, used by `shell`.
+`ChannelStreams` carries them over the channels of a WebSocket, `SpdyStreams` over SPDY streams. Subprotocols as in
+staging/src/k8s.io/apimachinery/pkg/util/remotecommand/constants.go: from v4 the error stream has a Status with the exit
+code, older ones a message; v5 (WebSocket only) adds a message that closes one stream, so that a client can end stdin.
+With a tty there is no stderr, and LF becomes CR LF. Opened by `streaming_handlers`, used by `sandbox.shell`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
 __all__ = (
-    "ChannelTerminal",
-    "SpdyTerminal",
+    "ChannelStreams",
+    "CommandStreams",
+    "SpdyStreams",
     "StreamOptions",
-    "Terminal",
-    "channel_of",
     "channel_protocol",
+    "decode_message",
     "exit_status",
     "internal_error_status",
-    "send_to_channel",
+    "send_message",
 )
 
 _STDIN, _STDOUT, _STDERR, _ERROR, _CLOSE = 0, 1, 2, 3, 255
@@ -44,7 +45,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
-    """Which streams the client wants."""
+    """The streams that the client requests."""
 
     stdin: bool = False
     stdout: bool = False
@@ -52,8 +53,8 @@ class StreamOptions(msgspec.Struct, frozen=True):
     tty: bool = False
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> StreamOptions:
-        """From the query of a request; a terminal has no stream for errors."""
+    def from_query(cls, query: Mapping[str, str]) -> StreamOptions:
+        """Decode the query of a request; with a tty there is no stderr."""
         tty = query.get("tty") == "1"
         return cls(
             stdin=query.get("input") == "1",
@@ -63,55 +64,55 @@ class StreamOptions(msgspec.Struct, frozen=True):
         )
 
     @property
-    def problem(self) -> str:
-        """What is wrong with it, in the words of the kubelet."""
+    def error(self) -> str:
+        """The kubelet's message for invalid options; empty if they are valid."""
         if self.stdin or self.stdout or self.stderr:
             return ""
         return "you must specify at least 1 of stdin, stdout, stderr"
 
 
-class Terminal(abc.ABC):
-    """What a command reads and writes."""
+class CommandStreams(abc.ABC):
+    """The streams of one command."""
 
     def __init__(self, options: StreamOptions) -> None:
         self.options = options
-        self.left = asyncio.Event()
-        """The client is gone."""
+        self.disconnected = asyncio.Event()
+        """Set when the client has disconnected."""
 
     @abc.abstractmethod
     async def read(self) -> bytes:
-        """Some input; nothing at its end."""
+        """The next input; empty at the end."""
 
     @abc.abstractmethod
     async def _send(self, data: bytes, *, error: bool) -> None: ...
 
     @abc.abstractmethod
-    async def _end(self, status: Mapping[str, Any]) -> None: ...
+    async def _write_status(self, status: Mapping[str, Any]) -> None: ...
 
     async def write(self, data: bytes) -> None:
-        """Print."""
-        await self._put(data, error=False)
+        """Write to stdout."""
+        await self._write(data, error=False)
 
-    async def complain(self, data: bytes) -> None:
-        """Print an error."""
-        await self._put(data, error=not self.options.tty)
+    async def write_error(self, data: bytes) -> None:
+        """Write to stderr, or to the terminal if there is one."""
+        await self._write(data, error=not self.options.tty)
 
-    async def finish(self, status: Mapping[str, Any]) -> None:
-        """Tell how it ended and be done."""
+    async def close(self, status: Mapping[str, Any]) -> None:
+        """Send the status of the command and close the streams."""
         with contextlib.suppress(ConnectionLost):
-            await self._end(status)
+            await self._write_status(status)
 
-    async def _put(self, data: bytes, *, error: bool) -> None:
+    async def _write(self, data: bytes, *, error: bool) -> None:
         if data and (self.options.stderr if error else self.options.stdout):
             try:
                 await self._send(data.replace(b"\n", b"\r\n") if self.options.tty else data, error=error)
             except ConnectionLost:
-                self.left.set()
+                self.disconnected.set()
 
 
 @final
-class ChannelTerminal(Terminal):
-    """Over a WebSocket: the first byte of a message is the number of its channel."""
+class ChannelStreams(CommandStreams):
+    """Streams over a WebSocket: the first byte of a message is the number of its channel."""
 
     def __init__(self, socket: WebSocket, protocol: str, options: StreamOptions) -> None:
         super().__init__(options)
@@ -119,49 +120,49 @@ class ChannelTerminal(Terminal):
         self._protocol = protocol
         self._base64 = "base64" in protocol
         self._input: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._ended = not options.stdin
+        self._stdin_closed = not options.stdin
 
     async def open(self) -> None:
-        """Let the client know that it is connected: an empty message on the first channel that is written to."""
+        """Send an empty message on the first output channel, as upstream does to show that the streams are open."""
         options = self.options
-        await self._message(_STDOUT if options.stdout else _STDERR if options.stderr else _ERROR, b"")
+        await self._send_message(_STDOUT if options.stdout else _STDERR if options.stderr else _ERROR, b"")
 
     async def run(self) -> None:
-        """Take in what comes until the client leaves."""
+        """Receive input until the client disconnects."""
         while (message := await self._socket.receive()) is not None:
-            channel, data = channel_of(message, base64=self._base64)
+            channel, data = decode_message(message, base64=self._base64)
             if channel == _STDIN:
-                if data and not self._ended:
+                if data and not self._stdin_closed:
                     self._input.put_nowait(data)
             elif channel == _CLOSE and data[:1] == bytes((_STDIN,)) and self._protocol.startswith("v5"):
                 self._input.put_nowait(None)
-        self.left.set()
+        self.disconnected.set()
         self._input.put_nowait(None)
 
     async def read(self) -> bytes:
-        if self._ended:
+        if self._stdin_closed:
             return b""
         data = await self._input.get()
-        self._ended = data is None
+        self._stdin_closed = data is None
         return data or b""
 
     async def _send(self, data: bytes, *, error: bool) -> None:
-        await self._message(_STDERR if error else _STDOUT, data)
+        await self._send_message(_STDERR if error else _STDOUT, data)
 
-    async def _end(self, status: Mapping[str, Any]) -> None:
+    async def _write_status(self, status: Mapping[str, Any]) -> None:
         if self._protocol.startswith("v"):
-            await self._message(_ERROR, _encode(status))
+            await self._send_message(_ERROR, _encode(status))
         elif status["status"] != "Success":
-            await self._message(_ERROR, str(status["message"]).encode())
+            await self._send_message(_ERROR, str(status["message"]).encode())
         await self._socket.close()
 
-    async def _message(self, channel: int, data: bytes) -> None:
-        await send_to_channel(self._socket, channel, data, base64=self._base64)
+    async def _send_message(self, channel: int, data: bytes) -> None:
+        await send_message(self._socket, channel, data, base64=self._base64)
 
 
 @final
-class SpdyTerminal(Terminal):
-    """Over SPDY: each stream says in a header which one it is."""
+class SpdyStreams(CommandStreams):
+    """Streams over SPDY: the header streamType names each stream."""
 
     def __init__(self, session: SpdySession, protocol: str, options: StreamOptions) -> None:
         super().__init__(options)
@@ -170,10 +171,10 @@ class SpdyTerminal(Terminal):
         self._streams: dict[str, SpdyStream] = {}
 
     async def open(self, *, seconds: float) -> bool:
-        """Wait for the streams that were announced; whether they came."""
+        """Wait until the client has opened the requested streams; whether it has."""
         options = self.options
-        resizable = options.tty and self._protocol[:2] in ("v4", "v3")
-        expected = 1 + options.stdin + options.stdout + options.stderr + resizable
+        has_resize_stream = options.tty and self._protocol[:2] in ("v4", "v3")
+        expected = 1 + options.stdin + options.stdout + options.stderr + has_resize_stream
         try:
             async with asyncio.timeout(seconds):
                 while len(self._streams) < expected:
@@ -186,10 +187,10 @@ class SpdyTerminal(Terminal):
         return True
 
     async def run(self) -> None:
-        """Return when the client leaves."""
+        """Return when the client disconnects."""
         while await self._session.accept() is not None:
             pass
-        self.left.set()
+        self.disconnected.set()
 
     async def read(self) -> bytes:
         stream = self._streams.get("stdin")
@@ -200,20 +201,20 @@ class SpdyTerminal(Terminal):
         if stream is not None:
             await stream.write(data)
 
-    async def _end(self, status: Mapping[str, Any]) -> None:
+    async def _write_status(self, status: Mapping[str, Any]) -> None:
         stream = self._streams.get("error")
         if stream is not None:
             if self._protocol.startswith("v4"):
                 await stream.write(_encode(status))
             elif status["status"] != "Success":
                 await stream.write(str(status["message"]).encode())
-        for one in self._streams.values():
-            await one.finish()
+        for each in self._streams.values():
+            await each.finish()
         await self._session.close()
 
 
-def channel_of(message: bytes, *, base64: bool) -> tuple[int, bytes]:
-    """The number of the channel a message is for, and what it says; -1 if it is none."""
+def decode_message(message: bytes, *, base64: bool) -> tuple[int, bytes]:
+    """The channel and the data of a message; channel -1 if it is invalid."""
     if not message:
         return -1, b""
     if not base64:
@@ -224,8 +225,8 @@ def channel_of(message: bytes, *, base64: bool) -> tuple[int, bytes]:
         return -1, b""
 
 
-async def send_to_channel(socket: WebSocket, channel: int, data: bytes, *, base64: bool) -> None:
-    """Send on a channel."""
+async def send_message(socket: WebSocket, channel: int, data: bytes, *, base64: bool) -> None:
+    """Send data on a channel."""
     if base64:
         await socket.send(b"%d%s" % (channel, b64encode(data)), text=True)
     else:
@@ -233,14 +234,14 @@ async def send_to_channel(socket: WebSocket, channel: int, data: bytes, *, base6
 
 
 def channel_protocol(offered: Sequence[str]) -> str | None:
-    """The protocol of a WebSocket: the first one offered that is known; nothing offered is the oldest."""
+    """The first offered subprotocol that is known; empty (the oldest) if the client offers none, None if none fits."""
     if not offered:
         return ""
     return next((name for name in offered if name in _CHANNEL_PROTOCOLS), None)
 
 
 def exit_status(code: int) -> dict[str, Any]:
-    """How a command ended, as a Status."""
+    """The Status for an exit code."""
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -252,13 +253,13 @@ def exit_status(code: int) -> dict[str, Any]:
     }
 
 
-def internal_error_status(why: str) -> dict[str, Any]:
-    """That it was never begun, as a Status."""
+def internal_error_status(reason: str) -> dict[str, Any]:
+    """The Status for a command that was not started."""
     return {
         "metadata": {},
         "status": "Failure",
-        "message": f"Internal error occurred: {why}",
+        "message": f"Internal error occurred: {reason}",
         "reason": "InternalError",
-        "details": {"causes": [{"message": why}]},
+        "details": {"causes": [{"message": reason}]},
         "code": 500,
     }
