@@ -56,7 +56,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.uids = 0
         self.clock = VirtualClock()
         self.store = Store(Toy)
-        self.view = WriteOverlay(self.store, clock=self.clock)
+        self.overlay = WriteOverlay(self.store, clock=self.clock)
         self.store.add_index("color", by_color)
         self.store.label_index("color")
         # The server: what is there, and everything that happened, as (version, key, state or None, last state).
@@ -148,9 +148,9 @@ class ViewMachine(RuleBasedStateMachine):
     def answer_arrives(self, number: int) -> None:
         version, key, entry, last = self.answers.pop(number % len(self.answers))
         if entry is not None:
-            self.view.wrote(key, entry)
+            self.overlay.record_write(key, entry)
         else:
-            self.view.deleted(key, last.uid, last.version)
+            self.overlay.record_deletion(key, last.uid, last.version)
         self.answered[key] = max(version, self.answered.get(key, 0))
 
     # --- the watch ---
@@ -161,32 +161,32 @@ class ViewMachine(RuleBasedStateMachine):
         version, key, entry, last = self.history[self.position]
         self.position += 1
         if entry is not None:
-            changes = self.view.show(key, entry)
+            changes = self.overlay.observe(key, entry)
         else:
-            changes = self.view.hide(key, Entry(version, last.uid, last.data))
+            changes = self.overlay.observe_deletion(key, Entry(version, last.uid, last.data))
         self.seen = version
         self.hear(list(changes))
-        self.view.reach("", version)
+        self.overlay.advance("", version)
 
     @precondition(lambda self: self.position > 0)
     @rule()
     def watch_repeats_what_it_showed(self) -> None:
         version, key, entry, last = self.history[self.position - 1]
         if entry is not None:
-            self.hear(list(self.view.show(key, entry)))
+            self.hear(list(self.overlay.observe(key, entry)))
         else:
-            self.hear(list(self.view.hide(key, Entry(version, last.uid, last.data))))
+            self.hear(list(self.overlay.observe_deletion(key, Entry(version, last.uid, last.data))))
 
     @precondition(lambda self: self.position == len(self.history) and self.version > 0)
     @rule()
     def bookmark_comes(self) -> None:
-        self.view.reach("", self.version)
+        self.overlay.advance("", self.version)
 
     @rule()
     def everything_is_listed(self) -> None:
         if self.version == 0:
             return
-        self.hear(list(self.view.replace("", dict(self.state), self.version)))
+        self.hear(list(self.overlay.replace("", dict(self.state), self.version)))
         self.position, self.seen = len(self.history), self.version
 
     # --- what must hold ---
@@ -250,12 +250,12 @@ TestView = ViewMachine.TestCase
 
 async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() -> None:
     clock, key = VirtualClock(), KEYS[0]
-    view = WriteOverlay(Store(Toy), clock=clock)
-    list(view.replace("", {}, 10))
-    view.wrote(key, entry_of(key, "uid-1", 12, ""))
-    view.deleted(key, "uid-1", 12)
+    overlay = WriteOverlay(Store(Toy), clock=clock)
+    list(overlay.replace("", {}, 10))
+    overlay.record_write(key, entry_of(key, "uid-1", 12, ""))
+    overlay.record_deletion(key, "uid-1", 12)
     for _ in range(2):
         await clock.advance(301)
-        view.deleted(KEYS[1], "uid-2", 5)  # whoever writes sees to what has faded
+        overlay.record_deletion(KEYS[1], "uid-2", 5)  # whoever writes sees to what has faded
 
-    assert [change.type for change in view.replace("", {}, 20)] == ["added", "deleted"]
+    assert [change.type for change in overlay.replace("", {}, 20)] == ["added", "deleted"]

@@ -53,7 +53,7 @@ class Engine:
     def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
         self.gauges[key] = values
 
-    def on_gone(self, key: ObjectKey) -> None:
+    def on_deleted(self, key: ObjectKey) -> None:
         self.gauges.pop(key, None)
         self.gone.set()
 

@@ -61,7 +61,7 @@ async def test_object_whose_thread_is_still_busy_is_not_worked_on_a_second_time(
         leave.set()
         runs = await engine.reach(lambda ended: sum(run.key == created.key for run in ended) == 2)
 
-    assert refused == [f"the run for Widget {namespace}/w has been ended; return from it"] * 2
+    assert refused == [f"the reconcile of Widget {namespace}/w has been cancelled; return from it"] * 2
     assert [run.result for run in runs if run.key == created.key] == ["error", "success"]
     assert begun == [("w", 1), ("other", 1), ("w", 1)]
     assert await client.find(ConfigMap, "late", namespace=namespace) is None

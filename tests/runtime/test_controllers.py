@@ -75,7 +75,7 @@ async def test_a_change_becomes_a_child_and_a_status(client: Client, namespace: 
         ready = await until(client, widget, created.key, settled)
         runs = await engine.reach(bool)
 
-        assert runs[0].wrote == (f"apply ConfigMap {created.key}", f"status Widget {created.key}")
+        assert runs[0].writes == (f"apply ConfigMap {created.key}", f"status Widget {created.key}")
         child = await client.get(ConfigMap, created.key)
         assert child.data == {"size": "1"}
         assert child.metadata.owner_references[0].uid == created.metadata.uid
@@ -381,8 +381,8 @@ async def test_planned_requeue_and_time_limit(client: Client, namespace: str, wi
         ended = await engine.reach(lambda ended: len(ended) == 3)
 
     assert [run.result for run in ended] == ["requeue_after", "error", "success"]
-    assert [run.again_in for run in ended] == [0.01, None, None]
-    assert len({run.run for run in ended}) == 3
+    assert [run.requeue_after for run in ended] == [0.01, None, None]
+    assert len({run.reconcile_id for run in ended}) == 3
     assert runs[0] == f"Widget {created.key} added"
     assert runs[1].endswith("requeue")
     assert runs[2].endswith("retry")
@@ -504,7 +504,7 @@ async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widg
     created = await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
         await engine.reach(lambda runs: len(runs) == 1)
-        calls.put(created.key, what="paid")
+        calls.put(created.key, event="paid")
         await engine.reach(lambda runs: len(runs) >= 2)
 
     assert causes[-1] == f"billing {created.key} paid"

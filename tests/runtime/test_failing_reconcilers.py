@@ -83,7 +83,7 @@ async def test_answer_that_is_no_result_is_told(
         runs = await engine.reach(bool)
 
     assert runs[0].result == "success"
-    assert "the reconciler returned what is no Result" in caplog.text
+    assert "the reconciler returned something that is no Result" in caplog.text
 
 
 async def test_who_asks_to_run_at_once_again_and_again_is_slowed_down_and_told(
@@ -107,7 +107,7 @@ async def test_who_asks_to_run_at_once_again_and_again_is_slowed_down_and_told(
 
     assert before == 101
     assert 60 < runs - before < 80  # a few while the wait grows, then one each second
-    assert caplog.text.count("it asks to run again at once time after time") == 1
+    assert caplog.text.count("the reconciler asks for a requeue without delay time after time") == 1
 
 
 @pytest.mark.parametrize(

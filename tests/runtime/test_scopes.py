@@ -147,7 +147,7 @@ async def test_object_out_of_scope_is_not_worked_on_when_the_server_is_asked_for
     async with running(client, namespace, reconcile) as (engine,):
         await engine.reach(bool)
         for key in (theirs.key, mine.key):  # as when a deletion was found by listing again
-            engine.controller.queue.add(key, cause=Cause("ConfigMap", "deleted", key, uncertain=True))
+            engine.controller.queue.add(key, cause=Cause("ConfigMap", "deleted", key, final_state_unknown=True))
         await engine.reach(lambda runs: len(runs) == 3)
 
     assert worked_on == ["mine", "mine"]

@@ -45,7 +45,7 @@ async def test_a_clean_up_that_writes_in_circles_is_slowed_down_and_named(
     assert (told.regarding.kind, told.regarding.name) == ("Widget", "w")
     assert f"ConfigMap {namespace}/door was written 8 times within a minute" in (told.note or "")
     assert "data.state going back and forth" in (told.note or "")
-    assert "a write loop was noticed" in caplog.text
+    assert "write loop detected" in caplog.text
 
 
 async def test_who_keeps_taking_the_finalizer_away_is_noticed(client: Client, namespace: str, widget: Any) -> None:

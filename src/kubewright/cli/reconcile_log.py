@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ("ReconcileLog",)
 
 _OURS: Final = str(Path(__file__).parents[1])
-_FAILED: Final = "the run failed"
+_FAILED: Final = "reconcile failed"
 _REMEMBERED: Final = 100
 
 

@@ -208,7 +208,7 @@ class ControllerMetrics:
                 self._gauges[name] = family
             family.child(key.namespace, key.name).set(value)
 
-    def on_gone(self, key: ObjectKey) -> None:
+    def on_deleted(self, key: ObjectKey) -> None:
         """Its numbers go with it."""
         for family in self._gauges.values():
             family.remove(key.namespace, key.name)

@@ -107,8 +107,7 @@ class _Monotonic(Protocol):
 class BucketRateLimiter:
     """All keys together: `qps` retries per second, and up to `burst` at once after a calm time.
 
-    It counts no failures, so put it beside another limiter: `MaxOfRateLimiter(ExponentialFailureRateLimiter(),
-    BucketRateLimiter())` is client-go's default.
+    It counts no failures: combine it with another limiter in `MaxOfRateLimiter`.
     """
 
     def __init__(self, *, qps: float = 10.0, burst: int = 100, clock: _Monotonic | None = None) -> None:

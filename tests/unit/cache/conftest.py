@@ -318,7 +318,7 @@ class Rig:
 def _short(change: Change[Gadget]) -> str:
     metadata = change.new_metadata or change.old_metadata
     assert metadata is not None
-    flags = "".join(f" {name}" for name in ("initial", "resync", "own", "uncertain") if getattr(change, name))
+    flags = "".join(f" {name}" for name in ("initial", "resync", "own", "final_state_unknown") if getattr(change, name))
     return f"{change.type} {metadata.name}@{metadata.resource_version}{flags}"
 
 

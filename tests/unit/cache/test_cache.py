@@ -249,7 +249,7 @@ async def test_write_reaches_every_informer_of_the_same_objects(rig: Any) -> Non
         rig.cache.informer(kind)
         await rig.settle()
 
-    rig.cache.wrote(rig.written("a", 12, size=5))
+    rig.cache.record_write(rig.written("a", 12, size=5))
 
     assert rig.read("a").spec.size == 5
     assert rig.cache.reader.get(dynamic, "a", namespace="shop").get("spec.size") == 5

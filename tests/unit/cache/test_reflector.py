@@ -383,7 +383,7 @@ async def test_expired_watch_lists_at_the_last_version_and_finds_deletions(rig: 
     await rig.settle()
 
     assert rig.server.asked == ["stream 10"]
-    assert rig.told() == ["deleted b@4 uncertain", "updated c@15", "added d@16"]
+    assert rig.told() == ["deleted b@4 final_state_unknown", "updated c@15", "added d@16"]
     assert rig.names() == ["a", "c", "d"]
 
 
@@ -397,7 +397,7 @@ async def test_expired_as_an_answer_to_the_watch_lists_as_well(rig: Any) -> None
     await rig.clock.advance(2)
 
     assert rig.server.asked == ["watch 10", "stream 10"]
-    assert rig.told() == ["deleted a@3 uncertain"]
+    assert rig.told() == ["deleted a@3 final_state_unknown"]
 
 
 async def test_list_that_expires_at_the_last_version_is_made_at_the_newest(rig: Any) -> None:
@@ -450,15 +450,20 @@ async def test_list_older_than_what_was_seen_is_not_taken(rig: Any) -> None:
 
 async def test_history_that_went_back_is_taken_when_the_newest_list_says_so(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 9), rig.gadget("b", 8))
-    rig.cache.wrote(rig.written("a", 11))
-    rig.cache.wrote(rig.written("c", 12))
+    rig.cache.record_write(rig.written("a", 11))
+    rig.cache.record_write(rig.written("c", 12))
     await rig.clock.advance(2)
     stream.error(410, "Expired")
     rig.server.refuses(410, "Expired")
     rig.server.streams(rig.gadget("a", 2), version=5)
     await rig.settle()
 
-    assert rig.told() == ["deleted b@8 uncertain", "added c@12", "deleted c@12 uncertain", "updated a@2"]
+    assert rig.told() == [
+        "deleted b@8 final_state_unknown",
+        "added c@12",
+        "deleted c@12 final_state_unknown",
+        "updated a@2",
+    ]
     assert rig.read("a").metadata.resource_version == "2"
 
 
@@ -469,7 +474,7 @@ async def test_recreation_seen_only_by_a_list_is_a_deletion_and_an_addition(rig:
     rig.server.streams(rig.gadget("a", 15, uid="two"), version=20)
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 uncertain", "deleted b@4 uncertain", "added a@15"]
+    assert rig.told() == ["deleted a@3 final_state_unknown", "deleted b@4 final_state_unknown", "added a@15"]
 
 
 # --- what cannot be read ---
@@ -632,7 +637,7 @@ async def test_kind_that_vanishes_and_returns_is_listed_anew(rig: Any) -> None:
     await rig.clock.advance(4)
 
     assert rig.server.asked == ["watch 10", "stream", "stream"]
-    assert rig.told() == ["deleted a@3 uncertain", "added b@30"]
+    assert rig.told() == ["deleted a@3 final_state_unknown", "added b@30"]
     assert rig.cache.problems() == ()
 
 
@@ -732,7 +737,7 @@ async def test_relist_of_one_namespace_leaves_the_others_alone(rig: Any) -> None
     rig.server.streams(version=20)
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 uncertain"]
+    assert rig.told() == ["deleted a@3 final_state_unknown"]
     assert [item.metadata.name for item in rig.cache.reader.list(rig.kind)] == ["b"]
 
 

@@ -106,7 +106,7 @@ def record(level: int, message: str, *, path: str, error: BaseException | str | 
 
 
 async def test_the_log_shows_what_the_operator_says_and_what_was_not_told_already(telling: ReconcileLog) -> None:
-    ours, failed = worker.__file__, "the run failed; trying again with back-off"
+    ours, failed = worker.__file__, "reconcile failed; trying again with back-off"
     mistake, refused = KeyError("size"), ConfigError("there is no vault")
     for make in (lambda: mistake, lambda: refused):
         declared = failing(make)

@@ -33,14 +33,14 @@ def controlled(*, name: str = "owner", uid: str = "1", version: str = "v1") -> l
 @pytest.mark.parametrize(
     ("present", "claim"),
     [
-        (child(owner_references=controlled()), Claim.OURS),
-        (child(owner_references=controlled(uid="2")), Claim.EARLIER),
-        (child(owner_references=controlled(uid="2", version="v2")), Claim.EARLIER),
-        (child(owner_references=controlled(uid="2", version="example.io/v1")), Claim.STRANGER),
-        (child(owner_references=controlled(name="other", uid="2")), Claim.STRANGER),
+        (child(owner_references=controlled()), Claim.OWNED),
+        (child(owner_references=controlled(uid="2")), Claim.STALE_OWNER),
+        (child(owner_references=controlled(uid="2", version="v2")), Claim.STALE_OWNER),
+        (child(owner_references=controlled(uid="2", version="example.io/v1")), Claim.FOREIGN),
+        (child(owner_references=controlled(name="other", uid="2")), Claim.FOREIGN),
         (child(labels={"for": "owner"}), Claim.ADOPTABLE),
-        (child(), Claim.STRANGER),
-        (child(owner_references=controlled(), deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)), Claim.LEAVING),
+        (child(), Claim.FOREIGN),
+        (child(owner_references=controlled(), deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)), Claim.TERMINATING),
     ],
 )
 def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
@@ -48,7 +48,7 @@ def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
 
 
 def test_nobody_is_adopted_without_labels() -> None:
-    assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.STRANGER
+    assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.FOREIGN
 
 
 @pytest.mark.parametrize(

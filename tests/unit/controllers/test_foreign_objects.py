@@ -19,8 +19,8 @@ def config(*, size: str = "1", labels: dict[str, str] | None = None) -> ConfigMa
 @pytest.fixture
 def strangers() -> ForeignObjects:
     made = ForeignObjects()
-    made.met(config(), ONE)
-    made.met(config(), OTHER)
+    made.add(config(), ONE)
+    made.add(config(), OTHER)
     return made
 
 
@@ -36,28 +36,28 @@ def strangers() -> ForeignObjects:
 def test_everybody_is_woken_once_when_the_stranger_may_have_given_way(
     strangers: ForeignObjects, change: Change[ConfigMap]
 ) -> None:
-    assert set(strangers.left(change)) == {ONE, OTHER}
-    assert not set(strangers.left(change))
+    assert set(strangers.unblock(change)) == {ONE, OTHER}
+    assert not set(strangers.unblock(change))
 
 
 def test_what_else_changes_in_the_stranger_wakes_nobody(strangers: ForeignObjects) -> None:
-    assert not set(strangers.left(change_of(old=config(size="1"), new=config(size="2"))))
-    assert set(strangers.left(change_of(old=config(size="2")))) == {ONE, OTHER}
+    assert not set(strangers.unblock(change_of(old=config(size="1"), new=config(size="2"))))
+    assert set(strangers.unblock(change_of(old=config(size="2")))) == {ONE, OTHER}
 
 
 def test_who_is_gone_waits_no_longer(strangers: ForeignObjects) -> None:
-    strangers.gone(ONE)
-    assert set(strangers.left(change_of(old=config()))) == {OTHER}
+    strangers.forget(ONE)
+    assert set(strangers.unblock(change_of(old=config()))) == {OTHER}
 
-    strangers.met(config(), ONE)
-    strangers.gone(ONE)
-    assert not set(strangers.left(change_of(old=config())))
+    strangers.add(config(), ONE)
+    strangers.forget(ONE)
+    assert not set(strangers.unblock(change_of(old=config())))
 
 
 def test_who_was_woken_or_never_waited_can_be_gone(strangers: ForeignObjects) -> None:
-    strangers.left(change_of(old=config()))
-    strangers.gone(ONE)
-    strangers.gone(ObjectKey("third", "shop"))
+    strangers.unblock(change_of(old=config()))
+    strangers.forget(ONE)
+    strangers.forget(ObjectKey("third", "shop"))
 
-    strangers.met(config(), OTHER)
-    assert set(strangers.left(change_of(old=config()))) == {OTHER}
+    strangers.add(config(), OTHER)
+    assert set(strangers.unblock(change_of(old=config()))) == {OTHER}

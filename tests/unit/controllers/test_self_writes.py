@@ -26,7 +26,7 @@ def shown(version: str, name: str = "c") -> Change[ConfigMap]:
 
 
 def write(written: SelfWrites, version: str | None, name: str = "c") -> None:
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", name)) as writing:
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", name)) as writing:
         writing.version = version
 
 
@@ -38,7 +38,7 @@ def test_echo_of_a_proven_write_is_held_for_good() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert written.holds(shown("2"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
 
 
 def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_place() -> None:
@@ -46,53 +46,53 @@ def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_pl
     for version in ("2", "3", None, "4", None, "5", "6"):
         write(written, version)
 
-    known = [version for version in ("2", "3", "4", "5", "6") if written.holds(shown(version), OWNER, nothing)]
+    known = [version for version in ("2", "3", "4", "5", "6") if written.suppresses(shown(version), OWNER, nothing)]
 
     assert known == ["3", "4", "5", "6"]
 
 
 def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_module, "_REMEMBERED", 2)
+    monkeypatch.setattr(written_module, "_MAX_OBJECTS", 2)
     written = SelfWrites()
     for name in ("c", "d", "c", "e"):
         write(written, "2", name)
 
-    assert written.holds(shown("2"), OWNER, nothing)
-    assert written.holds(shown("2", "e"), OWNER, nothing)
-    assert not written.holds(shown("2", "d"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
+    assert written.suppresses(shown("2", "e"), OWNER, nothing)
+    assert not written.suppresses(shown("2", "d"), OWNER, nothing)
 
 
 def test_other_versions_and_other_objects_are_woken() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert not written.holds(shown("3"), OWNER, nothing)
-    assert not written.holds(shown("2"), OTHER, nothing)
+    assert not written.suppresses(shown("3"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OTHER, nothing)
 
 
 def test_unproven_write_suppresses_nothing() -> None:
     written = SelfWrites()
     write(written, None)
 
-    assert not written.holds(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OWNER, nothing)
 
 
 def test_deletions_and_resyncs_always_pass() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert not written.holds(change_of(old=child("2")), OWNER, nothing)
-    assert not written.holds(change_of(old=child("2"), new=child("2"), resync=True), OWNER, nothing)
+    assert not written.suppresses(change_of(old=child("2")), OWNER, nothing)
+    assert not written.suppresses(change_of(old=child("2"), new=child("2"), resync=True), OWNER, nothing)
 
 
 def test_change_that_overtakes_the_answer_is_held_until_it_is_known_to_be_an_echo() -> None:
     written = SelfWrites()
     delivered: list[str] = []
 
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
-        assert written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
-        assert written.holds(shown("3"), OWNER, lambda: delivered.append("3"))
-        assert not written.holds(shown("2"), OTHER, nothing)
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
+        assert written.suppresses(shown("2"), OWNER, lambda: delivered.append("2"))
+        assert written.suppresses(shown("3"), OWNER, lambda: delivered.append("3"))
+        assert not written.suppresses(shown("2"), OTHER, nothing)
         writing.version = "2"
 
     assert delivered == ["3"]
@@ -103,8 +103,8 @@ def test_failed_write_delivers_what_was_held() -> None:
     delivered: list[str] = []
 
     def fail() -> None:
-        with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")):
-            written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
+        with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")):
+            written.suppresses(shown("2"), OWNER, lambda: delivered.append("2"))
             raise RuntimeError("refused")
 
     with pytest.raises(RuntimeError, match="refused"):
@@ -115,12 +115,12 @@ def test_failed_write_delivers_what_was_held() -> None:
 def test_second_write_of_the_same_object_at_once_does_no_harm() -> None:
     written = SelfWrites()
 
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
         write(written, "9")
         first.version = "2"
 
-    assert written.holds(shown("2"), OWNER, nothing)
-    assert not written.holds(shown("9"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("9"), OWNER, nothing)
 
 
 def test_answer_to_a_patch_with_nothing_else_in_it_is_what_was_meant() -> None:
@@ -154,4 +154,4 @@ def test_what_was_written_of_an_object_that_is_gone_is_forgotten() -> None:
 
     written.forget(ConfigMap, ObjectKey("shop", "c"))
 
-    assert not written.holds(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OWNER, nothing)
