@@ -56,7 +56,7 @@ async def test_object_whose_thread_is_still_busy_is_not_worked_on_a_second_time(
         engine.controller.queue.add(created.key)
         other = await client.create(widget.named("other", namespace))
         await engine.reach(lambda runs: any(run.key == other.key for run in runs))
-        assert created.key in engine.controller.queue.running()
+        assert created.key in engine.controller.queue.processing()
         assert not any(run.key == created.key for run in engine.runs)
         leave.set()
         runs = await engine.reach(lambda ended: sum(run.key == created.key for run in ended) == 2)

@@ -118,7 +118,7 @@ async def test_a_key_that_is_done_can_be_added_again(queue: WorkQueue[str]) -> N
 async def test_giving_back_a_key_nobody_has_is_an_error(queue: WorkQueue[str]) -> None:
     queue.add("a")
 
-    with pytest.raises(KubewrightError, match="'a' is not being worked on"):
+    with pytest.raises(KubewrightError, match="'a' is not being processed"):
         queue.done("a")
 
     await take(queue)
@@ -135,7 +135,7 @@ async def test_a_key_taken_at_time_zero_can_be_given_back() -> None:
 
     queue.done("a")
 
-    assert queue.running() == {}
+    assert queue.processing() == {}
 
 
 async def test_an_item_tells_how_long_it_waited(queue: WorkQueue[str], clock: VirtualClock) -> None:
@@ -679,7 +679,7 @@ async def test_shutting_down_lets_go_of_a_drain(queue: WorkQueue[str], clock: Vi
     queue.shut_down()
     await asyncio.gather(*drains)
 
-    assert queue.running() == {"stuck": 0.0}
+    assert queue.processing() == {"stuck": 0.0}
 
 
 async def test_a_cancelled_drain_leaves_the_queue_usable(queue: WorkQueue[str], clock: VirtualClock) -> None:
@@ -774,7 +774,7 @@ async def test_running_keys_are_listed_with_their_time(queue: WorkQueue[str], cl
     await take(queue)
     await clock.advance(1.0)
 
-    assert queue.running() == {"a": 3.0, "b": 1.0}
+    assert queue.processing() == {"a": 3.0, "b": 1.0}
 
 
 class Refusing(Noting):
