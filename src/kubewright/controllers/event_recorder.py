@@ -43,9 +43,11 @@ from kubewright.k8s.events.v1 import Event, EventSeries
 
 __all__ = ("EventRecorder",)
 
+# client-go: tools/events/event_broadcaster.go
 _QUEUE_LENGTH: Final = 1000
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
+
 _LAST_SECONDS: Final = 5.0
 _LONGEST_WORD: Final = 128
 _LONGEST_NOTE: Final = 1024

@@ -108,7 +108,7 @@ def test_who_reconciles_what_is_being_deleted_has_no_finalizer() -> None:
 
 
 def test_a_mapping_by_an_index_that_nobody_declared_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Secret is mapped by the index 'config', which there is not"):
+    with pytest.raises(ConfigError, match="Secret is mapped by the index 'config', which does not exist"):
 
         @controller(Thing, watches=[(Secret, by_index("config"))])
         async def reconcile(thing: Thing, ctx: Context) -> None: ...
