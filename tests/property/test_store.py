@@ -1,7 +1,7 @@
-"""A view of a server that is written by others and by this process, in every order in which news can arrive.
+"""The write overlay of objects that others and this process write, with events and answers in any order.
 
 The model is the server's whole history. After each step: readers see a state at least as new as the watch has shown and
-as this process has been answered; handlers have been told a story without gaps, also of what only readers have seen;
+as the answers to this process; handlers got every change without gaps, also of what only readers have seen;
 indexes equal recomputation.
 """
 
@@ -49,7 +49,7 @@ def by_color(toy: Toy) -> list[str]:
     return [toy.spec.color] if toy.spec.color else []
 
 
-class ViewMachine(RuleBasedStateMachine):
+class OverlayMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.version = 0
@@ -68,8 +68,8 @@ class ViewMachine(RuleBasedStateMachine):
         self.answers: list[tuple[int, ObjectKey, Entry | None, Entry]] = []
         self.answered: dict[ObjectKey, int] = {}
         self.own: set[int] = set()
-        # What handlers have been told.
-        self.told: dict[ObjectKey, Entry] = {}
+        # What handlers have got.
+        self.delivered: dict[ObjectKey, Entry] = {}
         self.told_gone: set[str] = set()
         # What readers have seen last of each name.
         self.read: dict[ObjectKey, str] = {}
@@ -92,7 +92,7 @@ class ViewMachine(RuleBasedStateMachine):
 
     def hear(self, changes: list[Change[Toy]]) -> None:
         for change in changes:
-            before = self.told.get(change.key)
+            before = self.delivered.get(change.key)
             old, new = change.old_metadata, change.new_metadata
             if change.type == "added":
                 assert before is None
@@ -105,12 +105,12 @@ class ViewMachine(RuleBasedStateMachine):
                     assert old.resource_version == str(before.version) != new.resource_version
             if new is None:
                 assert old is not None
-                del self.told[change.key]
+                del self.delivered[change.key]
                 self.told_gone.add(old.uid)
             else:
-                self.told[change.key] = Entry(int(new.resource_version), new.uid, b"")
+                self.delivered[change.key] = Entry(int(new.resource_version), new.uid, b"")
                 assert not change.own or int(new.resource_version) in self.own
-        # Deletions come before additions when told together, but for what has come and gone unseen.
+        # Deletions come before additions when delivered together, but for what was added and deleted unseen.
         gone = {change.old_metadata.uid for change in changes if change.type == "deleted" and change.old_metadata}
         news = [(change.type, change.new_metadata) for change in changes]
         types = [kind for kind, after in news if after is None or after.uid not in gone]
@@ -212,7 +212,7 @@ class ViewMachine(RuleBasedStateMachine):
     def when_all_is_known_the_store_is_the_server(self) -> None:
         if self.position == len(self.history) and not self.answers:
             assert dict(self.store.items()) == self.state
-            assert {key: entry.version for key, entry in self.told.items()} == {
+            assert {key: entry.version for key, entry in self.delivered.items()} == {
                 key: entry.version for key, entry in self.state.items()
             }
 
@@ -244,11 +244,11 @@ class ViewMachine(RuleBasedStateMachine):
         assert sum(self.store.count(namespace) for namespace in ("one", "two")) == len(self.store)
 
 
-ViewMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
-TestView = ViewMachine.TestCase
+OverlayMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
+TestView = OverlayMachine.TestCase
 
 
-async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() -> None:
+async def test_tombstone_of_an_object_created_here_does_not_expire_before_it_is_delivered() -> None:
     clock, key = VirtualClock(), KEYS[0]
     overlay = WriteOverlay(Store(Toy), clock=clock)
     list(overlay.replace("", {}, 10))
@@ -256,6 +256,6 @@ async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() 
     overlay.record_deletion(key, "uid-1", 12)
     for _ in range(2):
         await clock.advance(301)
-        overlay.record_deletion(KEYS[1], "uid-2", 5)  # whoever writes sees to what has faded
+        overlay.record_deletion(KEYS[1], "uid-2", 5)  # the next write expires tombstones
 
     assert [change.type for change in overlay.replace("", {}, 20)] == ["added", "deleted"]

@@ -132,10 +132,10 @@ class RunningOperator:
                 subscription.close()
 
     async def idle(self, *, timeout: float = 30.0) -> None:
-        """Return once no run of the operator is under way or due: what was asked for later has been asked for.
+        """Return once no reconcile of the operator is under way or due: every requeue has been asked for.
 
-        A status is there to be seen before the run that wrote it has ended; a clock that is moved in between is moved
-        too early for the requeue that the run asks for. What the operator is yet to be told of may start the next run
+        A status can be seen before the reconcile that wrote it has ended; a clock that is moved in between is moved too
+        early for the requeue that it asks for. A change that the operator has not seen yet may start the next reconcile
         at any time.
         """
         controllers = self.manager.controllers

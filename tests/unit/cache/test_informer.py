@@ -14,7 +14,7 @@ async def in_sync(rig: Any, *items: Any, version: int = 10, scope: Scope | None 
     stream = rig.server.streams(*items, version=version)
     rig.start(scope=scope)
     await rig.settle()
-    rig.told()
+    rig.delivered()
     return stream
 
 
@@ -136,7 +136,7 @@ async def test_closed_subscription_hears_no_more(rig: Any) -> None:
     await rig.settle()
 
     assert heard == []
-    assert rig.told() == ["added a@11"]
+    assert rig.delivered() == ["added a@11"]
 
 
 async def test_handler_may_close_itself(rig: Any) -> None:
@@ -162,7 +162,7 @@ async def test_recreation_under_one_name_is_a_deletion_and_an_addition(rig: Any)
     stream.modified(rig.gadget("a", 12, uid="two"))
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 final_state_unknown", "added a@12"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown", "added a@12"]
     assert rig.read("a").metadata.uid == "two"
 
 
@@ -172,7 +172,7 @@ async def test_event_that_was_seen_before_changes_nothing(rig: Any) -> None:
     stream.added(rig.gadget("a", 9, size=9))
     await rig.settle()
 
-    assert rig.told() == []
+    assert rig.delivered() == []
     assert rig.read("a").spec.size == 9
 
 
@@ -182,7 +182,7 @@ async def test_end_of_an_earlier_object_does_not_remove_its_successor(rig: Any) 
     stream.deleted(rig.gadget("unknown", 11))
     await rig.settle()
 
-    assert rig.told() == []
+    assert rig.delivered() == []
     assert rig.names() == ["a"]
 
 
@@ -210,7 +210,7 @@ async def test_versions_that_are_no_numbers_count_as_newer_when_different(rig: A
     stream.end()
     await rig.settle()
 
-    assert rig.told() == ["added a@x1 initial", "updated a@b7", "updated a@c1 own"]
+    assert rig.delivered() == ["added a@x1 initial", "updated a@b7", "updated a@c1 own"]
     assert rig.server.asked == ["stream", "watch c1"]
 
 
@@ -225,10 +225,10 @@ async def test_read_after_a_write_shows_it_before_the_watch_does(rig: Any) -> No
 
     assert rig.read("a").spec.size == 2
     assert rig.names() == ["a", "new"]
-    assert rig.told() == []
+    assert rig.delivered() == []
 
 
-async def test_older_event_of_others_is_told_and_does_not_take_the_read_back(rig: Any) -> None:
+async def test_older_event_of_others_is_delivered_and_does_not_take_the_read_back(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3, size=1))
     rig.cache.record_write(rig.written("a", 15, size=15))
     stream.modified(rig.gadget("a", 14, size=14))
@@ -255,7 +255,7 @@ async def test_each_of_several_own_writes_is_known_by_its_version(rig: Any) -> N
         stream.modified(rig.gadget("a", version))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12 own", "updated a@13", "updated a@14 own", "updated a@15 own"]
+    assert rig.delivered() == ["updated a@12 own", "updated a@13", "updated a@14 own", "updated a@15 own"]
 
 
 async def test_write_that_may_have_changed_nothing_is_not_marked_as_own(rig: Any) -> None:
@@ -265,7 +265,7 @@ async def test_write_that_may_have_changed_nothing_is_not_marked_as_own(rig: Any
     stream.modified(rig.gadget("a", 12, size=5))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12"]
+    assert rig.delivered() == ["updated a@12"]
 
 
 async def test_answer_that_the_watch_has_overtaken_changes_nothing(rig: Any) -> None:
@@ -293,7 +293,7 @@ async def test_deleted_object_is_not_found_though_the_watch_still_shows_it(rig: 
     stream.added(rig.gadget("a", 14, uid="two"))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12", "deleted a@13", "added a@14"]
+    assert rig.delivered() == ["updated a@12", "deleted a@13", "added a@14"]
     assert rig.read("a").metadata.uid == "two"
 
 
@@ -333,7 +333,7 @@ async def test_object_made_and_deleted_before_the_watch_shows_it_stays_unseen(ri
     stream.deleted(rig.gadget("a", 13))
     await rig.settle()
 
-    assert rig.told() == ["added a@12 own", "deleted a@13"]
+    assert rig.delivered() == ["added a@12 own", "deleted a@13"]
     assert rig.cache.informers()[0]._overlay.pending_count == 0
 
 
@@ -360,11 +360,11 @@ async def test_list_settles_own_writes_up_to_its_version(rig: Any) -> None:
     rig.server.streams(rig.gadget("a", 15, size=15), rig.gadget("b", 4), version=20)
     await rig.settle()
 
-    assert rig.told() == ["updated a@15"]
+    assert rig.delivered() == ["updated a@15"]
     assert (rig.read("a").spec.size, rig.read("b").spec.size) == (15, 30)
 
 
-async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told(rig: Any) -> None:
+async def test_object_that_was_created_and_deleted_before_a_watch_showed_it_is_delivered(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3))
     for name, version in (("b", 12), ("c", 13), ("d", 30)):
         rig.cache.record_write(rig.written(name, version))
@@ -378,7 +378,7 @@ async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told
     rig.server.streams(rig.gadget("a", 3), again, version=20)
     await rig.settle()
 
-    assert rig.told() == [
+    assert rig.delivered() == [
         "added b@12 own", "deleted b@12 final_state_unknown",
         "added c@13 own", "deleted c@13 final_state_unknown",
         "added e@14 own", "deleted e@14 final_state_unknown",
@@ -387,7 +387,7 @@ async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told
     assert rig.names() == ["a", "c", "d"]
 
 
-async def test_deletion_of_what_the_watch_never_shows_fades(rig: Any) -> None:
+async def test_tombstone_of_an_object_the_watch_never_shows_expires(rig: Any) -> None:
     await in_sync(rig)
     for number in range(5):
         rig.cache.record_deletion(rig.written(f"gone{number}", 5))
@@ -456,7 +456,7 @@ async def test_resync_reminds_of_every_object_about_every_ten_hours(rig: Any) ->
         await rig.clock.advance(66)
         stream.bookmark(10)
 
-    told = [text for text in rig.told() if "resync" in text]
+    told = [text for text in rig.delivered() if "resync" in text]
     assert told == ["updated a@3 resync", "updated b@4 resync"]
 
 
@@ -466,7 +466,7 @@ async def test_resync_can_be_switched_off(rig: Any) -> None:
         await rig.clock.advance(66)
         stream.bookmark(10)
 
-    assert rig.told() == []
+    assert rig.delivered() == []
 
 
 async def test_observer_hears_counts_and_sizes(rig: Any) -> None:
@@ -489,5 +489,5 @@ def event(rig: Any, type_: str, tree: Any) -> Any:
     from kubewright.api.resource import definition_of
     from kubewright.cache.decoder import EventDecoder
 
-    wire = EventDecoder(definition_of(rig.kind), Scope())
-    return wire.decode_event(json.dumps({"type": type_, "object": tree}).encode())
+    decoder = EventDecoder(definition_of(rig.kind), Scope())
+    return decoder.decode_event(json.dumps({"type": type_, "object": tree}).encode())

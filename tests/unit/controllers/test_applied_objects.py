@@ -52,7 +52,7 @@ def test_nobody_is_adopted_without_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("present", "labels", "told"),
+    ("present", "labels", "message"),
     [
         (
             child(),
@@ -77,10 +77,10 @@ def test_nobody_is_adopted_without_labels() -> None:
     ],
     ids=["nobody's", "nobody's, and not to be adopted", "somebody's"],
 )
-def test_who_has_a_childs_place_is_told_in_a_sentence(
-    present: ConfigMap, labels: dict[str, str] | None, told: str
+def test_the_message_names_who_controls_a_foreign_object_and_what_to_do(
+    present: ConfigMap, labels: dict[str, str] | None, message: str
 ) -> None:
-    assert not_owned_message(present, "ConfigMap shop/owner", labels=labels) == told
+    assert not_owned_message(present, "ConfigMap shop/owner", labels=labels) == message
 
 
 @pytest.mark.parametrize("said", [{"uid": "7"}, {"resource_version": "12"}], ids=["uid", "version"])

@@ -1,4 +1,4 @@
-"""One run after another, on a client that keeps a single object: what a run reads, writes and says about the next."""
+"""One reconcile after another, on a client with a single object: what it reads, what it writes, and its outcome."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def toy(**metadata: Any) -> Toy:
 
 
 class Kept:
-    """As much of a client as a worker asks: one object, once as the cache has it and once as the server has it."""
+    """As much of a client as the handler uses: one object, as the cache has it and as the server has it."""
 
     def __init__(self, obj: Any) -> None:
         self.obj = obj
@@ -61,10 +61,10 @@ class Kept:
         return self
 
     async def get(self, kind: type[Any], key: ObjectKey) -> Any:
-        return self._told(self.obj)
+        return self._copy_or_raise(self.obj)
 
     async def get_fresh(self, kind: type[Any], key: ObjectKey) -> Any:
-        return self._told(self.fresh)
+        return self._copy_or_raise(self.fresh)
 
     async def patch(self, obj: Any, *, subresource: str) -> Any:
         assert subresource == "status"
@@ -74,7 +74,7 @@ class Kept:
         self.obj.status.ready += self.added_by_others
         return self.obj
 
-    def _told(self, obj: Any) -> Any:
+    def _copy_or_raise(self, obj: Any) -> Any:
         if isinstance(obj, Exception):
             raise obj
         return copy_of(obj)
@@ -131,7 +131,7 @@ async def test_after_a_deletion_that_nobody_saw_the_server_is_asked(threads: Thr
 
 
 @pytest.mark.parametrize(("said", "priority"), [(None, 3), (5, 5), (0, 0)])
-async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_one(
+async def test_the_next_reconcile_has_the_priority_that_was_asked_for_or_that_of_this_one(
     threads: ThreadPoolExecutor, said: int | None, priority: int
 ) -> None:
     class Keeper:
@@ -145,14 +145,14 @@ async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_
     bench = Bench(declared, toy(finalizers=[FINALIZER]), threads)
     outcome = await bench.reconcile(priority=3)
     bench.client.obj.metadata.deletion_timestamp = bench.clock.now()
-    leaving = await bench.reconcile(priority=3)
+    terminating = await bench.reconcile(priority=3)
 
     assert (outcome.requeue_after, outcome.priority) == (9, priority)
-    assert (leaving.requeue_after, leaving.priority) == (9, priority)
+    assert (terminating.requeue_after, terminating.priority) == (9, priority)
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "leaving", "result"),
+    ("kind", "key", "terminating", "result"),
     [
         pytest.param(Toy, KEY, "shop", "success", id="its own"),
         pytest.param(Toy, KEY, "mall", "requeue", id="another"),
@@ -160,10 +160,10 @@ async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_
         pytest.param(Namespace, ObjectKey("", "shop"), "mall", "requeue", id="another than the object"),
     ],
 )
-async def test_who_goes_with_its_namespace_is_left_alone(
-    threads: ThreadPoolExecutor, kind: type[Any], key: ObjectKey, leaving: str, result: str
+async def test_an_object_of_a_terminating_namespace_is_left_alone(
+    threads: ThreadPoolExecutor, kind: type[Any], key: ObjectKey, terminating: str, result: str
 ) -> None:
-    cause = StatusCause(reason="NamespaceTerminating", message=f"namespace {leaving} is being terminated")
+    cause = StatusCause(reason="NamespaceTerminating", message=f"namespace {terminating} is being terminated")
 
     @controller(kind)
     async def reconcile(obj: Any, ctx: Context) -> None:
@@ -176,7 +176,7 @@ async def test_who_goes_with_its_namespace_is_left_alone(
 
 
 @pytest.mark.parametrize(("gone", "result"), [("shop", "success"), ("mall", "error")])
-async def test_who_has_gone_with_its_namespace_is_left_alone(
+async def test_an_object_of_a_deleted_namespace_is_left_alone(
     threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, gone: str, result: str
 ) -> None:
     @controller(Toy)
@@ -213,21 +213,21 @@ async def test_an_error_decides_when_its_object_is_tried_again(
     bench = Bench(reconcile, toy(), threads)
     outcome = await bench.reconcile(priority=3)
 
-    told = None if isinstance(error, RetryAfter | Conflict) else error
-    assert outcome == msgspec.structs.replace(expected, error=told)
+    kept = None if isinstance(error, RetryAfter | Conflict) else error
+    assert outcome == msgspec.structs.replace(expected, error=kept)
     assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, None)]
 
 
-@pytest.mark.parametrize(("answer", "told"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
-async def test_only_an_answer_that_is_no_result_is_told(
-    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, told: bool
+@pytest.mark.parametrize(("answer", "logged"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
+async def test_only_an_answer_that_is_no_result_is_logged(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, logged: bool
 ) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Any:
         return answer
 
     assert (await Bench(reconcile, toy(), threads).reconcile()).result == "success"
-    assert ("the reconciler returned something that is no Result" in caplog.text) is told
+    assert ("the reconciler returned something that is no Result" in caplog.text) is logged
 
 
 async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecutor) -> None:
@@ -241,7 +241,7 @@ async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecu
 
 
 @pytest.mark.parametrize("finalizers", [[], ["somebody.else/holds-it"]], ids=["none", "of somebody else"])
-async def test_who_leaves_without_the_finalizer_is_not_cleaned_up(
+async def test_a_terminating_object_without_the_finalizer_is_not_finalized(
     threads: ThreadPoolExecutor, finalizers: list[str]
 ) -> None:
     called: list[str] = []
@@ -253,8 +253,8 @@ async def test_who_leaves_without_the_finalizer_is_not_cleaned_up(
         async def finalize(self, obj: Toy, ctx: Context) -> None:
             called.append("finalize")
 
-    leaving = toy(finalizers=finalizers, deletion_timestamp=VirtualClock().now())
-    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
+    terminating = toy(finalizers=finalizers, deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), terminating, threads)
 
     assert (await bench.reconcile()).result == "success"
     assert called == []
@@ -276,7 +276,7 @@ async def test_a_new_generation_is_noted_in_a_status_that_stays_the_same(threads
 
 
 @pytest.mark.parametrize("added", [0, 1], ids=["nothing else", "more than was written"])
-async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
+async def test_a_written_status_is_suppressed_unless_there_is_more_in_it(
     threads: ThreadPoolExecutor, added: int
 ) -> None:
     @controller(Toy)
@@ -287,11 +287,11 @@ async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
     bench.client.added_by_others = added
     await bench.reconcile()
 
-    echo = change_of(old=toy(), new=bench.client.obj)
-    assert bench.memory.self_writes.suppresses(echo, KEY, lambda: None) is (added == 0)
+    own_event = change_of(old=toy(), new=bench.client.obj)
+    assert bench.memory.self_writes.suppresses(own_event, KEY, lambda: None) is (added == 0)
 
 
-def finding(wait: float, target: str = "ConfigMap shop/c") -> WriteLoop:
+def write_loop(wait: float, target: str = "ConfigMap shop/c") -> WriteLoop:
     return WriteLoop(target=target, pattern="empty", paths=(), count=8, wait=wait)
 
 
@@ -301,7 +301,7 @@ async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_m
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Result:
         if obj.metadata.generation == 1:
-            ctx.write_loops += [finding(4.0), finding(60.0), finding(8.0)]
+            ctx.write_loops += [write_loop(4.0), write_loop(60.0), write_loop(8.0)]
         return Result(requeue_after=1.0)
 
     bench = Bench(reconcile, toy(), threads)
@@ -327,18 +327,18 @@ async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_no
         async def reconcile(self, obj: Toy, ctx: Context) -> None: ...
 
         async def finalize(self, obj: Toy, ctx: Context) -> Result:
-            ctx.write_loops.append(finding(60.0))
+            ctx.write_loops.append(write_loop(60.0))
             return Result(requeue_after=1.0)
 
-    leaving = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
-    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
+    terminating = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), terminating, threads)
     await bench.reconcile()
     await bench.clock.advance(20)
     assert (await bench.reconcile()).requeue_after == 40.0
 
     bench.client.obj = NotFound("gone", code=404)
     await bench.reconcile()
-    bench.client.obj = leaving
+    bench.client.obj = terminating
 
     assert (await bench.reconcile()).requeue_after == 1.0
 
@@ -346,7 +346,7 @@ async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_no
 async def test_in_a_fight_over_the_object_itself_an_edit_is_a_blow(threads: ThreadPoolExecutor) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> None:
-        ctx.write_loops.append(finding(60.0, f"Toy {KEY}"))
+        ctx.write_loops.append(write_loop(60.0, f"Toy {KEY}"))
 
     bench = Bench(reconcile, toy(), threads)
     await bench.reconcile()

@@ -1,4 +1,4 @@
-"""A controller that writes in circles is noticed."""
+"""A controller that writes in a loop is noticed."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_paths_of_differences() -> None:
     assert changed_paths(1, 2) == ["the object"]
 
 
-def test_what_wakes_a_slowed_object_early_waits_until_its_time() -> None:
+def test_a_held_key_waits_whatever_enqueues_it_earlier() -> None:
     slowdown = Slowdown()
     slowdown.hold("w", until=10.0, generation=3)
 
