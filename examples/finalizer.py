@@ -16,8 +16,8 @@ Look at `kubectl get bucket photos -o yaml`: a class with a `finalize` method br
 before `reconcile` runs for the first time, and gone only after `finalize` has returned. `kubectl delete bucket photos`
 waits for that.
 
-The trap: finding what to clean up through the status. A run may have made the folder and failed before it could say
-so; hence its place follows from the object alone. And clean-up may run twice, so that nothing is left is a success.
+The trap: finding what to clean up through the status. A reconcile may have made the folder and failed before it could
+say so; hence its place follows from the object alone. And clean-up may run twice, so that nothing is left is a success.
 """
 
 import os

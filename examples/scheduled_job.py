@@ -13,9 +13,9 @@ Look at `kubectl get jobs -w`: a Job each minute, never two at a time, the last 
 for five minutes makes up for what it missed, once and not five times.
 
 The traps: counting from when the operator started, instead of asking what time it is and what was done last. A
-generated name: a run that failed after `create` would start a second Job, while one made of the time is taken already.
-`apply` for a Job: its template cannot be changed, so a new image would be refused for the one that is there. And a Job
-that is deleted leaves its pods behind, unless the deletion says otherwise.
+generated name: a reconcile that failed after `create` would start a second Job, while one made of the time is taken
+already. `apply` for a Job: its template cannot be changed, so a new image would be refused for the one that is there.
+And a Job that is deleted leaves its pods behind, unless the deletion says otherwise.
 """
 
 from contextlib import suppress
@@ -61,7 +61,7 @@ async def reconcile(backup: Backup, ctx: Context) -> Result:
     running = [job for job in jobs if not is_finished(job)]
     last = backup.status.last or backup.metadata.creation_timestamp or due
     if last < due and not running:  # the end of the one that runs wakes us
-        with suppress(AlreadyExists):  # an earlier run came that far, and no further
+        with suppress(AlreadyExists):  # an earlier reconcile came that far, and no further
             running.append(await ctx.create(job_for(backup, due)))
             ctx.event("Started", f"the backup of {due:%H:%M}")
         backup.status.last = due

@@ -363,7 +363,7 @@ class NotOwned(KubewrightError):
     """A child to be written exists already and is managed by somebody else, or by nobody.
 
     Not normal: two owners want one name, or a person made the object by hand. It is left as it is. Rename one of
-    the two, delete the stranger, or label it for adoption as the message says.
+    the two, delete the foreign object, or label it for adoption as the message says.
     """
 
 

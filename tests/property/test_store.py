@@ -1,7 +1,7 @@
-"""A view of a server that is written by others and by this process, in every order in which news can arrive.
+"""The write overlay of objects that others and this process write, with events and answers in any order.
 
 The model is the server's whole history. After each step: readers see a state at least as new as the watch has shown and
-as this process has been answered; handlers have been told a story without gaps, also of what only readers have seen;
+as the answers to this process; handlers got every change without gaps, also of what only readers have seen;
 indexes equal recomputation.
 """
 
@@ -49,14 +49,14 @@ def by_color(toy: Toy) -> list[str]:
     return [toy.spec.color] if toy.spec.color else []
 
 
-class ViewMachine(RuleBasedStateMachine):
+class OverlayMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.version = 0
         self.uids = 0
         self.clock = VirtualClock()
         self.store = Store(Toy)
-        self.view = WriteOverlay(self.store, clock=self.clock)
+        self.overlay = WriteOverlay(self.store, clock=self.clock)
         self.store.add_index("color", by_color)
         self.store.label_index("color")
         # The server: what is there, and everything that happened, as (version, key, state or None, last state).
@@ -68,8 +68,8 @@ class ViewMachine(RuleBasedStateMachine):
         self.answers: list[tuple[int, ObjectKey, Entry | None, Entry]] = []
         self.answered: dict[ObjectKey, int] = {}
         self.own: set[int] = set()
-        # What handlers have been told.
-        self.told: dict[ObjectKey, Entry] = {}
+        # What handlers have got.
+        self.delivered: dict[ObjectKey, Entry] = {}
         self.told_gone: set[str] = set()
         # What readers have seen last of each name.
         self.read: dict[ObjectKey, str] = {}
@@ -92,7 +92,7 @@ class ViewMachine(RuleBasedStateMachine):
 
     def hear(self, changes: list[Change[Toy]]) -> None:
         for change in changes:
-            before = self.told.get(change.key)
+            before = self.delivered.get(change.key)
             old, new = change.old_metadata, change.new_metadata
             if change.type == "added":
                 assert before is None
@@ -105,12 +105,12 @@ class ViewMachine(RuleBasedStateMachine):
                     assert old.resource_version == str(before.version) != new.resource_version
             if new is None:
                 assert old is not None
-                del self.told[change.key]
+                del self.delivered[change.key]
                 self.told_gone.add(old.uid)
             else:
-                self.told[change.key] = Entry(int(new.resource_version), new.uid, b"")
+                self.delivered[change.key] = Entry(int(new.resource_version), new.uid, b"")
                 assert not change.own or int(new.resource_version) in self.own
-        # Deletions come before additions when told together, but for what has come and gone unseen.
+        # Deletions come before additions when delivered together, but for what was added and deleted unseen.
         gone = {change.old_metadata.uid for change in changes if change.type == "deleted" and change.old_metadata}
         news = [(change.type, change.new_metadata) for change in changes]
         types = [kind for kind, after in news if after is None or after.uid not in gone]
@@ -148,9 +148,9 @@ class ViewMachine(RuleBasedStateMachine):
     def answer_arrives(self, number: int) -> None:
         version, key, entry, last = self.answers.pop(number % len(self.answers))
         if entry is not None:
-            self.view.wrote(key, entry)
+            self.overlay.record_write(key, entry)
         else:
-            self.view.deleted(key, last.uid, last.version)
+            self.overlay.record_deletion(key, last.uid, last.version)
         self.answered[key] = max(version, self.answered.get(key, 0))
 
     # --- the watch ---
@@ -161,32 +161,32 @@ class ViewMachine(RuleBasedStateMachine):
         version, key, entry, last = self.history[self.position]
         self.position += 1
         if entry is not None:
-            changes = self.view.show(key, entry)
+            changes = self.overlay.observe(key, entry)
         else:
-            changes = self.view.hide(key, Entry(version, last.uid, last.data))
+            changes = self.overlay.observe_deletion(key, Entry(version, last.uid, last.data))
         self.seen = version
         self.hear(list(changes))
-        self.view.reach("", version)
+        self.overlay.advance("", version)
 
     @precondition(lambda self: self.position > 0)
     @rule()
     def watch_repeats_what_it_showed(self) -> None:
         version, key, entry, last = self.history[self.position - 1]
         if entry is not None:
-            self.hear(list(self.view.show(key, entry)))
+            self.hear(list(self.overlay.observe(key, entry)))
         else:
-            self.hear(list(self.view.hide(key, Entry(version, last.uid, last.data))))
+            self.hear(list(self.overlay.observe_deletion(key, Entry(version, last.uid, last.data))))
 
     @precondition(lambda self: self.position == len(self.history) and self.version > 0)
     @rule()
     def bookmark_comes(self) -> None:
-        self.view.reach("", self.version)
+        self.overlay.advance("", self.version)
 
     @rule()
     def everything_is_listed(self) -> None:
         if self.version == 0:
             return
-        self.hear(list(self.view.replace("", dict(self.state), self.version)))
+        self.hear(list(self.overlay.replace("", dict(self.state), self.version)))
         self.position, self.seen = len(self.history), self.version
 
     # --- what must hold ---
@@ -212,7 +212,7 @@ class ViewMachine(RuleBasedStateMachine):
     def when_all_is_known_the_store_is_the_server(self) -> None:
         if self.position == len(self.history) and not self.answers:
             assert dict(self.store.items()) == self.state
-            assert {key: entry.version for key, entry in self.told.items()} == {
+            assert {key: entry.version for key, entry in self.delivered.items()} == {
                 key: entry.version for key, entry in self.state.items()
             }
 
@@ -244,18 +244,18 @@ class ViewMachine(RuleBasedStateMachine):
         assert sum(self.store.count(namespace) for namespace in ("one", "two")) == len(self.store)
 
 
-ViewMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
-TestView = ViewMachine.TestCase
+OverlayMachine.TestCase.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
+TestView = OverlayMachine.TestCase
 
 
-async def test_what_was_made_and_deleted_here_does_not_fade_before_it_is_told() -> None:
+async def test_tombstone_of_an_object_created_here_does_not_expire_before_it_is_delivered() -> None:
     clock, key = VirtualClock(), KEYS[0]
-    view = WriteOverlay(Store(Toy), clock=clock)
-    list(view.replace("", {}, 10))
-    view.wrote(key, entry_of(key, "uid-1", 12, ""))
-    view.deleted(key, "uid-1", 12)
+    overlay = WriteOverlay(Store(Toy), clock=clock)
+    list(overlay.replace("", {}, 10))
+    overlay.record_write(key, entry_of(key, "uid-1", 12, ""))
+    overlay.record_deletion(key, "uid-1", 12)
     for _ in range(2):
         await clock.advance(301)
-        view.deleted(KEYS[1], "uid-2", 5)  # whoever writes sees to what has faded
+        overlay.record_deletion(KEYS[1], "uid-2", 5)  # the next write expires tombstones
 
-    assert [change.type for change in view.replace("", {}, 20)] == ["added", "deleted"]
+    assert [change.type for change in overlay.replace("", {}, 20)] == ["added", "deleted"]

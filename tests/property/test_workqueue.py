@@ -179,7 +179,7 @@ class QueueMachine(RuleBasedStateMachine):
             depths[priority] = depths.get(priority, 0) + 1
         assert len(self.queue) == len(self.ready)
         assert self.queue.depths() == depths
-        assert set(self.queue.running()) == set(self.running)
+        assert set(self.queue.processing()) == set(self.running)
         assert self.queue.delayed() == {
             key: waiting.due[0] - now for key, waiting in self.pending.items() if waiting.due is not None
         }

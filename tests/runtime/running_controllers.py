@@ -18,7 +18,7 @@ from kubewright.testing.clock import VirtualClock
 
 
 class Engine:
-    """A controller, and a way to wait for its runs."""
+    """A controller, and a way to wait for its reconciles."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Engine:
         self.gone = asyncio.Event()
 
     @property
-    def runs(self) -> list[ReconcileRecord]:
+    def records(self) -> list[ReconcileRecord]:
         return list(self.controller.recent)
 
     def on_start(self) -> None: ...
@@ -53,7 +53,7 @@ class Engine:
     def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
         self.gauges[key] = values
 
-    def on_gone(self, key: ObjectKey) -> None:
+    def on_deleted(self, key: ObjectKey) -> None:
         self.gauges.pop(key, None)
         self.gone.set()
 
@@ -67,10 +67,10 @@ class Engine:
             self._ended.notify_all()
 
     async def reach(self, holds: Callable[[list[ReconcileRecord]], bool]) -> list[ReconcileRecord]:
-        """The runs so far, once they satisfy a condition."""
+        """The records of the reconciles so far, once they satisfy a condition."""
         async with asyncio.timeout(60), self._ended:
-            await self._ended.wait_for(lambda: holds(self.runs))
-            return self.runs
+            await self._ended.wait_for(lambda: holds(self.records))
+            return self.records
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ import pytest
 from tests.runtime.running_controllers import running
 
 from kubewright import Client
-from kubewright.controllers import reconcile_handler as worker
+from kubewright.controllers import reconcile_handler
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import controller
 from kubewright.k8s.core.v1 import ConfigMap
@@ -55,19 +55,19 @@ async def test_object_whose_thread_is_still_busy_is_not_worked_on_a_second_time(
         # The time is over and the thread is not: a change is noted, and waits.
         engine.controller.queue.add(created.key)
         other = await client.create(widget.named("other", namespace))
-        await engine.reach(lambda runs: any(run.key == other.key for run in runs))
-        assert created.key in engine.controller.queue.running()
-        assert not any(run.key == created.key for run in engine.runs)
+        await engine.reach(lambda records: any(record.key == other.key for record in records))
+        assert created.key in engine.controller.queue.processing()
+        assert not any(record.key == created.key for record in engine.records)
         leave.set()
-        runs = await engine.reach(lambda ended: sum(run.key == created.key for run in ended) == 2)
+        records = await engine.reach(lambda ended: sum(record.key == created.key for record in ended) == 2)
 
-    assert refused == [f"the run for Widget {namespace}/w has been ended; return from it"] * 2
-    assert [run.result for run in runs if run.key == created.key] == ["error", "success"]
+    assert refused == [f"the reconcile of Widget {namespace}/w has been cancelled; return from it"] * 2
+    assert [record.result for record in records if record.key == created.key] == ["error", "success"]
     assert begun == [("w", 1), ("other", 1), ("w", 1)]
     assert await client.find(ConfigMap, "late", namespace=namespace) is None
 
 
-async def test_what_a_thread_asks_for_is_traced_as_a_part_of_its_run(
+async def test_requests_of_a_thread_are_traced_as_a_part_of_its_reconcile(
     client: Client, namespace: str, widget: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     current: ContextVar[str] = ContextVar("current", default="nothing")
@@ -90,7 +90,7 @@ async def test_what_a_thread_asks_for_is_traced_as_a_part_of_its_run(
     async def look() -> None:
         seen.append(current.get())
 
-    monkeypatch.setattr(worker, "span", span)
+    monkeypatch.setattr(reconcile_handler, "span", span)
 
     @controller(widget)
     def reconcile(obj: Any, ctx: Context) -> None:

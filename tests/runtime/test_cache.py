@@ -367,16 +367,16 @@ async def test_reads_are_never_older_than_own_writes_under_load(client: Client, 
             await cache.wait_for_sync(timeout=20)
 
             async def writer(name: str) -> None:
-                cache.wrote(await client.create(config(namespace, name, n="0")))
+                cache.record_write(await client.create(config(namespace, name, n="0")))
                 for number in range(1, 30):
                     found = cache.reader.get(ConfigMap, name, namespace=namespace)
                     assert found.data == {"n": str(number - 1)}
                     found.data = {"n": str(number)}
                     # With a lock: any older read would be a conflict.
-                    cache.wrote(await client.patch(found, optimistic_lock=True))
+                    cache.record_write(await client.patch(found, optimistic_lock=True))
                 found = cache.reader.get(ConfigMap, name, namespace=namespace)
                 await client.delete(found)
-                cache.deleted(found)
+                cache.record_deletion(found)
                 with pytest.raises(NotFound):
                     cache.reader.get(ConfigMap, name, namespace=namespace)
 
@@ -408,7 +408,7 @@ async def test_own_write_that_leaves_the_scope_is_gone_from_reads(client: Client
             found = await client.get(ConfigMap, "a", namespace=namespace)
             found.metadata.labels["case"] = "other"
 
-            cache.wrote(await client.patch(found))
+            cache.record_write(await client.patch(found))
 
             with pytest.raises(NotFound):
                 cache.reader.get(ConfigMap, "a", namespace=namespace)

@@ -61,9 +61,9 @@ async def test_object_in_a_namespace_cannot_own_what_is_in_none_or_in_another(
 
     await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-    assert [run.error for run in runs] == [None]
+    assert [record.error for record in records] == [None]
     assert len(said) == 3
     nowhere, elsewhere = said["DynamicObjectClusterRole"], said["DynamicObjectConfigMap"]
     assert f"Widget {namespace}/w cannot own ClusterRole {namespace}, which is in no namespace" in nowhere
@@ -108,7 +108,9 @@ async def test_namespaced_child_of_a_cluster_scoped_owner_is_where_the_client_is
     await client.delete(made[0])
 
 
-async def test_child_of_an_earlier_owner_is_waited_for_and_its_deletion_wakes(client: Client, namespace: str) -> None:
+async def test_child_of_an_earlier_owner_is_waited_for_and_its_deletion_triggers_the_owner(
+    client: Client, namespace: str
+) -> None:
     earlier = OwnerReference(api_version="v1", kind="Secret", name="owner", uid=str(uuid4()), controller=True)
     child = ConfigMap.named("child", namespace, data={"of": "the earlier one"})
     child.metadata.owner_references, child.metadata.finalizers = [earlier], ["example.io/held"]
@@ -126,9 +128,9 @@ async def test_child_of_an_earlier_owner_is_waited_for_and_its_deletion_wakes(cl
         # Until the collector has found out that the owner is gone, or after that: the finalizer holds it either way.
         await client.patch_by_name(ConfigMap, first.key, {"metadata": {"finalizers": None}})
         await until(client, ConfigMap, first.key, lambda obj: obj.data == {"of": "the present one"})
-        # What it applied is there before the run has ended.
+        # What it applied is there before the reconcile has ended.
         deleted = f"ConfigMap {namespace}/child deleted"
-        await engine.reach(lambda ended: any(deleted in run.causes for run in ended))
+        await engine.reach(lambda ended: any(deleted in record.causes for record in ended))
 
     assert told.type == "Normal"
     assert f"ConfigMap {namespace}/child" in (told.note or "")
@@ -161,10 +163,12 @@ async def test_child_that_was_left_behind_is_not_taken_over_by_an_owner_that_goe
             await client.patch_by_name(Secret, owner.key, {"metadata": {"finalizers": None}})
         if then == "another":
             await client.create(Secret.named("owner", namespace))
-        runs = await engine.reach(lambda ended: any(f"ConfigMap {namespace}/child" in str(run.causes) for run in ended))
+        records = await engine.reach(
+            lambda ended: any(f"ConfigMap {namespace}/child" in str(record.causes) for record in ended)
+        )
         left = await client.get(ConfigMap, child.key)
 
-        assert [run.error for run in runs] == [None] * len(runs)
+        assert [record.error for record in records] == [None] * len(records)
         assert (left.metadata.uid, controller_of(left)) == (child.metadata.uid, None)
 
         faults.release_streams()
@@ -174,7 +178,7 @@ async def test_child_that_was_left_behind_is_not_taken_over_by_an_owner_that_goe
 
 
 @pytest.mark.parametrize("owner", ["nobody's", "somebody's"])
-async def test_stranger_that_the_cache_does_not_show_yet_is_left_alone(
+async def test_foreign_object_that_the_cache_does_not_show_yet_is_left_alone(
     client: Client, namespace: str, owner: str
 ) -> None:
     faults = FaultyTransport(client.transport)
@@ -185,9 +189,9 @@ async def test_stranger_that_the_cache_does_not_show_yet_is_left_alone(
             set_controller(await client.create(Secret.named("somebody", namespace)), stranger)
         stranger = await client.create(stranger)
         await client.create(Secret.named("owner", namespace))
-        runs = await engine.reach(lambda ended: any(run.key.name == "owner" for run in ended))
+        records = await engine.reach(lambda ended: any(record.key.name == "owner" for record in ended))
 
-    errors = [run.error for run in runs if run.key.name == "owner"]
+    errors = [record.error for record in records if record.key.name == "owner"]
     assert f"ConfigMap {namespace}/child exists and is not managed by" in str(errors[0])
     assert await client.get(ConfigMap, stranger.key) == stranger
 
@@ -207,21 +211,23 @@ async def test_child_that_changed_hands_unseen_is_looked_at_again(client: Client
         if then != "gone":
             await client.create(again)
         await client.patch_by_name(Secret, owner.key, {"metadata": {"labels": {"edited": "yes"}}})
-        runs = await engine.reach(lambda ended: len([run for run in ended if run.key == owner.key]) > 1)
+        records = await engine.reach(lambda ended: len([record for record in ended if record.key == owner.key]) > 1)
         found = await client.get(ConfigMap, child.key)
 
     assert found.metadata.uid != child.metadata.uid
     if then == "a stranger's":
-        assert "is not managed by" in str(runs[-1].error)
+        assert "is not managed by" in str(records[-1].error)
         assert not found.data
         assert controller_of(found) is None
     else:
-        assert runs[-1].error is None
+        assert records[-1].error is None
         assert (found.data, is_controlled_by(found, owner)) == ({"whose": "mine", "label": "yes"}, True)
 
 
 @pytest.mark.parametrize("how", ["deleted", "labelled", "let go"])
-async def test_stranger_that_gives_way_wakes_who_was_kept_out(client: Client, namespace: str, how: str) -> None:
+async def test_foreign_object_that_gives_way_triggers_the_blocked_owner(
+    client: Client, namespace: str, how: str
+) -> None:
     stranger = ConfigMap.named("child", namespace)
     if how == "let go":
         stranger.metadata.labels = {"of": "owner"}
@@ -229,9 +235,9 @@ async def test_stranger_that_gives_way_wakes_who_was_kept_out(client: Client, na
     stranger = await client.create(stranger)
     await client.create(Secret.named("owner", namespace))
     async with running(client, namespace, keeper("mine")) as (engine,):
-        runs = await engine.reach(lambda ended: any(run.key.name == "owner" for run in ended))
-        assert "is not managed by" in str([run.error for run in runs if run.key.name == "owner"])
-        # What does not matter wakes nobody; would it, there would be three runs in the end.
+        records = await engine.reach(lambda ended: any(record.key.name == "owner" for record in ended))
+        assert "is not managed by" in str([record.error for record in records if record.key.name == "owner"])
+        # A change that does not matter triggers no reconcile; if it did, there would be three in the end.
         await client.patch_by_name(ConfigMap, stranger.key, {"data": {"whose": "not yours"}})
         if how == "deleted":
             await client.delete(stranger)
@@ -239,10 +245,10 @@ async def test_stranger_that_gives_way_wakes_who_was_kept_out(client: Client, na
             change = {"labels": {"of": "owner"}} if how == "labelled" else {"ownerReferences": None}
             await client.patch_by_name(ConfigMap, stranger.key, {"metadata": change})
         found = await until(client, ConfigMap, stranger.key, lambda found: found.data["whose"] == "mine")
-        runs = await engine.reach(lambda ended: len([run for run in ended if run.key.name == "owner"]) > 1)
+        records = await engine.reach(lambda ended: len([record for record in ended if record.key.name == "owner"]) > 1)
 
     assert (found.metadata.uid == stranger.metadata.uid) == (how != "deleted")
-    assert len([run for run in runs if run.key.name == "owner"]) == 2
+    assert len([record for record in records if record.key.name == "owner"]) == 2
 
 
 def keeper(whose: str) -> Declaration[Secret]:

@@ -26,17 +26,17 @@ pytestmark = pytest.mark.timeout(60)
 
 
 def config_map_controller(widget: Any, **options: Any) -> tuple[Declaration[Any], list[str]]:
-    """For each widget one ConfigMap with its size; and the names of the runs, in order."""
-    runs: list[str] = []
+    """For each widget one ConfigMap with its size; and the names of the reconciled widgets, in order."""
+    reconciles: list[str] = []
 
     @controller(widget, owns=[ConfigMap], **options)
     async def reconcile(obj: Any, ctx: Context) -> None:
-        runs.append(obj.metadata.name)
+        reconciles.append(obj.metadata.name)
         child = await ctx.apply(ConfigMap.named(obj.metadata.name, data={"size": str(obj.spec.size)}))
         obj.status.ready = obj.spec.size if child.data else 0
         ctx.condition("Ready", True, reason="Applied")
 
-    return reconcile, runs
+    return reconcile, reconciles
 
 
 def settled(obj: Any) -> bool:
@@ -63,7 +63,7 @@ async def test_numbers_of_an_object_that_goes_while_it_is_worked_on_do_not_come_
 
         go_on.set()
 
-        await engine.reach(lambda runs: {run.key for run in runs} >= {late.key, stays.key})
+        await engine.reach(lambda records: {record.key for record in records} >= {late.key, stays.key})
         assert engine.gauges == {stays.key: {"widget_size": 1.0}}
 
 
@@ -73,9 +73,9 @@ async def test_a_change_becomes_a_child_and_a_status(client: Client, namespace: 
         created = await client.create(widget.named("w", namespace))
 
         ready = await until(client, widget, created.key, settled)
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-        assert runs[0].wrote == (f"apply ConfigMap {created.key}", f"status Widget {created.key}")
+        assert records[0].writes == (f"apply ConfigMap {created.key}", f"status Widget {created.key}")
         child = await client.get(ConfigMap, created.key)
         assert child.data == {"size": "1"}
         assert child.metadata.owner_references[0].uid == created.metadata.uid
@@ -93,8 +93,8 @@ async def test_what_was_there_before_the_start_is_reconciled(client: Client, nam
         await until(client, widget, created.key, settled)
 
 
-async def test_own_writes_do_not_wake_the_controller(client: Client, namespace: str, widget: Any) -> None:
-    declaration, runs = config_map_controller(widget)
+async def test_own_writes_do_not_trigger_the_controller(client: Client, namespace: str, widget: Any) -> None:
+    declaration, reconciles = config_map_controller(widget)
     async with running(client, namespace, declaration) as (engine,):
         created = await client.create(widget.named("w", namespace))
         await until(client, widget, created.key, settled)
@@ -103,7 +103,7 @@ async def test_own_writes_do_not_wake_the_controller(client: Client, namespace: 
             await client.create(widget.named(name, namespace))
             await until(client, widget, ObjectKey(namespace, name), settled)
 
-        assert runs.count("w") == 1
+        assert reconciles.count("w") == 1
         assert len(engine.controller.queue) == 0
 
 
@@ -132,7 +132,7 @@ async def test_drift_of_a_child_is_repaired(client: Client, namespace: str, widg
 
 
 @pytest.mark.parametrize("outcome", ["returns", "raises"])
-async def test_who_keeps_deleting_a_child_is_noticed_however_the_runs_end(
+async def test_a_child_that_somebody_keeps_deleting_is_noticed_however_the_reconciles_end(
     client: Client, namespace: str, widget: Any, outcome: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(widget, owns=[ConfigMap])
@@ -172,25 +172,25 @@ async def test_reconciling_again_with_nothing_changed_writes_nothing(
         before = sum(request.method != "GET" for request in faults.requests)
 
         for _ in range(10):
-            done = len(engine.runs)
+            done = len(engine.records)
             engine.controller.queue.add(created.key)
             await engine.reach(lambda ended, done=done: len(ended) > done)  # type: ignore[misc]  # binds the number
 
         assert sum(request.method != "GET" for request in faults.requests) == before
 
 
-async def test_child_of_a_stranger_is_left_alone(client: Client, namespace: str, widget: Any) -> None:
+async def test_foreign_child_is_left_alone(client: Client, namespace: str, widget: Any) -> None:
     await client.create(ConfigMap.named("w", namespace, data={"mine": "yes"}))
     declaration, _ = config_map_controller(widget)
     async with running(client, namespace, declaration) as (engine,):
         created = await client.create(widget.named("w", namespace))
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-    assert "is not managed by Widget" in (runs[-1].error or "")
+    assert "is not managed by Widget" in (records[-1].error or "")
     assert (await client.get(ConfigMap, created.key)).data == {"mine": "yes"}
 
 
-async def test_finalizer_is_there_before_the_first_run_and_gone_after_the_clean_up(
+async def test_finalizer_is_there_before_the_first_reconcile_and_gone_after_the_clean_up(
     client: Client, namespace: str, widget: Any
 ) -> None:
     cleaned: list[str] = []
@@ -236,7 +236,7 @@ async def test_clean_up_that_asks_to_be_called_again_is_not_done(client: Client,
         await gone(client, widget, created.key)
 
     assert kept == [(["contract.example.io/widget"], ready) for ready in (0, 1, 2)]
-    assert [run.result for run in engine.runs][1:4] == ["requeue_after", "requeue_after", "success"]
+    assert [record.result for record in engine.records][1:4] == ["requeue_after", "requeue_after", "success"]
 
 
 async def test_what_a_clean_up_says_about_its_failure_is_in_the_status(
@@ -266,7 +266,7 @@ async def test_what_a_clean_up_says_about_its_failure_is_in_the_status(
         await gone(client, widget, created.key)
 
 
-async def test_objects_are_woken_through_an_index(client: Client, namespace: str, widget: Any) -> None:
+async def test_objects_are_triggered_through_an_index(client: Client, namespace: str, widget: Any) -> None:
     sizes: dict[str, str] = {}
 
     def config_names(obj: Any) -> list[str]:
@@ -284,12 +284,12 @@ async def test_objects_are_woken_through_an_index(client: Client, namespace: str
             obj.metadata.annotations["config"] = config
             await client.create(obj)
             await until(client, widget, obj.key, settled)
-        before = len(await engine.reach(lambda ended: {run.key.name for run in ended} >= {"a", "b", "c"}))
+        before = len(await engine.reach(lambda ended: {record.key.name for record in ended} >= {"a", "b", "c"}))
         await client.create(ConfigMap.named("limits", namespace))
-        runs = await engine.reach(lambda ended: len(ended) >= before + 2)
+        records = await engine.reach(lambda ended: len(ended) >= before + 2)
 
-    assert sorted(run.key.name for run in runs[before:]) == ["a", "b"]
-    assert {run.causes for run in runs[before:]} == {(f"ConfigMap {namespace}/limits added",)}
+    assert sorted(record.key.name for record in records[before:]) == ["a", "b"]
+    assert {record.causes for record in records[before:]} == {(f"ConfigMap {namespace}/limits added",)}
     assert sizes["b"] == "2"
 
 
@@ -317,7 +317,7 @@ async def test_children_and_watched_kinds_have_indexes_too(client: Client, names
     assert seen.status.ready == 2
 
 
-async def test_a_child_that_is_no_longer_wanted_is_removed_unless_it_is_a_strangers(
+async def test_a_child_that_is_no_longer_wanted_is_removed_unless_it_is_foreign(
     client: Client, namespace: str, widget: Any
 ) -> None:
     removed: list[bool] = []
@@ -361,18 +361,18 @@ async def test_the_end_of_another_namespace_is_no_reason_to_stop(client: Client,
         ended = await engine.reach(lambda ended: len(ended) >= 2)
     await client.patch_by_name(ConfigMap, ObjectKey(home, "guard"), {"metadata": {"finalizers": None}})
 
-    assert {run.result for run in ended} == {"requeue"}
+    assert {record.result for record in ended} == {"requeue"}
 
 
 async def test_planned_requeue_and_time_limit(client: Client, namespace: str, widget: Any) -> None:
-    runs: list[str] = []
+    reconciles: list[str] = []
 
     @controller(widget, timeout=0.05)
     async def reconcile(obj: Any, ctx: Context) -> Result | None:
-        runs.append(", ".join(str(cause) for cause in ctx.causes))
-        if len(runs) == 1:
+        reconciles.append(", ".join(str(cause) for cause in ctx.causes))
+        if len(reconciles) == 1:
             return Result(requeue_after=0.01)
-        if len(runs) == 2:
+        if len(reconciles) == 2:
             await asyncio.Event().wait()
         return None
 
@@ -380,12 +380,12 @@ async def test_planned_requeue_and_time_limit(client: Client, namespace: str, wi
         created = await client.create(widget.named("w", namespace))
         ended = await engine.reach(lambda ended: len(ended) == 3)
 
-    assert [run.result for run in ended] == ["requeue_after", "error", "success"]
-    assert [run.again_in for run in ended] == [0.01, None, None]
-    assert len({run.run for run in ended}) == 3
-    assert runs[0] == f"Widget {created.key} added"
-    assert runs[1].endswith("requeue")
-    assert runs[2].endswith("retry")
+    assert [record.result for record in ended] == ["requeue_after", "error", "success"]
+    assert [record.requeue_after for record in ended] == [0.01, None, None]
+    assert len({record.reconcile_id for record in ended}) == 3
+    assert reconciles[0] == f"Widget {created.key} added"
+    assert reconciles[1].endswith("requeue")
+    assert reconciles[2].endswith("retry")
 
 
 async def test_plain_functions_run_in_threads_and_can_wait(client: Client, namespace: str, widget: Any) -> None:
@@ -402,7 +402,7 @@ async def test_plain_functions_run_in_threads_and_can_wait(client: Client, names
 
 
 async def test_children_with_generated_names_are_not_created_twice(client: Client, namespace: str, widget: Any) -> None:
-    """What a run creates is in the cache for the next run, however late the watch is."""
+    """What a reconcile creates is in the cache for the next one, however late the watch is."""
 
     @controller(widget, owns=[ConfigMap])
     async def reconcile(obj: Any, ctx: Context) -> Result | None:
@@ -427,7 +427,7 @@ async def test_children_with_generated_names_are_not_created_twice(client: Clien
     assert sum(child.metadata.name.startswith("part-") for child in children) == 20
 
 
-async def test_stopping_lets_the_present_run_finish(client: Client, namespace: str, widget: Any) -> None:
+async def test_stopping_lets_the_present_reconcile_finish(client: Client, namespace: str, widget: Any) -> None:
     entered, leave = asyncio.Event(), asyncio.Event()
     finished: list[str] = []
 
@@ -453,7 +453,9 @@ async def test_stopping_lets_the_present_run_finish(client: Client, namespace: s
     assert finished == ["w"]
 
 
-async def test_changes_of_another_kind_wake_whom_the_mapper_names(client: Client, namespace: str, widget: Any) -> None:
+async def test_changes_of_another_kind_trigger_the_keys_of_the_mapper(
+    client: Client, namespace: str, widget: Any
+) -> None:
     seen: list[str] = []
 
     @controller(widget, watches=[(ConfigMap, for_each(lambda obj: [ObjectKey(namespace, obj.metadata.labels["of"])]))])
@@ -467,15 +469,15 @@ async def test_changes_of_another_kind_wake_whom_the_mapper_names(client: Client
     # Every namespace has a ConfigMap without that label: a mapper that fails for one must not harm the others.
     await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
-        await engine.reach(lambda runs: len(runs) >= 1)
+        await engine.reach(lambda records: len(records) >= 1)
         config.data = {"most": "2"}
         await client.patch(config)
-        await engine.reach(lambda runs: "2" in seen)
+        await engine.reach(lambda records: "2" in seen)
 
     assert seen[-1] == "2"
 
 
-async def test_of_many_causes_a_run_is_remembered_with_some(client: Client, namespace: str, widget: Any) -> None:
+async def test_of_many_causes_a_record_keeps_some(client: Client, namespace: str, widget: Any) -> None:
     counted: list[int] = []
 
     @controller(widget, watches=[(ConfigMap, lambda change: [ObjectKey(namespace, "w")])])
@@ -486,14 +488,14 @@ async def test_of_many_causes_a_run_is_remembered_with_some(client: Client, name
         await client.create(ConfigMap.named(f"c{number}", namespace))
     await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-    told = runs[0].causes
+    told = records[0].causes
     assert counted[0] >= 31
     assert (len(told), told[-1]) == (21, f"and {counted[0] - 20} more")
 
 
-async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widget: Any) -> None:
+async def test_a_channel_triggers_from_outside(client: Client, namespace: str, widget: Any) -> None:
     calls = Channel("billing")
     causes: list[str] = []
 
@@ -503,9 +505,9 @@ async def test_a_channel_wakes_from_outside(client: Client, namespace: str, widg
 
     created = await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
-        await engine.reach(lambda runs: len(runs) == 1)
-        calls.put(created.key, what="paid")
-        await engine.reach(lambda runs: len(runs) >= 2)
+        await engine.reach(lambda records: len(records) == 1)
+        calls.put(created.key, event="paid")
+        await engine.reach(lambda records: len(records) >= 2)
 
     assert causes[-1] == f"billing {created.key} paid"
 
@@ -518,6 +520,6 @@ async def test_reconciler_that_says_nothing_leaves_the_status_alone(
 
     created = await client.create(widget.named("w", namespace))
     async with running(client, namespace, reconcile) as (engine,):
-        await engine.reach(lambda runs: len(runs) == 1)
+        await engine.reach(lambda records: len(records) == 1)
 
     assert (await client.get(widget, created.key)).metadata.resource_version == created.metadata.resource_version

@@ -38,10 +38,12 @@ async def test_one_failing_object_does_not_hold_up_the_others(client: Client, na
         await client.create(widget.named("bad", namespace))
         good = await client.create(widget.named("good", namespace))
         await until(client, widget, good.key, settled)
-        runs = await engine.reach(lambda ended: sum(run.key.name == "bad" for run in ended) >= 3)
+        # The status of `good` can be seen a moment before its reconcile has ended.
+        await engine.reach(lambda ended: any(record.key.name == "good" for record in ended))
+        records = await engine.reach(lambda ended: sum(record.key.name == "bad" for record in ended) >= 3)
 
-    assert [run.result for run in runs if run.key.name == "good"] == ["success"]
-    assert {run.error for run in runs if run.key.name == "bad"} == {"always"}
+    assert [record.result for record in records if record.key.name == "good"] == ["success"]
+    assert {record.error for record in records if record.key.name == "bad"} == {"always"}
 
 
 @pytest.mark.parametrize(
@@ -64,14 +66,14 @@ async def test_no_error_of_a_reconciler_ends_a_worker(
 
     async with running(client, namespace, reconcile) as (engine,):
         await client.create(widget.named("bad", namespace))
-        runs = await engine.reach(lambda ended: len(ended) >= 2)
+        records = await engine.reach(lambda ended: len(ended) >= 2)
         await client.create(widget.named("good", namespace))
-        await engine.reach(lambda ended: any(run.key.name == "good" for run in ended))
+        await engine.reach(lambda ended: any(record.key.name == "good" for record in ended))
 
-    assert {(run.result, run.error) for run in runs} == {("error", told)}
+    assert {(record.result, record.error) for record in records} == {("error", told)}
 
 
-async def test_answer_that_is_no_result_is_told(
+async def test_answer_that_is_no_result_is_logged(
     client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     @controller(widget)
@@ -80,34 +82,34 @@ async def test_answer_that_is_no_result_is_told(
 
     async with running(client, namespace, reconcile) as (engine,):
         await client.create(widget.named("w", namespace))
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-    assert runs[0].result == "success"
-    assert "the reconciler returned what is no Result" in caplog.text
+    assert records[0].result == "success"
+    assert "the reconciler returned something that is no Result" in caplog.text
 
 
-async def test_who_asks_to_run_at_once_again_and_again_is_slowed_down_and_told(
+async def test_a_reconciler_that_requeues_without_delay_again_and_again_is_slowed_down(
     client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runs = 0
+    reconciles = 0
     clock = VirtualClock()
 
     @controller(widget)
     async def reconcile(obj: Any, ctx: Context) -> Result:
-        nonlocal runs
-        runs += 1
+        nonlocal reconciles
+        reconciles += 1
         return Result(requeue_after=-1)
 
     async with running(client, namespace, reconcile, clock=clock) as (engine,):
         await client.create(widget.named("w", namespace))
-        await engine.reach(lambda ended: runs > 100)
+        await engine.reach(lambda ended: reconciles > 100)
         await clock.settle()
-        before = runs
+        before = reconciles
         await clock.advance(60)
 
     assert before == 101
-    assert 60 < runs - before < 80  # a few while the wait grows, then one each second
-    assert caplog.text.count("it asks to run again at once time after time") == 1
+    assert 60 < reconciles - before < 80  # a few while the wait grows, then one each second
+    assert caplog.text.count("the reconciler asks for a requeue without delay time after time") == 1
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,7 @@ async def test_terminal_error_is_not_tried_again_until_something_changes(
         await until(client, widget, created.key, settled)
 
     assert attempts == [1, 5]
-    assert [run.result for run in engine.runs] == ["terminal", "success"]
+    assert [record.result for record in engine.records] == ["terminal", "success"]
 
 
 @pytest.mark.parametrize("again", [0, -5])
@@ -173,14 +175,14 @@ async def test_runs_that_wait_for_nothing_leave_the_loop_to_others(
 
     async with running(client, namespace, reconcile) as (engine,):
         created = await client.create(widget.named("w", namespace))
-        await engine.reach(lambda ended: len(ended) == 100)  # this very task has a turn only between the runs
+        await engine.reach(lambda ended: len(ended) == 100)  # this task runs only between the reconciles
         await client.patch_by_name(widget, created.key, {"spec": {"note": "enough"}})
         await engine.reach(lambda ended: ended[-1].result == "success")
 
     assert not engine.controller.queue.delayed()
 
 
-async def test_mapper_that_names_no_objects_is_told_and_harms_nobody(
+async def test_mapper_that_returns_no_keys_is_reported_and_harms_nobody(
     client: Client, namespace: str, widget: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     def to_text(change: Change[Any]) -> Any:
@@ -192,13 +194,13 @@ async def test_mapper_that_names_no_objects_is_told_and_harms_nobody(
     await client.create(ConfigMap.named("c", namespace))
     async with running(client, namespace, reconcile) as (engine,):
         await client.create(widget.named("w", namespace))
-        runs = await engine.reach(bool)
+        records = await engine.reach(bool)
 
-    assert [run.result for run in runs] == ["success"]
+    assert [record.result for record in records] == ["success"]
     assert f"by the mapper of ConfigMap, was given '{namespace}/c'" in caplog.text
 
 
-async def test_controller_does_not_end_before_a_run_that_swallows_its_end(
+async def test_controller_does_not_end_before_a_reconcile_that_swallows_cancellation(
     client: Client, namespace: str, widget: Any
 ) -> None:
     begun, swallowed, enough = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -77,7 +77,7 @@ async def test_time_passes_when_the_operator_is_idle_and_what_it_asked_for_then_
     async def look(parcel: Parcel, ctx: Context) -> Result:
         looks.append(ctx.now())
         await ctx.client.patch_by_name(Parcel, parcel.key, {"status": {"delivered": True}}, subresource="status")
-        await held.wait()  # the status is there to be seen, and the run goes on
+        await held.wait()  # the status can be seen, and the reconcile goes on
         return Result(requeue_after=3600)
 
     here = Scope(namespaces=(namespace,))
@@ -211,7 +211,7 @@ async def test_numbers_of_objects_are_shown_as_metrics_and_go_with_them(
         await until(at_work.client, Parcel, made.key, lambda seen: seen.status.delivered)
         other = await at_work.client.create(Parcel.named("pen", namespace))
         await until(at_work.client, Parcel, other.key, lambda seen: seen.status.delivered)
-        # A run ends, with its numbers, a moment after its status can be seen.
+        # A reconcile ends, with its gauges, a moment after its status can be seen.
         while wanted not in shown.exposition().decode():
             await at_work.client.get(Parcel, made.key)
 

@@ -48,11 +48,11 @@ async def test_a_watch_sees_another_namespace_through_a_selector(client: Client,
         await client.create(ConfigMap.named("elsewhere", namespace, labels=MINE))
         await client.create(ConfigMap.named("other", vault))
         await client.create(ConfigMap.named("seen", vault, labels=MINE))
-        runs = await engine.reach(lambda _: bool(read[-1]))
+        records = await engine.reach(lambda _: bool(read[-1]))
 
-    woken = {cause for run in runs for cause in run.causes if cause.startswith("ConfigMap")}
+    triggers = {cause for record in records for cause in record.causes if cause.startswith("ConfigMap")}
     assert (read[0], read[-1]) == ([], [f"{vault}/seen"])
-    assert woken == {f"ConfigMap {vault}/seen added"}
+    assert triggers == {f"ConfigMap {vault}/seen added"}
     await client.delete(Namespace, vault)
 
 
@@ -130,7 +130,7 @@ async def test_own_kind_is_watched_by_its_labels_and_found_by_an_index(
         await client.create(ConfigMap.named("limits", namespace, labels=MINE))
         await until(client, widget, ObjectKey(namespace, "mine"), lambda obj: obj.status.ready == 1)
 
-    assert {run.key.name for run in engine.runs} == {"mine"}
+    assert {record.key.name for record in engine.records} == {"mine"}
 
 
 async def test_object_out_of_scope_is_not_worked_on_when_the_server_is_asked_for_it(
@@ -147,13 +147,13 @@ async def test_object_out_of_scope_is_not_worked_on_when_the_server_is_asked_for
     async with running(client, namespace, reconcile) as (engine,):
         await engine.reach(bool)
         for key in (theirs.key, mine.key):  # as when a deletion was found by listing again
-            engine.controller.queue.add(key, cause=Cause("ConfigMap", "deleted", key, uncertain=True))
-        await engine.reach(lambda runs: len(runs) == 3)
+            engine.controller.queue.add(key, cause=Cause("ConfigMap", "deleted", key, final_state_unknown=True))
+        await engine.reach(lambda records: len(records) == 3)
 
     assert worked_on == ["mine", "mine"]
 
 
-async def test_stranger_that_the_scope_hides_is_not_overwritten(client: Client, namespace: str, widget: Any) -> None:
+async def test_foreign_object_outside_the_scope_is_not_overwritten(client: Client, namespace: str, widget: Any) -> None:
     refused: list[NotOwned] = []
     hidden = Owned(ConfigMap, scope=Scope(labels="case=scopes"))
 
@@ -193,7 +193,7 @@ async def test_child_in_a_namespace_that_is_not_watched_is_written_all_the_same(
     await client.delete(ConfigMap, ObjectKey("default", namespace))
 
 
-async def test_who_waits_to_lead_has_the_declared_scopes_in_memory(
+async def test_a_replica_that_waits_to_lead_has_the_declared_scopes_in_memory(
     plane: Plane, client: Client, namespace: str, widget: Any
 ) -> None:
     scope = Scope(namespaces=(namespace,), labels="case=scopes")
@@ -228,7 +228,7 @@ async def test_who_waits_to_lead_has_the_declared_scopes_in_memory(
     ],
     ids=["one with a selector", "two selectors", "all", "one too many"],
 )
-async def test_scopes_that_contradict_each_other_are_told_at_the_start(
+async def test_scopes_that_contradict_each_other_are_reported_at_the_start(
     client: Client, widget: Any, own: Scope | None, other: Scope, told: str
 ) -> None:
     @controller(widget, owns=[Owned(Secret, scope=own)], watches=[Watch(Secret, to("shop"), scope=other)])

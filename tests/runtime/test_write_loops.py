@@ -34,8 +34,10 @@ async def test_a_clean_up_that_writes_in_circles_is_slowed_down_and_named(
         await until(client, widget, created.key, lambda obj: bool(obj.status.conditions))
         await client.delete(created)
         told = await event(client, namespace, "WriteLoop")
-        # The first run to come after the loop was found is told to wait.
-        await engine.reach(lambda runs: engine.loops > 0 and bool(engine.controller.queue.delayed().get(created.key)))
+        # The first reconcile after the loop was found is told to wait.
+        await engine.reach(
+            lambda records: engine.loops > 0 and bool(engine.controller.queue.delayed().get(created.key))
+        )
         loops = engine.loops
         await client.patch_by_name(widget, created.key, {"metadata": {"finalizers": []}})
 
@@ -45,10 +47,10 @@ async def test_a_clean_up_that_writes_in_circles_is_slowed_down_and_named(
     assert (told.regarding.kind, told.regarding.name) == ("Widget", "w")
     assert f"ConfigMap {namespace}/door was written 8 times within a minute" in (told.note or "")
     assert "data.state going back and forth" in (told.note or "")
-    assert "a write loop was noticed" in caplog.text
+    assert "write loop detected" in caplog.text
 
 
-async def test_who_keeps_taking_the_finalizer_away_is_noticed(client: Client, namespace: str, widget: Any) -> None:
+async def test_a_finalizer_that_somebody_keeps_removing_is_noticed(client: Client, namespace: str, widget: Any) -> None:
     class Keeper:
         async def reconcile(self, obj: Any, ctx: Context) -> None:
             ctx.condition("Ready", True)
@@ -88,7 +90,7 @@ async def test_a_loop_of_the_reconciler_does_not_delay_the_clean_up(
 
     async with running(client, namespace, controller(widget)(Undecided)) as (engine,):
         created = await client.create(widget.named("w", namespace))
-        await engine.reach(lambda runs: any(run.result == "requeue_after" for run in runs))
+        await engine.reach(lambda records: any(record.result == "requeue_after" for record in records))
         waiting = engine.controller.queue.delayed()[created.key]
         await client.delete(created)
         async with asyncio.timeout(waiting / 2):

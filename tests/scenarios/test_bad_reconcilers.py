@@ -142,4 +142,4 @@ async def test_a_time_limit_of_something_else_is_not_taken_for_that_of_the_run(
     )
 
     assert "the bank did not answer" in caplog.text
-    assert "the run took too long" not in caplog.text
+    assert "reconcile took too long" not in caplog.text

@@ -45,7 +45,7 @@ async def test_deletions_and_creations_during_a_gap_are_noticed_when_the_server_
         ("ConfigMap", "expired"), ("ConfigMap", "first"), ("Widget", "expired"), ("Widget", "first"),
     ]  # fmt: skip
     # Children that were taken away, and the child whose widget was removed by force.
-    assert {change.key.name for change in gone if change.uncertain} >= {"w0", "w1", "w2", "w3", "w4", "w15"}
+    assert {change.key.name for change in gone if change.final_state_unknown} >= {"w0", "w1", "w2", "w3", "w4", "w15"}
     assert again >= {"w0", "w4", "w5", "w9", "-w10", "-w14", "w20", "w24", "new0", "new4"}
     assert not again & {f"w{number}" for number in range(25, 30)}, "nothing happened to these"
     assert "w15" not in again, "it is gone: nobody can be asked about it"

@@ -24,7 +24,7 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
     @controller(Widget, owns=[ConfigMap])
     async def reconcile(obj: Widget, ctx: Context) -> None:
         for cause in ctx.causes:
-            journal.note(f"{cause.source} {cause.what}")
+            journal.note(f"{cause.source} {cause.event}")
         await ctx.apply(ConfigMap.named(obj.metadata.name, data={"size": str(obj.spec.size)}))
         obj.status.ready = obj.spec.size
         ctx.condition("Ready", True, reason="Applied")

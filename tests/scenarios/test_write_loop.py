@@ -67,7 +67,7 @@ async def test_a_fight_over_a_field_is_slowed_down_and_named(
     assert (event.regarding.kind, event.regarding.name) == ("Widget", "w")
     assert f"ConfigMap {namespace}/w was written" in (event.note or "")
     assert "data.size going back and forth" in (event.note or "")
-    assert "a write loop was noticed" in caplog.text
+    assert "write loop detected" in caplog.text
     (counted,) = re.findall(r'kubewright_write_loops_total{controller="widget"} (\S+)', metrics)
     assert float(counted) >= 1
     assert seconds > 2, "each repair waits longer than the one before"

@@ -46,7 +46,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 class Failures:
-    """The errors of one run. One child that fails keeps no other from being written."""
+    """The errors of one reconcile. One child that fails keeps no other from being written."""
 
     def __init__(self) -> None:
         self._errors: list[ApiError | NotOwned | RetryAfter] = []

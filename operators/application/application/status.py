@@ -23,7 +23,7 @@ GAUGES: Final = {f"application_{number}": attrgetter(f"status.{number}") for num
 
 @dataclass(frozen=True)
 class Findings:
-    """What one run has seen."""
+    """What one reconcile has seen."""
 
     deployment: Deployment | None
     """None if there is none, or none of ours."""

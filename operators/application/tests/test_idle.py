@@ -27,7 +27,7 @@ class Journal:
 
         async def noting(application: Application, ctx: Context) -> Result | None:
             result: Result | None = await reconcile(application, ctx)
-            self.causes.update({(application.key, f"{cause.source} {cause.what}") for cause in ctx.causes})
+            self.causes.update({(application.key, f"{cause.source} {cause.event}") for cause in ctx.causes})
             self._more.set()
             return result
 

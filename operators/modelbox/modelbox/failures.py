@@ -22,7 +22,7 @@ SLOWLY = 300.0
 """Seconds until something is tried again that only a person can mend."""
 
 Refused = (ApiError, NotOwned, RetryAfter, TransportError)
-"""What applying a child may raise. Anything else is a fault of the operator and ends the run."""
+"""What applying a child may raise. Anything else is a fault of the operator and ends the reconcile."""
 
 
 @dataclass(frozen=True, kw_only=True)

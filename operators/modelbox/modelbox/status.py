@@ -33,7 +33,7 @@ def report(modelbox: ModelBox, deployment: Ensured[Deployment], service: Ensured
     """Everything that is known after the children were put in place, or were not."""
     _count(modelbox, deployment.child)
     status = modelbox.status
-    # Said here and not left to the framework: a run that ends with an error has looked at the object too.
+    # Said here and not left to the framework: a reconcile that ends with an error has looked at the object too.
     status.observed_generation = modelbox.metadata.generation
     status.selector = ",".join(f"{name}={value}" for name, value in selector_of(modelbox).items())
     status.resource_type = resource_type_of(modelbox.spec)

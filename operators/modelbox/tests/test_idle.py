@@ -36,7 +36,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, namespace: str, mo
     async def counted(modelbox: ModelBox, ctx: Context) -> Any:
         answer: Any = original(modelbox, ctx)
         result = await answer
-        if any(cause.what == "resync" for cause in ctx.causes):
+        if any(cause.event == "resync" for cause in ctx.causes):
             runs.put_nowait(modelbox.metadata.name)
         return result
 

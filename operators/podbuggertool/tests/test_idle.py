@@ -26,7 +26,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
 
     async def noting(tool: PodBuggerTool, ctx: Context) -> Any:
         answer = await reconcile(tool, ctx)
-        if any(cause.what == "resync" for cause in ctx.causes):
+        if any(cause.event == "resync" for cause in ctx.causes):
             resyncs.put_nowait(tool.metadata.name)
         return answer
 

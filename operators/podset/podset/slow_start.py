@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kubewright.errors import KubewrightError
 
 BURST: Final = 500
-"""How many pods one run creates or deletes at most; the rest is left to the next."""
+"""How many pods one reconcile creates or deletes at most; the rest is left to the next."""
 
 
 class Done(NamedTuple):

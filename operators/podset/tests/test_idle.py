@@ -21,7 +21,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
 
     async def noting(podset: PodSet, ctx: Context) -> Any:
         answer = await reconcile(podset, ctx)
-        if any(cause.what == "resync" for cause in ctx.causes):
+        if any(cause.event == "resync" for cause in ctx.causes):
             resyncs.put_nowait(podset.metadata.name)
         return answer
 

@@ -146,7 +146,7 @@ async def test_a_pod_that_no_retry_would_make_valid_is_not_tried_again_soon(home
 
 
 class Told:
-    """Stands for the context of a run in which nothing but conditions is asked for."""
+    """Stands for the context of a reconcile in which nothing but conditions is asked for."""
 
     def __init__(self) -> None:
         self.conditions: dict[str, tuple[bool, str]] = {}

@@ -44,7 +44,7 @@ async def test_late_events_do_not_make_it_delete_twice(home: Home) -> None:
 
 
 async def test_runs_that_follow_a_failure_count_what_was_created_before_it(home: Home) -> None:
-    """Every second creation fails: each run is followed at once by another, and none sees a pod in its watch."""
+    """Every second creation fails: each reconcile is followed at once by another, and none sees a pod in its watch."""
     await home.podset(0)
     calls = 0
 

@@ -150,7 +150,7 @@ async def test_the_numbers_are_metrics_too(home: Home, operator: RunningOperator
     sidecarset = await home.make_set()
     await home.ready_pods(2)
     await home.counted(sidecarset, 2, 2, 2)
-    # The numbers are taken at the end of a run, a moment after its status is seen: the next one is over for sure.
+    # The numbers are taken at the end of a reconcile, a moment after its status is seen: the next one is over for sure.
     await home.counted(await home.change(sidecarset, updateStrategy={"paused": True}), 2, 2, 2)
 
     shown = operator.manager.metrics.exposition().decode()

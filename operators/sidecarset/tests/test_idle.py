@@ -22,7 +22,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
 
     async def noting(sidecarset: SidecarSet, ctx: Context) -> Any:
         answer = await reconcile(sidecarset, ctx)
-        if any(cause.what == "resync" for cause in ctx.causes):
+        if any(cause.event == "resync" for cause in ctx.causes):
             resyncs.put_nowait(sidecarset.metadata.name)
         return answer
 

@@ -1,1 +1,1 @@
-"""A local, live copy of what is watched: list once, follow the changes, answer reads from memory."""
+"""The cache: informers that list and watch kinds, and reads from their stores."""

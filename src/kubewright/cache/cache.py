@@ -1,4 +1,4 @@
-"""Cache: all informers of one cluster; made on demand, run together, shared by everybody.
+"""Cache: all informers of one cluster; made on demand, run together, shared by all users of a kind.
 
     cache = Cache(client, scopes={Pod: Scope(labels="app=web")})
     with cache.use(Pod) as informer:                  # the watch runs as long as somebody uses it
@@ -6,9 +6,9 @@
         ...
     pod = cache.reader.get(Pod, "web-0", namespace="shop")
 
-`run` owns every task. An informer that is asked for while the cache runs starts at once; the last one to release it
-stops its watch and drops its store. Writers tell the cache what the server answered (`wrote`, `deleted`), which is why
-reads see them.
+`run` owns every task. An informer that is used while the cache runs starts at once; the last user to release it stops
+its watch and drops its store. `cached_client` records the server's answers to its writes here (`record_write`,
+`record_deletion`), which is why reads see them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ __all__ = ("Cache",)
 
 K = TypeVar("K", bound=KubeObject)
 _Key = tuple[type[KubeObject], Scope]
-_GIVEN: tuple[Scope | None, ...] = (None,)
+_DEFAULT: tuple[Scope | None, ...] = (None,)
 
 
 class _Use:
-    """An informer, how many use it, and the task that runs it."""
+    """An informer, the number of its users, and the task that runs it."""
 
     __slots__ = ("count", "informer", "task")
 
@@ -51,7 +51,7 @@ class _Use:
 
 @final
 class Cache:
-    """A live copy of what is used of a cluster."""
+    """The local copies of the kinds in use."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Cache:
         rng: Random | None = None,
         observer: CacheObserver | None = None,
     ) -> None:
-        """`network_clock` is what waits for the server go by, if it is to be another than that of everything else."""
+        """`network_clock` times the waits for the server, if it is another than the clock of everything else."""
         self.reader = CacheReader(self._in_use)
         self._client = client
         self._scopes = dict(scopes or {})
@@ -80,9 +80,9 @@ class Cache:
     # --- informers ---
 
     def informer(self, kind: type[K], *, scope: Scope | None = None) -> Informer[K]:
-        """The informer of a kind, in the scope given to the cache unless another is asked for.
+        """The informer of a kind, in the cache's scope of the kind unless another is given.
 
-        It is yours until you `release` it; `use` does both.
+        It runs until you `release` it; `use` does both.
         """
         key = self._key(kind, scope)
         use = self._uses.get(key)
@@ -102,7 +102,7 @@ class Cache:
         return cast("Informer[K]", use.informer)
 
     def release(self, informer: Informer[Any]) -> None:
-        """Give an informer back. The last one to do so ends its watch."""
+        """Give an informer back. The last user to do so ends its watch."""
         key = (informer.kind, informer.scope)
         use = self._uses.get(key)
         if use is None or use.informer is not informer:
@@ -133,18 +133,18 @@ class Cache:
         return self.reader.watches(kind)
 
     def reader_in(self, scopes: Mapping[type[KubeObject], Sequence[Scope | None]]) -> CacheReader:
-        """A reader that knows some kinds in scopes of its own; None is the one given to the cache.
+        """A reader of some kinds in other scopes; None is the cache's scope of the kind.
 
-        Several of one kind see different namespaces, so that it is clear whom to ask.
+        Several scopes of one kind have different namespaces, so that one informer answers each read.
         """
-        return CacheReader(lambda kind: self._in_use(kind, scopes.get(kind, _GIVEN)))
+        return CacheReader(lambda kind: self._in_use(kind, scopes.get(kind, _DEFAULT)))
 
     def scope_of(self, kind: type[KubeObject], scope: Scope | None = None) -> Scope:
-        """The scope of a kind as it is watched, in the scope given to the cache unless another is asked for."""
+        """The scope of a kind with its namespaces resolved; the cache's scope of the kind unless another is given."""
         return self._key(kind, scope)[1]
 
     def namespaced(self, kind: type[KubeObject]) -> bool:
-        """Whether objects of a kind live in namespaces; known of one that is looked up once it is watched."""
+        """Whether a kind is namespaced. Of a kind that is looked up by its name this is known once it is watched."""
         definition = definition_of(kind)
         if definition.looked_up:
             for informer in self._informers_of(kind):
@@ -154,7 +154,7 @@ class Cache:
     # --- life ---
 
     async def run(self) -> None:
-        """Keep every informer up to date until cancelled. Raises if one of them ends, which none should."""
+        """Run every informer until cancelled. Raises if one of them ends, which none should."""
         if self._group is not None:
             raise ConfigError("the cache is running already; run it once")
         try:
@@ -188,29 +188,31 @@ class Cache:
             raise RequestTimeout(f"not in sync after {timeout:g} s: {reasons}") from None
 
     def problems(self) -> tuple[Problem, ...]:
-        """What keeps kinds from being watched, each in a sentence."""
+        """Why kinds cannot be watched, each in a sentence."""
         return tuple(problem for informer in self.informers() for problem in informer.problems)
 
     # --- own writes ---
 
-    def wrote(self, obj: KubeObject, *, own: bool = True) -> None:
-        """This process has written an object; give the server's answer. Later reads are never older than that.
+    def record_write(self, obj: KubeObject, *, own: bool = True) -> None:
+        """Record the server's answer to a write of this process. Later reads are never older than that.
 
-        The change that shows exactly this version is marked as own. Say `own=False` if the answer may be that of a
-        write that changed nothing: its version is then somebody else's.
+        The change of exactly this version is marked as own. Say `own=False` if the write may have changed nothing: the
+        answer then has the version of somebody else's write.
         """
         if not obj.metadata.resource_version:
-            # The answer to a deletion that came too late: what the object was, not anything that is stored.
-            self.deleted(type(obj), obj.key, obj.metadata.uid)
+            # The answer to a deletion of an object that went away meanwhile: its last state, and no version.
+            self.record_deletion(type(obj), obj.key, obj.metadata.uid)
             return
         definition = definition_of(type(obj))
         for informer in self._informers_of(type(obj)):
-            # Metadata alone does not tell the rest of the object.
+            # Metadata alone does not have the rest of the object.
             if not definition.metadata_only or definition_of(informer.kind).metadata_only:
-                informer.wrote(obj, own=own)
+                informer.record_write(obj, own=own)
 
-    def deleted(self, obj_or_kind: KubeObject | type[KubeObject], key: ObjectKey | None = None, uid: str = "") -> None:
-        """This process has deleted an object, and nothing is left of it. Later reads do not find it."""
+    def record_deletion(
+        self, obj_or_kind: KubeObject | type[KubeObject], key: ObjectKey | None = None, uid: str = ""
+    ) -> None:
+        """Record that this process has deleted an object, and nothing is left of it. Later reads do not find it."""
         version = ""
         if isinstance(obj_or_kind, KubeObject):
             metadata = obj_or_kind.metadata
@@ -218,9 +220,9 @@ class Cache:
         else:
             kind = obj_or_kind
         if key is None:
-            raise ConfigError(f"deleted of {kind.__name__}: say which one, by its key or by giving the object")
+            raise ConfigError(f"record_deletion of {kind.__name__}: name the object by its key, or give the object")
         for informer in self._informers_of(kind):
-            informer.deleted(key, uid, version)
+            informer.record_deletion(key, uid, version)
 
     # --- inside ---
 
@@ -235,7 +237,7 @@ class Cache:
         return known
 
     def _in_use(
-        self, kind: type[KubeObject], scopes: Sequence[Scope | None] = _GIVEN
+        self, kind: type[KubeObject], scopes: Sequence[Scope | None] = _DEFAULT
     ) -> tuple[Informer[Any], ...]:  # hot
         """The informers of a kind in these scopes; none unless all of them are in use."""
         if len(scopes) == 1:

@@ -1,8 +1,9 @@
-"""CachedClient: reads from the cache, writes to the server, and never sees a state older than its own writes.
+"""CachedClient: reads from the cache, writes to the server, and never reads anything older than its own writes.
 
-What a reconciler gets as `ctx.client`. A kind is read from the cache if it is watched anyway; any other kind is read
-live, so that a single `get` never starts a watch behind your back nor needs more rights than `get`. Every write's
-answer goes to the cache at once.
+A reconciler gets it as `ctx.client`. A kind is read from the cache if it is watched anyway; any other kind is read
+live, so that a single `get` never starts a watch behind your back nor needs more permissions than `get`
+(controller-runtime's client starts an informer instead). The answer to every write is recorded in the cache
+at once.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class CachedClient:
     def __init__(
         self, live: Client, cache: Cache, *, namespace: str | None = None, reader: CacheReader | None = None
     ) -> None:
-        """`namespace` is where objects are looked for when a call names none.
+        """`namespace` is that of calls that name none.
 
         `reader` is one in other scopes than the cache's own.
         """
@@ -43,7 +44,7 @@ class CachedClient:
         self.namespace = namespace or live.namespace
 
     def in_namespace(self, namespace: str) -> CachedClient:
-        """The same client, at home in another namespace."""
+        """The same client, with another namespace for calls that name none."""
         return CachedClient(self.live, self._cache, namespace=namespace or self.live.namespace, reader=self._reader)
 
     async def get(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
@@ -54,7 +55,7 @@ class CachedClient:
         return await self.live.get(kind, key)
 
     async def get_fresh(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K:
-        """As `get`, asked of the server; what the cache's scope leaves out is not found there either."""
+        """As `get`, read from the server; an object outside the cache's scope is not found there either."""
         key = self._key(kind, name, namespace)
         obj = await self.live.get(kind, key)
         informer = self._reader.informer_for(kind, key.namespace) if self._reader.watches(kind) else None
@@ -70,7 +71,7 @@ class CachedClient:
             return None
 
     async def find_hidden(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
-        """As `find`, but what the cache's scope leaves out is looked for on the server: before it is overwritten."""
+        """As `find`, but an object outside the cache's scope is read from the server: for a check before a write."""
         key = self._key(kind, name, namespace)
         informer = self._reader.informer_for(kind, key.namespace) if self._reader.watches(kind) else None
         if informer is not None:
@@ -90,7 +91,7 @@ class CachedClient:
     ) -> ObjectList[K]:
         """All that match, each yours to change; of every namespace unless one is named.
 
-        `index=("config", "limits")` asks an index of the cache.
+        `index=("config", "limits")` uses an index of the cache.
         """
         if self._reader.watches(kind):
             return self._reader.list(kind, namespace=namespace, labels=labels, fields=fields, index=index)
@@ -98,12 +99,12 @@ class CachedClient:
 
     async def create(self, obj: K, *, dry_run: bool = False) -> K:
         """A new object; see `Client.create`."""
-        return self._seen(await self.live.create(obj, namespace=self.namespace, dry_run=dry_run), dry_run)
+        return self._recorded(await self.live.create(obj, namespace=self.namespace, dry_run=dry_run), dry_run)
 
     async def update(self, obj: K, *, subresource: str | None = None, dry_run: bool = False) -> K:
         """Replace the whole object; see `Client.update`."""
         answer = await self.live.update(obj, subresource=subresource, namespace=self.namespace, dry_run=dry_run)
-        return self._seen(answer, dry_run)
+        return self._recorded(answer, dry_run)
 
     async def patch(
         self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False, dry_run: bool = False
@@ -112,7 +113,7 @@ class CachedClient:
         answer = await self.live.patch(
             obj, subresource=subresource, optimistic_lock=optimistic_lock, namespace=self.namespace, dry_run=dry_run
         )
-        return answer if answer is obj else self._seen(answer, dry_run)
+        return answer if answer is obj else self._recorded(answer, dry_run)
 
     async def patch_by_name(
         self,
@@ -128,7 +129,7 @@ class CachedClient:
         """Send a patch as it is; see `Client.patch_by_name`."""
         key = self._key(kind, name, namespace)
         answer = await self.live.patch_by_name(kind, key, patch, form=form, subresource=subresource, dry_run=dry_run)
-        return self._seen(answer, dry_run)
+        return self._recorded(answer, dry_run)
 
     async def apply(
         self,
@@ -148,7 +149,7 @@ class CachedClient:
             namespace=self.namespace,
             dry_run=dry_run,
         )
-        return self._seen(answer, dry_run)
+        return self._recorded(answer, dry_run)
 
     async def delete(
         self, obj: K, *, propagation: Propagation | None = None, grace_period: int | None = None, dry_run: bool = False
@@ -163,19 +164,19 @@ class CachedClient:
         if dry_run:
             return left
         if left is None:
-            self._cache.deleted(type(obj), obj.key, obj.metadata.uid)
+            self._cache.record_deletion(type(obj), obj.key, obj.metadata.uid)
             return None
-        return self._seen(left, dry_run)
+        return self._recorded(left, dry_run)
 
     async def namespaced(self, kind: type[KubeObject]) -> bool:
-        """Whether objects of a kind live in namespaces; see `Client.namespaced`."""
+        """Whether a kind is namespaced; see `Client.namespaced`."""
         return await self.live.namespaced(kind)
 
-    def _seen(self, obj: K, dry_run: bool) -> K:
+    def _recorded(self, obj: K, dry_run: bool) -> K:
         if not dry_run:
-            # Not marked as own: the answer to a write that changed nothing has somebody else's version. Which echoes
-            # need not wake whom is decided, by proof, in `controllers.written`.
-            self._cache.wrote(obj, own=False)
+            # Not marked as own: the answer to a write that changed nothing has the version of somebody else's write.
+            # `controllers.self_writes` proves which changes are a reconcile's own.
+            self._cache.record_write(obj, own=False)
         return obj
 
     def _key(self, kind: type[KubeObject], name: str | ObjectKey, namespace: str | None) -> ObjectKey:

@@ -1,8 +1,8 @@
-"""Change: what a handler is told when an object came, changed or went.
+"""Change: what an informer tells its handlers when an object is added, updated or deleted.
 
-Small and immutable. The states before and after are decoded when first looked at, once for all handlers, because most
-changes are decided by metadata alone or not at all. They are shared: read them, do not change them; a reconciler gets
-its own copy from the reader. Made by `cache.view`, handed on by `cache.informer`.
+Small and immutable. The objects before and after are decoded when first read, once for all handlers, because most
+predicates look at metadata alone or at nothing. They are shared: read them, do not change them; a reconciler gets its
+own copy from the reader. `cache.overlay` makes changes, `cache.informer` delivers them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ChangeType = Literal["added", "updated", "deleted"]
 
 @final
 class LazyObject(Generic[K]):
-    """An object as it was at one version, decoded as far as somebody looked."""
+    """An object at one version, decoded when first read, its metadata apart from the rest."""
 
     __slots__ = ("_decode", "_entry", "_key", "_metadata", "_object")
 
@@ -65,26 +65,29 @@ class Change(msgspec.Struct, Generic[K], frozen=True, kw_only=True, gc=False):
     key: ObjectKey
     kind: builtins.type[K]
     before: LazyObject[K] | None = None
-    """Where `old` and `old_metadata` come from."""
+    """`old` and `old_metadata`, undecoded until read."""
     after: LazyObject[K] | None = None
-    """Where `new` and `new_metadata` come from."""
+    """`new` and `new_metadata`, undecoded until read."""
     initial: bool = False
-    """Part of the first list: the object was there before the watch."""
+    """Part of the initial list: the object existed before the watch."""
     resync: bool = False
-    """Nothing changed: a periodic reminder that the object is there."""
+    """Nothing changed: the periodic resync of a handler with the store."""
     own: bool = False
-    """This very version was written by this process; the version proves it."""
-    uncertain: bool = False
-    """A deletion that was not seen but found by listing again: `old` may be older than the last state."""
+    """This process wrote this very version; the version proves it."""
+    final_state_unknown: bool = False
+    """A deletion that the watch did not show and a relist found: `old` may be older than the object's last state.
+
+    client-go's DeletedFinalStateUnknown.
+    """
 
     @property
     def old(self) -> K | None:
-        """The state before, None for an object that was added. Of a deleted one, its last known state."""
+        """The object before, None if it was added. Of a deleted one, its last known state."""
         return None if self.before is None else self.before.object
 
     @property
     def new(self) -> K | None:
-        """The state after, None for an object that was deleted."""
+        """The object after, None if it was deleted."""
         return None if self.after is None else self.after.object
 
     @property
@@ -105,7 +108,7 @@ def change_of(
     initial: bool = False,
     resync: bool = False,
     own: bool = False,
-    uncertain: bool = False,
+    final_state_unknown: bool = False,
 ) -> Change[K]:
     """A change between objects at hand, for sources other than a watch and for tests."""
     known = new if new is not None else old
@@ -120,5 +123,5 @@ def change_of(
         initial=initial,
         resync=resync,
         own=own,
-        uncertain=uncertain,
+        final_state_unknown=final_state_unknown,
     )

@@ -1,10 +1,11 @@
-"""Deadline: a time limit that can be put off, on any clock.
+"""Deadline: a time limit that can be extended, on any clock.
 
     async with Deadline(clock, 60.0, "the list") as deadline:
         async for chunk in stream:
             deadline.extend(60.0)
 
-As `asyncio.timeout`, but the clock is the caller's, so a test moves it by hand. Putting it off costs an assignment.
+As `asyncio.timeout`, but the clock is the caller's, so a test moves it by hand, and extending it costs an assignment
+instead of a timer. Used by `cache.reflector`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ __all__ = ("Deadline",)
 
 @final
 class Deadline:
-    """Cancels the block it guards when time is up, and raises RequestTimeout in its place."""
+    """Cancels its block when the time is up, and raises RequestTimeout in its place."""
 
     def __init__(self, clock: Clock, seconds: float, sentence: str) -> None:
         self._clock = clock
@@ -31,7 +32,7 @@ class Deadline:
         self._task: asyncio.Task[None] | None = None
 
     def extend(self, seconds: float) -> None:  # hot
-        """From now on there are so many seconds left. A limit can be put off, and not be brought forward."""
+        """Set the seconds that are left from now. A limit can be extended, and not be shortened."""
         self._until = self._clock.monotonic() + seconds
 
     async def __aenter__(self) -> Self:
@@ -45,7 +46,7 @@ class Deadline:
     ) -> None:
         assert self._task is not None
         guarded = asyncio.current_task()
-        # Taken back first: a cancellation from elsewhere stays, and is not mistaken for ours.
+        # Take our own cancellation back first; if another remains, it was cancelled from elsewhere as well.
         expired = self._expired and guarded is not None and guarded.uncancel() == 0
         self._task.cancel()
         await asyncio.wait((self._task,))

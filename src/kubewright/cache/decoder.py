@@ -1,7 +1,8 @@
-"""From the bytes of a watch line or a list item to what the store keeps.
+"""EventDecoder: from the bytes of a watch event or a list item to what the store keeps.
 
-Reads only what the cache itself needs (name, uid, version), in one pass, and cuts managedFields and everything outside
-the projection out of the bytes. Spec and status stay undecoded. No I/O; `cache.reflector` and `cache.listing` call it.
+Decodes only what the cache itself needs (type, name, uid, version), in one pass, and cuts managedFields and everything
+outside the projection out of the bytes. Spec and status stay undecoded. No I/O; `cache.reflector`, `cache.pager` and
+`cache.informer` call it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from kubewright.api.resource import Definition
 from kubewright.cache.scope import Scope
 from kubewright.cache.store import Entry
 from kubewright.cache.versions import parse_version
+from kubewright.client.watch import Bookmark, WatchFrame, decode_bookmark, decode_frame
 from kubewright.errors import DecodeError
 
-__all__ = ("Bookmark", "DecodedObject", "ErrorEvent", "EventDecoder", "ObjectEvent")
+__all__ = ("DecodedObject", "ErrorEvent", "EventDecoder", "ObjectEvent")
 
-_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _PARTIAL = "PartialObjectMetadata"
 
 
@@ -38,42 +39,33 @@ class _Head(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-class _Frame(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class _ObjectFrame(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """`client.watch.WatchFrame` with the head of its object decoded in the same pass.
+
+    `WatchFrame` leaves the object raw, and the head would need a second pass over its bytes: 6.8 instead of 3.5 µs for
+    a Pod of 5 KB.
+    """
+
     type: str
     object: _Head
 
 
-class _AnyFrame(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-class _BookmarkMetadata(msgspec.Struct, gc=False, rename="camel"):
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _BookmarkObject(msgspec.Struct, gc=False):
-    metadata: _BookmarkMetadata
-
-
-_FRAMES = msgspec.json.Decoder(_Frame)
-_ANY_FRAMES = msgspec.json.Decoder(_AnyFrame)
+_FRAMES = msgspec.json.Decoder(_ObjectFrame)
 _HEADS = msgspec.json.Decoder(_Head)
-_BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-# How every API server begins an event. Then the object lies between here and the last brace, since a frame has no third
-# member.
+# How every API server begins an event. The object is then everything up to the last brace: `_ObjectFrame` allows no
+# third member.
 _PREFIXES = {name: b'{"type":"%s","object":' % name.encode() for name in ("ADDED", "MODIFIED", "DELETED")}
 _MANAGED = b'"managedFields":'
-# Metadata comes first: the first key of that name is then the one in metadata, or the bytes after it do not match.
+# If metadata comes first, the first key of the name managedFields is the one in metadata, or the bytes after it are not
+# the decoded value.
 _METADATA_FIRST = re.compile(rb'\{(?:"(?:apiVersion|kind)":"[^"\\]*",)*"metadata":\{')
 
 
 @final
 class DecodedObject(msgspec.Struct, frozen=True, gc=False):
-    """An object on its way to the store."""
+    """An object as the store keeps it, and its key."""
 
     key: ObjectKey
     entry: Entry
@@ -90,23 +82,15 @@ class ObjectEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Bookmark(msgspec.Struct, frozen=True, gc=False):
-    """Everything up to this version has been sent."""
-
-    version: str
-    ends_list: bool
-
-
-@final
 class ErrorEvent(msgspec.Struct, frozen=True, gc=False):
-    """The server ends the watch with a Status."""
+    """An ERROR event: the server ends the watch with a Status."""
 
-    body: bytes
+    status: bytes
 
 
 @final
 class EventDecoder:
-    """Reads what the server sends of one kind, by the rules of one scope."""
+    """Decodes what the server sends of one kind, by the rules of one scope."""
 
     def __init__(self, definition: Definition, scope: Scope) -> None:
         self._kind = definition.kind
@@ -114,45 +98,41 @@ class EventDecoder:
         self._keep_managed = scope.keep_managed_fields
         self._paths = None if scope.projection is None else tuple(path.split(".") for path in scope.projection)
 
-    def event(self, line: bytes) -> ObjectEvent | Bookmark | ErrorEvent | None:  # hot
-        """One line of a watch; None for a type nobody knows.
+    def decode_event(self, line: bytes) -> ObjectEvent | Bookmark | ErrorEvent | None:  # hot
+        """One line of a watch; None for an event of an unknown type.
 
         Raises msgspec.DecodeError if the line is no event at all, and DecodeError if it is one of an object that
-        cannot be kept.
+        cannot be stored.
         """
         try:
             frame = _FRAMES.decode(line)
         except msgspec.ValidationError as exc:
-            return self._odd_event(line, exc)
+            return self._decode_unusual(line, exc)
         prefix = _PREFIXES.get(frame.type)
         if prefix is None:
-            return _not_an_object(_ANY_FRAMES.decode(line))
+            return _without_object(decode_frame(line))
         if line.startswith(prefix) and line.endswith(b"}}"):
             data = line[len(prefix) : -1]
         else:
-            data = bytes(_ANY_FRAMES.decode(line).object)
+            data = bytes(decode_frame(line).object)
         head = frame.object
-        item = self._item(head, data)
-        return ObjectEvent(frame.type, item.key, item.entry, head.metadata.resource_version)
+        decoded = self._object(head, data)
+        return ObjectEvent(frame.type, decoded.key, decoded.entry, head.metadata.resource_version)
 
-    def item(self, raw: msgspec.Raw | bytes) -> DecodedObject:  # hot
-        """One item of a list. DecodeError if it cannot be kept."""
+    def decode_object(self, raw: msgspec.Raw | bytes) -> DecodedObject:  # hot
+        """One item of a list, or the answer to a write. DecodeError if it cannot be stored."""
         data = bytes(raw)
         try:
-            return self._item(_HEADS.decode(data), data)
+            return self._object(_HEADS.decode(data), data)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise self._unfit(data, str(exc)) from exc
+            raise self._malformed(data, str(exc)) from exc
 
-    def written(self, data: bytes) -> DecodedObject:
-        """The answer to a write."""
-        return self.item(data)
-
-    def _item(self, head: _Head, data: bytes) -> DecodedObject:
+    def _object(self, head: _Head, data: bytes) -> DecodedObject:
         metadata = head.metadata
         if not metadata.name or (head.kind != self._kind and head.kind != _PARTIAL and head.kind):
-            raise self._unfit(data, "it has no name" if not metadata.name else f"it is a {head.kind}")
+            raise self._malformed(data, "it has no name" if not metadata.name else f"it is a {head.kind}")
         if not data.isascii() and not _is_utf8(data):
-            raise self._unfit(data, "it is not in UTF-8")
+            raise self._malformed(data, "it is not in UTF-8")
         if metadata.managed_fields is not msgspec.UNSET and not self._keep_managed:
             data = _without_managed_fields(data, bytes(metadata.managed_fields))
         if self._paths is not None:
@@ -162,34 +142,34 @@ class EventDecoder:
         version = parse_version(metadata.resource_version)
         return DecodedObject(ObjectKey(metadata.namespace, metadata.name), Entry(version, metadata.uid, data))
 
-    def _odd_event(self, line: bytes, error: msgspec.ValidationError) -> ObjectEvent | Bookmark | ErrorEvent | None:
-        """An event that has another shape than every server gives it: more members, or an object without metadata."""
-        frame = _ANY_FRAMES.decode(line)
+    def _decode_unusual(
+        self, line: bytes, error: msgspec.ValidationError
+    ) -> ObjectEvent | Bookmark | ErrorEvent | None:
+        """An event that is no `_ObjectFrame`: it has more members, or an object without metadata."""
+        frame = decode_frame(line)
         if frame.type not in _PREFIXES:
-            return _not_an_object(frame)
+            return _without_object(frame)
         data = bytes(frame.object)
         try:
             head = _HEADS.decode(data)
         except msgspec.DecodeError:
-            raise self._unfit(data, str(error)) from error
-        item = self._item(head, data)
-        return ObjectEvent(frame.type, item.key, item.entry, head.metadata.resource_version)
+            raise self._malformed(data, str(error)) from error
+        decoded = self._object(head, data)
+        return ObjectEvent(frame.type, decoded.key, decoded.entry, head.metadata.resource_version)
 
-    def _unfit(self, data: bytes, why: str) -> DecodeError:
+    def _malformed(self, data: bytes, why: str) -> DecodeError:
         return DecodeError(f"{self._kind} {_name_in(data)}: the object cannot be read: {why}")
 
 
-def _not_an_object(frame: _AnyFrame) -> Bookmark | ErrorEvent | None:
+def _without_object(frame: WatchFrame) -> Bookmark | ErrorEvent | None:
+    """A BOOKMARK or an ERROR; None for an event of an unknown type."""
     if frame.type == "ERROR":
         return ErrorEvent(bytes(frame.object))
-    if frame.type != "BOOKMARK":
-        return None
-    metadata = _BOOKMARKS.decode(frame.object).metadata
-    return Bookmark(metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true")
+    return decode_bookmark(frame.object) if frame.type == "BOOKMARK" else None
 
 
 def _without_managed_fields(data: bytes, value: bytes) -> bytes:  # hot
-    """The same object without the record of who set which field, which is often the larger half."""
+    """The object without managedFields, which are often the larger half of it."""
     start = data.find(_MANAGED) if _METADATA_FIRST.match(data) else -1
     end = start + len(_MANAGED) + len(value)
     if start < 0 or data[start + len(_MANAGED) : end] != value:
@@ -198,7 +178,7 @@ def _without_managed_fields(data: bytes, value: bytes) -> bytes:  # hot
         del metadata["managedFields"]
         members["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
         return msgspec.json.encode(members)
-    if data[start - 1] == 0x2C:  # the comma before goes with it
+    if data[start - 1] == 0x2C:  # with the comma before it
         return data[: start - 1] + data[end:]
     return data[:start] + data[end + 1 if data[end] == 0x2C else end :]
 
@@ -212,7 +192,7 @@ def _projected(data: bytes, paths: tuple[list[str], ...]) -> bytes:
 
 
 def _keep(source: dict[str, Any], kept: dict[str, Any], path: list[str]) -> None:
-    """Copy the value at a path. A list on the way is taken whole: half an item could not be written back."""
+    """Copy the value at a path. A list on the way is copied whole: half an item could not be written back."""
     for position, name in enumerate(path):
         if name not in source:
             return
@@ -222,7 +202,7 @@ def _keep(source: dict[str, Any], kept: dict[str, Any], path: list[str]) -> None
             return
         inner = kept.setdefault(name, {})
         if inner is value:
-            return  # a shorter path has it whole
+            return  # a shorter path has copied it whole
         source, kept = value, inner
 
 
@@ -235,7 +215,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _name_in(data: bytes) -> str:
-    """The name of an object that could not be read, as far as it has one."""
+    """The name of an object that could not be decoded, as far as it has one."""
     try:
         metadata = decode_tree(data).get("metadata") or {}
         namespace, name = metadata.get("namespace"), metadata.get("name")

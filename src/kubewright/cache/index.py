@@ -1,7 +1,7 @@
-"""Index: from a value to the objects that have it.
+"""Index: from a value to the keys of the objects that have it.
 
-Values come from a function the store calls; this only keeps both directions, so that an update forgets the old values
-without asking for them again. A value without objects is not kept.
+The store calls the index function; this keeps both directions, so that an update removes the old values without
+computing them again. A value without objects is not kept.
 """
 
 from __future__ import annotations

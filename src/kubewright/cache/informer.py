@@ -1,9 +1,9 @@
-"""Informer: the live copy of one kind: its reflectors, its store and everybody who wants to hear of changes.
+"""Informer: the local copy of one kind. Its reflectors, its store, and the handlers of its changes.
 
-One informer serves all who ask for the same kind and scope. Several namespaces are several reflectors that feed one
-store; whether a kind that is known only by its name has any is found out with its first list. Handlers are plain
-functions called on the event loop after the store has been changed; they only take note, such as by adding to a queue.
-Made and run by `cache.cache`.
+client-go's SharedIndexInformer: one informer serves all who use the same kind and scope. Several namespaces are several
+reflectors that feed one store; whether a kind that is known only by its name is namespaced is looked up with its first
+list. Handlers are plain functions called on the event loop after the store has changed; they only take note, such as by
+adding to a queue. Made and run by `cache.cache`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = ("Informer",)
 
 K = TypeVar("K", bound=KubeObject)
 
-_RESYNC_SPREAD = 0.1
-_MOST_REPORTS = 10_000
+_RESYNC_JITTER = 0.1
+_MAX_REPORTS = 10_000
 
 _log = logging.getLogger("kubewright.cache")
 
@@ -70,31 +70,37 @@ class Informer(Generic[K]):
         namespaces = scope.namespaces if definition.namespaced else ()
         self._client = client
         self._looked_up = not definition.looked_up
-        self._wire = EventDecoder(definition, scope)
-        self._view = WriteOverlay(self.store, clock=clock, by_namespace=bool(namespaces))
+        self._decoder = EventDecoder(definition, scope)
+        self._overlay = WriteOverlay(self.store, clock=clock, by_namespace=bool(namespaces))
         self._subscriptions: list[Subscription[K]] = []
         self._synced = asyncio.Event()
         self._listed: set[str] = set()
         self._group: asyncio.TaskGroup | None = None
-        patience = network_clock or clock
         reflectors = tuple(
             Reflector(
-                client, kind, self, namespace=namespace, scope=scope, clock=patience, rng=rng, observer=observer
+                client,
+                kind,
+                self,
+                namespace=namespace,
+                scope=scope,
+                clock=network_clock or clock,
+                rng=rng,
+                observer=observer,
             )
             for namespace in namespaces or ("",)
-        )  # fmt: skip
-        one = len(reflectors) if self._looked_up else 1
-        self._reflectors, self._later = reflectors[:one], reflectors[one:]
+        )
+        started = len(reflectors) if self._looked_up else 1
+        self._reflectors, self._deferred_reflectors = reflectors[:started], reflectors[started:]
 
     # --- for everybody ---
 
     @property
     def synced(self) -> bool:
-        """Whether everything that was there at the start has arrived and been handed to the handlers."""
+        """Whether the initial list has been stored and delivered to the handlers."""
         return self._synced.is_set()
 
     async def wait_for_sync(self) -> None:
-        """Returns when everything that was there at the start has arrived."""
+        """Returns when the initial list has been stored."""
         await self._synced.wait()
 
     @property
@@ -104,7 +110,7 @@ class Informer(Generic[K]):
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """The same for each namespace that has one."""
+        """One for each namespace that cannot be watched."""
         return tuple(reflector.problem for reflector in self._reflectors if reflector.problem is not None)
 
     @property
@@ -113,82 +119,83 @@ class Informer(Generic[K]):
         return self._reflectors[0].version if len(self._reflectors) == 1 else ""
 
     def watch_age(self) -> float:
-        """Seconds since the server was last heard, on the watch where that is longest."""
+        """Seconds since the last byte from the server, on the watch where that is longest."""
         return max(reflector.age() for reflector in self._reflectors)
 
     def past_deadline(self) -> bool:
-        """Whether a watch is stuck: for minutes, nothing was heard and nothing was even tried.
+        """Whether a watch is stuck: for minutes it neither received anything nor tried to.
 
-        A server that cannot be reached is not that but a `problem`: restarting this process would not help.
+        A server that cannot be reached is a `problem` instead: restarting this process would not help.
         """
         return self._group is not None and any(reflector.stalled() for reflector in self._reflectors)
 
     def subscribe(self, handler: Handler[K]) -> Subscription[K]:
-        """Call a function for each change, first for every object that is present."""
+        """Call a handler for each change, first with an addition for every object in the store."""
         present = dict(self.store.items())
         subscription = Subscription(
             handler,
             self.store,
             present=present,
-            upstream=self._synced,
+            informer_synced=self._synced,
             observer=self._observer,
             on_close=self._unsubscribe,
         )
         self._subscriptions.append(subscription)
-        if subscription.catch_up(SLICE):
+        if subscription.deliver_initial(SLICE):
             if self._group is not None:
-                self._group.create_task(self._catch_up(subscription))
+                self._group.create_task(self._deliver_initial(subscription))
             else:
-                subscription.catch_up(len(present))
+                subscription.deliver_initial(len(present))
         return subscription
 
     def add_index(self, name: str, function: Callable[[K], Iterable[str]]) -> None:
-        """Index the objects by what a function says of each; `reader.list(kind, index=(name, value))` asks it."""
+        """Index the objects by the values a function returns for each; `reader.list(kind, index=...)` uses it."""
         self.store.add_index(name, function)
 
     # --- for the cache ---
 
     async def run(self) -> None:
-        """Follow the server until cancelled."""
+        """List and watch until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
-                self._follow(self._reflectors)
+                self._start(self._reflectors)
                 if self.scope.resync > 0:
                     group.create_task(self._resync(), name=f"resync {self.kind.__name__}")
                 for subscription in self._subscriptions:
-                    if subscription.is_behind:  # as the last run left it
-                        group.create_task(self._catch_up(subscription))
+                    if subscription.has_undelivered:  # left over if `run` was cancelled and called again
+                        group.create_task(self._deliver_initial(subscription))
         finally:
             self._group = None
 
-    def wrote(self, obj: KubeObject, *, own: bool = True) -> None:
+    def record_write(self, obj: KubeObject, *, own: bool = True) -> None:
         """This process has written an object of this kind and got this answer."""
         data = origin_of(obj) or encode(obj)
         try:
-            item = self._wire.written(data)
+            decoded = self._decoder.decode_object(data)
         except DecodeError as exc:
-            self.malformed(exc)
+            self.on_malformed(exc)
             return
-        self._view.wrote(item.key, item.entry, belongs=in_scope(self.scope, item.key, data), own=own)
+        belongs = in_scope(self.scope, decoded.key, data)
+        self._overlay.record_write(decoded.key, decoded.entry, belongs=belongs, own=own)
 
-    def deleted(self, key: ObjectKey, uid: str, version: str = "") -> None:
+    def record_deletion(self, key: ObjectKey, uid: str, version: str = "") -> None:
         """This process has deleted an object of this kind, last known at a version, and nothing is left of it."""
         entry = self.store.entry(key)
         uid = uid or (entry.uid if entry is not None else "")
-        self._view.deleted(key, uid, parse_version(version) if version else None)
+        self._overlay.record_deletion(key, uid, parse_version(version) if version else None)
 
     # --- for the reflectors ---
 
-    async def listed(self, namespace: str, items: dict[ObjectKey, Entry], version: Version) -> None:
-        """Everything there is in a namespace, or everywhere."""
+    async def on_list(self, namespace: str, items: dict[ObjectKey, Entry], version: Version) -> None:
+        """Replace the store's objects of a namespace, or of all, with a list."""
         if not self._looked_up:
             await self._look_up()
         namespace = namespace if self.namespaced else ""
         first = namespace not in self._listed
-        for count, change in enumerate(self._view.replace(namespace, items, version, initial=first), start=1):
-            self._tell(change)
-            # A relist is taken in one go, so that readers see one version; before the first sync nobody reads.
+        for count, change in enumerate(self._overlay.replace(namespace, items, version, initial=first), start=1):
+            self._distribute(change)
+            # A relist is stored without yielding, so that readers see one version; before the first sync nobody reads.
             if first and count % SLICE == 0:
                 await asyncio.sleep(0)
         self._listed.add(namespace)
@@ -196,50 +203,51 @@ class Informer(Generic[K]):
             self._synced.set()
         self._observer.on_size(self.kind, len(self.store), self.store.size)
 
-    def shown(self, event: ObjectEvent) -> None:  # hot
-        """One object came, changed or went."""
-        key = event.key
-        changes = self._view.hide(key, event.entry) if event.type == "DELETED" else self._view.show(key, event.entry)
+    def on_event(self, event: ObjectEvent) -> None:  # hot
+        """Store one event of a watch and distribute its changes."""
+        key, entry = event.key, event.entry
+        overlay = self._overlay
+        changes = overlay.observe_deletion(key, entry) if event.type == "DELETED" else overlay.observe(key, entry)
         if self.malformed_objects:
-            self.malformed_objects.pop(key, None)  # another version, another chance
+            self.malformed_objects.pop(key, None)  # another version may fit the class
         for change in changes:
-            self._tell(change)
+            self._distribute(change)
 
-    def reached(self, namespace: str, version: Version) -> None:  # hot
-        """Everything up to this version has been shown."""
-        self._view.reach(namespace, version)
+    def on_progress(self, namespace: str, version: Version) -> None:  # hot
+        """The watch has shown everything up to this version."""
+        self._overlay.advance(namespace, version)
         self._observer.on_size(self.kind, len(self.store), self.store.size)
 
-    def went_back(self) -> None:
-        """The server was restored from a backup."""
-        self._view.forget_writes()
+    def on_rollback(self) -> None:
+        """The server's history went back: it was restored from a backup."""
+        self._overlay.roll_back()
 
-    def malformed(self, error: DecodeError) -> None:
+    def on_malformed(self, error: DecodeError) -> None:
         """An object cannot even be stored."""
         self._report_malformed(str(error), error)
 
     # --- inside ---
 
-    def _follow(self, reflectors: Iterable[Reflector]) -> None:
+    def _start(self, reflectors: Iterable[Reflector]) -> None:
         if self._group is not None:
             for reflector in reflectors:
                 self._group.create_task(reflector.run(), name=f"watch {self.kind.__name__} {reflector.namespace}")
 
     async def _look_up(self) -> None:
-        """With the first list: the other namespaces are followed as well, or the one watch is that of all objects."""
+        """With the first list: watch the other namespaces as well or, if the kind has none, all objects at once."""
         resource = await self._client.discovery.find(definition_of(self.kind).gvk)
         self._looked_up, self.namespaced = True, resource.namespaced
-        later, self._later = self._later, ()
+        deferred, self._deferred_reflectors = self._deferred_reflectors, ()
         if self.namespaced:
-            self._reflectors += later
-            self._follow(later)
+            self._reflectors += deferred
+            self._start(deferred)
         else:
             self._reflectors[0].namespace = ""
 
-    def _tell(self, change: Change[K]) -> None:  # hot
+    def _distribute(self, change: Change[K]) -> None:  # hot
         # A copy, since a handler may close its own subscription or make another.
         for subscription in tuple(self._subscriptions):
-            subscription.tell(change)
+            subscription.deliver(change)
 
     def _unsubscribe(self, subscription: Subscription[K]) -> None:
         if subscription in self._subscriptions:
@@ -252,27 +260,31 @@ class Informer(Generic[K]):
         sentence = str(error)
         if self.malformed_objects.get(what) == sentence:
             return
-        if len(self.malformed_objects) < _MOST_REPORTS:
+        if len(self.malformed_objects) < _MAX_REPORTS:
             self.malformed_objects[what] = sentence
         self._observer.on_malformed(self.kind)
-        _log.error("%s is left out: %s", f"{self.kind.__name__} {what}" if what != sentence else "an object", sentence)
+        _log.error("%s is ignored: %s", f"{self.kind.__name__} {what}" if what != sentence else "an object", sentence)
 
-    async def _catch_up(self, subscription: Subscription[K]) -> None:
-        more = subscription.catch_up(SLICE)
+    async def _deliver_initial(self, subscription: Subscription[K]) -> None:
+        more = subscription.deliver_initial(SLICE)
         while more:
-            await asyncio.sleep(0)  # others get a turn
-            more = subscription.catch_up(SLICE)
+            await asyncio.sleep(0)  # let other tasks run
+            more = subscription.deliver_initial(SLICE)
 
     async def _resync(self) -> None:
-        """Remind the handlers of every object now and then: a safety net for what they forgot."""
+        """Deliver every object of the store again now and then: a safety net for handlers that lost one.
+
+        Only from the store, as in client-go (tools/cache/shared_informer.go): a resync sends no request to the server.
+        """
         await self._synced.wait()
         while True:
-            spread = 1.0 + _RESYNC_SPREAD * (2.0 * self._rng.random() - 1.0)
-            await self._clock.sleep(self.scope.resync * spread)
+            jitter = 1.0 + _RESYNC_JITTER * (2.0 * self._rng.random() - 1.0)
+            await self._clock.sleep(self.scope.resync * jitter)
             for count, key in enumerate(tuple(self.store.keys()), start=1):
                 entry = self.store.entry(key)
-                if entry is not None:  # it may have gone meanwhile
-                    state = LazyObject(key, entry, self.store.decode)
-                    self._tell(Change(type="updated", key=key, kind=self.kind, before=state, after=state, resync=True))
+                if entry is not None:  # it may be deleted meanwhile
+                    obj = LazyObject(key, entry, self.store.decode)
+                    change = Change(type="updated", key=key, kind=self.kind, before=obj, after=obj, resync=True)
+                    self._distribute(change)
                 if count % SLICE == 0:
                     await asyncio.sleep(0)

@@ -1,8 +1,7 @@
-"""Take what is loaded out of the garbage collector's sight, once, when it is there to stay.
+"""Exempt what is loaded from Python's garbage collector, once the caches are in sync.
 
-A full collection walks everything that is tracked. After the first sync that is mostly classes and caches that live as
-long as the process; walking them again and again is a pause for nothing. The manager calls this when everything is in
-sync.
+A full collection walks every tracked object. After the first sync those are mostly classes and caches that live as long
+as the process; walking them again and again is a pause for nothing. The manager calls this when everything is in sync.
 """
 
 from __future__ import annotations

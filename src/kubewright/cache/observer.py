@@ -1,7 +1,7 @@
-"""Who wants to know what the cache does, such as metrics.
+"""CacheObserver: told what the cache does, such as for metrics.
 
-A base class whose methods do nothing: override what you care for. Told at once, on the event loop: be quick, and do not
-raise.
+A base class whose methods do nothing: override those you need. They are called on the event loop, on the hot path: be
+quick, and do not raise. `manager.telemetry` has one.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ __all__ = ("CacheObserver",)
 
 
 class CacheObserver:
-    """Hears of everything and does nothing."""
+    """Ignores everything."""
 
     def on_size(self, kind: type[KubeObject], objects: int, size: int) -> None:
-        """So many objects of a kind are kept now, in so many bytes. Told after a list and after a batch of events."""
+        """The store of a kind has so many objects of so many bytes; called after a list and a batch of events."""
 
     def on_events(self, kind: type[KubeObject], count: int) -> None:
-        """So many events came over a watch, bookmarks left out."""
+        """So many events came over a watch, not counting bookmarks."""
 
     def on_list(self, kind: type[KubeObject], reason: str) -> None:
-        """Everything was listed: `first`, `expired`, `missing` or `unreadable`, after what made it necessary."""
+        """A list was read. `reason` says why: `first`, `expired`, `missing`, `unreadable` or `failing`."""
 
     def on_watch_end(self, kind: type[KubeObject], reason: str) -> None:
-        """A watch ended and another will be opened; `closed`, or the name of the error."""
+        """A watch ended and another will be opened. `reason` is `closed`, or the name of the error."""
 
     def on_malformed(self, kind: type[KubeObject]) -> None:
-        """An object does not fit its class. Told once per object and version."""
+        """An object does not fit its class. Called once per object and version."""
 
     def on_handler_error(self, kind: type[KubeObject], handler: str) -> None:
         """A handler raised."""

@@ -1,8 +1,7 @@
-"""List everything of a kind, page by page, as bytes for the store.
+"""List everything of a kind, page by page, as entries for the store; as client-go's tools/pager/pager.go.
 
-What the reflector does where the server offers no streaming list. All pages show one version; if a page's token expires
-under way, everything is read again in one piece. An item that cannot be read is reported and left out, which
-`Client.list`, made for callers that want all or nothing, does not do.
+The reflector calls it where the server offers no streaming list. Unlike `Client.list`, which returns all or nothing, it
+reports an item that cannot be decoded and leaves it out.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ PAGE_SIZE = 500
 
 @final
 class ListResult(msgspec.Struct, frozen=True):
-    """What a list showed."""
+    """Everything of a kind at one version."""
 
     items: dict[ObjectKey, Entry]
     version: str
@@ -38,14 +37,14 @@ class ListResult(msgspec.Struct, frozen=True):
 async def list_entries(
     client: Client,
     kind: type[KubeObject],
-    wire: EventDecoder,
+    decoder: EventDecoder,
     *,
     namespace: str,
     scope: Scope,
     not_older_than: str = "",
     on_malformed: Callable[[DecodeError], None],
 ) -> ListResult:
-    """Everything there is now or, if a version is given, at that version or later."""
+    """Everything there is at the newest version or, if one is given, at that version or later."""
     path = (await _route(client, kind)).collection(namespace)
     accept = accept_header(definition_of(kind), listing=True)
     items: dict[ObjectKey, Entry] = {}
@@ -65,28 +64,30 @@ async def list_entries(
         except Expired:
             if token is None:
                 raise
+            # All pages are of one version, and the server has compacted it meanwhile. What is listed so far cannot be
+            # completed: list everything again in one piece.
             items, token, size = {}, None, None
             continue
         metadata, raw_items = split_list(kind, response.body)
-        _read_into(items, raw_items, wire, on_malformed)
+        _decode_into(items, raw_items, decoder, on_malformed)
         token = metadata.continue_
         if not token:
             return ListResult(items, metadata.resource_version)
 
 
-def _read_into(
+def _decode_into(
     items: dict[ObjectKey, Entry],
     raw_items: list[msgspec.Raw],
-    wire: EventDecoder,
+    decoder: EventDecoder,
     on_malformed: Callable[[DecodeError], None],
 ) -> None:
     for raw in raw_items:
         try:
-            item = wire.item(raw)
+            decoded = decoder.decode_object(raw)
         except DecodeError as exc:
             on_malformed(exc)
             continue
-        items[item.key] = item.entry
+        items[decoded.key] = decoded.entry
 
 
 async def _route(client: Client, kind: type[KubeObject]) -> Route:

@@ -1,7 +1,7 @@
-"""Problem: why a watch does not work, in one sentence a person can act on.
+"""Problem: why a kind cannot be watched, in one sentence a person can act on.
 
-Shown in the log and in readiness. A kind that is missing and a permission that is missing are named at once with the
-rule or the CRD that would help; other failures are named when they last.
+Shown in the log and in readiness. `cache.reflector` reports a missing kind and a missing permission at once, with the
+CRD or the rule that would help, and other failures when they last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ITSELF = "the watch starts by itself once that is done"
 
 @final
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What keeps a kind from being watched."""
+    """Why a kind cannot be watched."""
 
     kind: type[KubeObject]
     sentence: str
@@ -33,7 +33,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_lasting(error: KubewrightError) -> bool:
-    """Whether somebody has to do something: waiting alone does not help."""
+    """Whether a person has to act: waiting alone does not help."""
     return isinstance(error, Forbidden | NotFound | Unauthorized | MethodNotAllowed)
 
 

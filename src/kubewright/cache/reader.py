@@ -1,12 +1,12 @@
-"""CacheReader: get and list, answered from memory.
+"""CacheReader: get and list from the informers' stores.
 
     reader.get(Pod, "web-0", namespace="shop")
     reader.list(Pod, namespace="shop", labels={"app": "web"})
     reader.list(Pod, index=("config", "limits"))
 
 Every object is a private copy, yours to change; the cache cannot be corrupted through it. Reads never wait and never
-start a watch: a kind has to be in use (`Cache.use`), and in sync for the answer to be complete. They show at least what
-this process has written.
+start a watch: a kind has to be in use (`Cache.use`), and in sync for the answer to be complete. They are never older
+than this process's own writes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CacheReader:
     """Reads from informers."""
 
     def __init__(self, informers_of: Callable[[type[Any]], tuple[Informer[Any], ...]]) -> None:
-        """`informers_of` names those of a kind that are in use: one or, of different namespaces, several."""
+        """`informers_of` returns those of a kind that are in use: one or, of different namespaces, several."""
         self._informers_of = informers_of
 
     def watches(self, kind: type[KubeObject]) -> bool:  # hot
@@ -48,9 +48,9 @@ class CacheReader:
         return bool(informers)
 
     def informer_for(self, kind: type[K], namespace: str) -> Informer[K] | None:
-        """Who would know of the objects in a namespace, if anybody does."""
+        """The informer that watches a namespace, if any does."""
         for informer in self._informers_of(kind):
-            if _sees(informer, namespace):
+            if _watches(informer, namespace):
                 return informer
         return None
 
@@ -81,8 +81,8 @@ class CacheReader:
     ) -> ObjectList[K]:
         """All objects that match, in order of namespace and name; of every namespace unless one is named.
 
-        `fields` knows `metadata.name`, `metadata.namespace` and the names of indexes. An object that does not fit its
-        class is left out; it has been reported.
+        `fields` supports `metadata.name`, `metadata.namespace` and the names of indexes. An object that does not fit
+        its class is left out; the informer has reported it.
         """
         informers = (self._one(kind, namespace),) if namespace else self._all(kind)
         labels_wanted = _label_selector(labels)
@@ -96,24 +96,24 @@ class CacheReader:
         return ObjectList(_objects(found, limit), ListMeta(resource_version=version))
 
     def keys(self, kind: type[KubeObject], *, index: tuple[str, str]) -> tuple[ObjectKey, ...]:
-        """Which objects an index has under a value, without decoding any of them."""
+        """The keys that an index has under a value, without decoding any object."""
         return tuple(sorted(key for informer in self._all(kind) for key in _index_keys(informer.store, *index)))
 
     def _all(self, kind: type[K]) -> tuple[Informer[K], ...]:
         informers = self._informers_of(kind)
         if not informers:
-            raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}), or ask the server")
+            raise ConfigError(f"{kind.__name__} is not watched; enter cache.use({kind.__name__}), or read it live")
         return informers
 
     def _one(self, kind: type[K], namespace: str) -> Informer[K]:  # hot
         informers = self._all(kind)
         for informer in informers:
-            if _sees(informer, namespace):
+            if _watches(informer, namespace):
                 return informer
         watched = ", ".join(name for informer in informers for name in informer.scope.namespaces)
         raise ConfigError(
             f"the cache of {kind.__name__} watches only the namespaces {watched}, not {namespace}; "
-            "add it to the scope, or ask the server"
+            "add it to the scope, or read it live"
         )
 
 
@@ -127,8 +127,8 @@ def _matching(
     ]
     keys = _candidates(store, namespace, conditions)
     if not fields.selects_everything:
-        keys = [key for key in keys if _meets_fields(store, key, fields)]
-    if _needs_a_look(store, labels):
+        keys = [key for key in keys if _matches_fields(store, key, fields)]
+    if _needs_label_check(store, labels):
         keys = [key for key in keys if labels.matches(store.labels(key))]
     return keys
 
@@ -137,7 +137,7 @@ def _key_of(found: tuple[ObjectKey, Store[Any]]) -> ObjectKey:
     return found[0]
 
 
-def _sees(informer: Informer[Any], namespace: str) -> bool:  # hot
+def _watches(informer: Informer[Any], namespace: str) -> bool:  # hot
     watched = informer.scope.namespaces
     return not watched or not namespace or namespace in watched or not informer.namespaced
 
@@ -157,7 +157,7 @@ def _objects(keys: Iterable[tuple[ObjectKey, Store[K]]], limit: int | None) -> l
 
 
 def _candidates(store: Store[Any], namespace: str | None, conditions: list[AbstractSet[ObjectKey]]) -> list[ObjectKey]:
-    """The keys that are in the namespace and in every set, found from the smallest of them."""
+    """The keys that are in the namespace and in every set, starting from the smallest set."""
     smallest = min(conditions, key=len, default=None)
     if smallest is None or (namespace is not None and store.count(namespace) < len(smallest)):
         return [key for key in store.keys(namespace) if all(key in keys for keys in conditions)]
@@ -170,7 +170,7 @@ def _candidates(store: Store[Any], namespace: str | None, conditions: list[Abstr
 
 
 def _label_conditions(store: Store[Any], selector: Selector) -> list[AbstractSet[ObjectKey]]:
-    """The keys that meet each requirement an index of the label can answer."""
+    """For each requirement that an index of the label can answer, the keys that meet it."""
     if selector.selects_nothing:
         return [frozenset()]
     found: list[AbstractSet[ObjectKey]] = []
@@ -191,7 +191,7 @@ def _can_be_indexed(requirement: Requirement) -> bool:
     return requirement.operator in ("=", "==", "in", "exists")
 
 
-def _needs_a_look(store: Store[Any], selector: Selector) -> bool:
+def _needs_label_check(store: Store[Any], selector: Selector) -> bool:
     """Whether some requirement has to be checked object by object."""
     return any(
         not _can_be_indexed(requirement) or store.label_index(requirement.key) is None
@@ -213,20 +213,20 @@ def _index_keys(store: Store[Any], name: str, value: str) -> AbstractSet[ObjectK
         known = ", ".join(store.index_names) or "none"
         raise ConfigError(
             f"the cache of {store.kind.__name__} has no index {name!r} (there is: {known}); declare it with indexes= "
-            "of @controller, Owned or Watch, or add_index of the cache, or ask the server"
+            "of @controller, Owned or Watch, or add_index of the informer, or read it live"
         )
     return index.keys(value)
 
 
-def _meets_fields(store: Store[Any], key: ObjectKey, selector: FieldSelector) -> bool:
+def _matches_fields(store: Store[Any], key: ObjectKey, selector: FieldSelector) -> bool:
     for term in selector.terms:
         if term.field in ("metadata.name", "metadata.namespace"):
-            held = (key.name if term.field == "metadata.name" else key.namespace) == term.value
+            equal = (key.name if term.field == "metadata.name" else key.namespace) == term.value
         elif term.operator == "=":
-            continue  # met already: the candidates came from this index
+            continue  # matches already: the candidates came from this index
         else:
-            held = key in _index_keys(store, term.field, term.value)
-        if held != (term.operator == "="):
+            equal = key in _index_keys(store, term.field, term.value)
+        if equal != (term.operator == "="):
             return False
     return True
 

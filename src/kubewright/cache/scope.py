@@ -1,8 +1,8 @@
 """Scope: which objects of a kind are watched, and how much of each is kept.
 
-Namespaces and selectors are sent to the server, so what is not wanted costs neither network nor memory. The projection
-and managedFields are cut here, before an object is stored. The only local use of the selectors is to know whether an
-object this process wrote belongs into the cache at all.
+The server filters by namespaces and selectors, so other objects cost neither network nor memory. The decoder cuts
+managedFields and what is outside the projection before an object is stored. Locally the selectors are used only to
+decide whether an object that this process wrote belongs into the cache (`in_scope`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ALL: Final = ("*",)
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """What to watch of a kind. The default is everything, whole, without managedFields."""
+    """What to watch of a kind. The default is every object, whole but for its managedFields."""
 
     namespaces: tuple[str, ...] = ()
     """Only these, each with a watch of its own; none means those of the manager, and all if it names none; `("*",)`
@@ -76,7 +76,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_scope(scope: Scope, key: ObjectKey, data: bytes) -> bool:
-    """Whether the server would show this object to a watch of this scope."""
+    """Whether a watch of this scope shows this object."""
     if scope.namespaces and key.namespace and key.namespace not in scope.namespaces:
         return False
     if not scope.labels and not scope.fields:

@@ -1,11 +1,11 @@
-"""Store: the objects of one kind in memory, as compact as they come, and the indexes over them.
+"""Store: the objects of one kind in memory, as bytes, and the indexes over them; client-go's Indexer.
 
-An object is kept as the bytes the server sent, less what the scope drops, and decoded when somebody reads it. That is a
-third of the memory of decoded objects, nothing for the garbage collector to walk, and makes every reader's object a
-private copy: bytes cannot be changed. Names live in two levels of dictionaries, so that a namespace is listed without
-an index.
+An object is kept as the bytes the server sent, less what the scope drops, and decoded when somebody reads it. That
+takes a third of the memory of decoded objects, leaves the garbage collector nothing to walk, and makes every reader's
+object a private copy: bytes cannot be changed. Names are in two levels of dictionaries, so that a namespace is listed
+without an index.
 
-One writer (`cache.view`), any number of readers, all on one event loop. No I/O.
+One writer (`cache.overlay`), any number of readers, all on one event loop. No I/O.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ("Entry", "Store", "metadata_in")
 
 K = TypeVar("K", bound=KubeObject)
 
-# Label indexes are made as they are asked for. A program asks for a handful of label keys; one that makes them up as it
+# Label indexes are built on demand. A program selects by a handful of label keys; one that makes up label keys as it
 # goes gets scans instead of unbounded memory.
 _MOST_LABEL_INDEXES = 16
 
@@ -74,7 +74,7 @@ class Store(Generic[K]):
     ) -> None:
         """`partial` says that only a part of each object is kept.
 
-        `on_malformed` hears of every attempt to decode an object that does not fit its class.
+        `on_malformed` is called for every attempt to decode an object that does not fit its class.
         """
         self.kind = kind
         self._partial = partial
@@ -155,7 +155,7 @@ class Store(Generic[K]):
             self._index(key, entry)
 
     def remove(self, key: ObjectKey) -> Entry | None:
-        """Forget an object; what was kept of it, if anything was."""
+        """Remove an object; returns what was kept of it, if anything was."""
         objects = self._namespaces.get(key.namespace)
         entry = objects.pop(key.name, None) if objects is not None else None
         if entry is None:
@@ -171,7 +171,7 @@ class Store(Generic[K]):
     # --- indexes ---
 
     def add_index(self, name: str, function: Callable[[K], Iterable[str]]) -> None:
-        """Index the objects, present and future, by what a function says of each."""
+        """Index the objects, present and future, by the values a function returns for each."""
         if name in self._functions:
             if self._functions[name] is function:
                 return
@@ -191,7 +191,7 @@ class Store(Generic[K]):
         return tuple(self._indexes)
 
     def label_index(self, label: str) -> Index | None:
-        """The index of a label's values, made when first asked for; None if there are too many already."""
+        """The index of a label's values, built when first used; None if there are too many already."""
         index = self._label_indexes.get(label)
         if index is None and len(self._label_indexes) < _MOST_LABEL_INDEXES:
             index = self._label_indexes[label] = Index()

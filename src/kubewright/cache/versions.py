@@ -1,8 +1,8 @@
 """Resource versions as values that can be compared.
 
-Kubernetes promises that versions of one resource are decimal numbers that grow with every write. A server that breaks
-the promise is still served: versions that are no numbers are only told apart, and the one that came last counts as
-newer.
+Kubernetes promises since 1.35 that resourceVersions of one resource are decimal numbers that grow with every write
+(KEP-5504, comparable resource versions). Servers that do not keep the promise work as well: versions that are no
+numbers are only compared for equality, and the one that came last counts as newer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Version = int | str
 
 
 def parse_version(text: str) -> Version:  # hot
-    """A number where it is one, the text itself elsewhere."""
+    """The number, or the text itself if it is none."""
     return int(text) if text.isascii() and text.isdigit() else text
 
 
@@ -23,7 +23,7 @@ def version_text(version: Version) -> str:
 
 
 def is_newer(version: Version, than: Version) -> bool:  # hot
-    """Whether one version is newer than another, as far as can be told: if they do not compare, different is newer."""
+    """Whether one version is newer than another; if they have no order, a different one counts as newer."""
     if isinstance(version, int) and isinstance(than, int):
         return version > than
     return version != than

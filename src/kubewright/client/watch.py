@@ -20,7 +20,6 @@ from typing import Generic, Literal, TypeVar, cast, final
 import msgspec
 
 from kubewright.api.codec import decode, read
-from kubewright.api.metadata import ObjectMeta
 from kubewright.api.resource import KubeObject
 from kubewright.api.status import ApiStatus
 from kubewright.client.lines import LineSplitter
@@ -28,14 +27,24 @@ from kubewright.client.transport.responses import check_stream, error_from
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ApiError, DecodeError
 
-__all__ = ("Bookmark", "RawEvents", "Watch", "WatchEvent", "WatchEventType")
+__all__ = (
+    "Bookmark",
+    "RawEvents",
+    "Watch",
+    "WatchEvent",
+    "WatchEventType",
+    "WatchFrame",
+    "decode_bookmark",
+    "decode_frame",
+)
 
 K = TypeVar("K", bound=KubeObject)
 E = TypeVar("E")
 WatchEventType = Literal["ADDED", "MODIFIED", "DELETED"]
 Malformed = Callable[[bytes, DecodeError], None]
 
-INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# The annotation of the bookmark that ends the initial events of a streaming list (KEP-3157, WatchList).
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 @final
@@ -55,17 +64,36 @@ class Bookmark(msgspec.Struct, frozen=True, gc=False):
     """True once, after the last initial event of a streaming list."""
 
 
-class _Frame(msgspec.Struct, gc=False):
+@final
+class WatchFrame(msgspec.Struct, gc=False):
+    """One line of a watch, its object undecoded: metav1.WatchEvent."""
+
     type: str
     object: msgspec.Raw
 
 
+class _BookmarkMetadata(msgspec.Struct, gc=False, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
 class _BookmarkObject(msgspec.Struct, gc=False):
-    metadata: ObjectMeta
+    metadata: _BookmarkMetadata
 
 
-_FRAMES = msgspec.json.Decoder(_Frame)
+_FRAMES = msgspec.json.Decoder(WatchFrame)
 _BOOKMARKS = msgspec.json.Decoder(_BookmarkObject)
+
+
+def decode_frame(line: bytes) -> WatchFrame:  # hot
+    """One line of a watch. msgspec.DecodeError if it is no event at all."""
+    return _FRAMES.decode(line)
+
+
+def decode_bookmark(data: msgspec.Raw) -> Bookmark:
+    """The object of a BOOKMARK event: of the kind that is watched, with nothing but a version and annotations."""
+    metadata = _BOOKMARKS.decode(data).metadata
+    return Bookmark(metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true")
 
 
 @final
@@ -166,10 +194,7 @@ class Watch(Generic[K, E]):
         raise error
 
     def _bookmark(self, data: msgspec.Raw) -> Bookmark | None:
-        if not self._bookmarks:
-            return None
-        metadata = _BOOKMARKS.decode(data).metadata
-        return Bookmark(metadata.resource_version, metadata.annotations.get(INITIAL_EVENTS_END) == "true")
+        return decode_bookmark(data) if self._bookmarks else None
 
     def _malformed(self, line: bytes, error: DecodeError) -> None:
         """One object that does not fit its class must not end the stream, unless nobody wants to hear of it."""

@@ -1,1 +1,1 @@
-"""From changes to reconcile calls: what is declared, what wakes it, who runs it, and what it may do."""
+"""Controllers: from changes to reconcile calls. Declarations, sources, workers, and what a reconciler may do."""

@@ -1,8 +1,7 @@
-"""Write a child: check whose it is, apply it, and skip the request when it would change nothing.
+"""Server-side apply of children: whose an existing object is, what the request is conditioned on, and which to skip.
 
-The memory of one controller about the children it applied. A no-op apply costs no request: the same document was
-applied before by this process, and everything in it still stands in the cached object. The first apply after a start
-always goes to the server, which alone knows what an earlier version of the operator applied and this one leaves out.
+`AppliedObjects` is a controller's memory of the children it applied, so that an apply that changes nothing costs no
+request. The functions beside it are pure. Called by `context`.
 """
 
 from __future__ import annotations
@@ -33,66 +32,74 @@ __all__ = (
 
 K = TypeVar("K", bound=KubeObject)
 
-_REMEMBERED = 100_000
+_MAX_OBJECTS = 100_000
 
-# What no object has: the first revision of a store is that of its empty beginning.
-_VERSION_OF_NOTHING = "1"
+# No object has this resourceVersion: etcd's first revision is that of the empty store.
+_VERSION_OF_NO_OBJECT = "1"
 
 
 class Claim(Enum):
-    """Whose an existing child is, as seen by the one who wants to write it."""
+    """What an owner may do with an existing object, by its controller reference.
 
-    OURS = "ours"
+    As `ClaimObject` of kubernetes/pkg/controller/controller_ref_manager.go, which Deployments and ReplicaSets use.
+    """
+
+    OWNED = "owned"
+    """The owner is its controller."""
     ADOPTABLE = "adoptable"
-    """Nobody manages it, and it carries the labels that say it is meant for us."""
-    EARLIER = "earlier"
-    """It belonged to an object of the same name that is gone; garbage collection will take it."""
-    LEAVING = "leaving"
-    """It is being deleted."""
-    STRANGER = "stranger"
+    """It has no controller, and carries the labels that mark it as meant for the owner."""
+    STALE_OWNER = "stale_owner"
+    """Its controller is a deleted object of the owner's name; the garbage collector will delete it (decision 0011)."""
+    TERMINATING = "terminating"
+    """It has a deletionTimestamp."""
+    FOREIGN = "foreign"
+    """Somebody else controls it, or nobody does."""
 
 
 def claim_on(child: KubeObject, owner: KubeObject, *, labels: dict[str, str] | None = None) -> Claim:
-    """Whose an existing object is. `labels` are those that mark an object as meant for this owner."""
+    """The owner's claim on an existing object. `labels` mark an object without controller as adoptable."""
     if child.metadata.deletion_timestamp is not None:
-        return Claim.LEAVING
+        return Claim.TERMINATING
     reference = controller_of(child)
     if reference is None:
         wanted = labels or {}
-        meant = bool(wanted) and all(child.metadata.labels.get(name) == value for name, value in wanted.items())
-        return Claim.ADOPTABLE if meant else Claim.STRANGER
+        matches = bool(wanted) and all(child.metadata.labels.get(name) == value for name, value in wanted.items())
+        return Claim.ADOPTABLE if matches else Claim.FOREIGN
     if reference.uid == owner.metadata.uid:
-        return Claim.OURS
+        return Claim.OWNED
+    # Another uid. If group, kind and name are the owner's, the reference is to an object deleted before it. The
+    # version does not count: an owner reference keeps the one it was written with.
     group = GroupVersion.parse(reference.api_version).group
     kind, name = definition_of(type(owner)).gvk, owner.metadata.name
     same = (group, reference.kind, reference.name) == (kind.group, kind.kind, name)
-    return Claim.EARLIER if same else Claim.STRANGER
+    return Claim.STALE_OWNER if same else Claim.FOREIGN
 
 
 def not_owned_message(child: KubeObject, owner: str, *, labels: dict[str, str] | None = None) -> str:
-    """What to tell of a stranger in a child's place: who has it now, and what can be done about it."""
+    """What people are told of a foreign object in a child's place: who controls it, and what they can do."""
     reference = controller_of(child)
     who = "nor by anybody else" if reference is None else f"but by {reference.kind} {reference.name}"
     ways = ["rename one of the two", "delete it"]
-    if reference is None and labels:  # what somebody manages is not adopted, whatever its labels
+    if reference is None and labels:  # an object with a controller is never adopted, whatever its labels
         ways.append(
             f"label it with {', '.join(f'{name}={value}' for name, value in labels.items())} to have it adopted"
         )
-    told = f"{', '.join(ways[:-1])} or {ways[-1]}"
-    return f"{child.kind} {child.key} exists and is not managed by {owner} {who}, so it is left as it is; {told}"
+    advice = f"{', '.join(ways[:-1])} or {ways[-1]}"
+    return f"{child.kind} {child.key} exists and is not managed by {owner} {who}, so it is left as it is; {advice}"
 
 
 def with_preconditions(present: KubeObject | None, child: K) -> K:
-    """The child as it is sent: it changes the object that was looked at, or makes one where there is none.
+    """The child as it is sent: the apply changes the object that was read, or creates one (decision 0012).
 
-    The cache may be behind, and an apply goes through whatever there is: a stranger of that name would be overwritten
-    and taken for a child. So the document says which object it means. One that does so already is left as it is.
+    The cache may be stale, and server-side apply writes whatever has the name: a foreign object would be overwritten
+    and owned. kube-apiserver rejects an apply whose `metadata.uid` or `metadata.resourceVersion` is not that of the
+    present object. A child that sets one of the two itself is sent as it is.
     """
     metadata = child.metadata
     if metadata.uid or metadata.resource_version:
         return child
     if present is None:
-        metadata = msgspec.structs.replace(metadata, resource_version=_VERSION_OF_NOTHING)
+        metadata = msgspec.structs.replace(metadata, resource_version=_VERSION_OF_NO_OBJECT)
     else:
         metadata = msgspec.structs.replace(metadata, uid=present.metadata.uid)
     sent = copy.copy(child)
@@ -101,22 +108,27 @@ def with_preconditions(present: KubeObject | None, child: K) -> K:
 
 
 def is_precondition_failure(error: ApiError) -> bool:
-    """Whether an apply was refused because there is another object than the one that was meant, or none."""
+    """Whether an apply failed because the object is another than `with_preconditions` expected, or is gone."""
     if isinstance(error, Conflict):
-        return not error.causes  # those name the managers of fields
+        return not error.causes  # a conflict with other field managers names them as causes
     return any(cause.field == "metadata.uid" for cause in error.causes)
 
 
 @final
 class AppliedObjects:
-    """What this process has applied, and which version it led to."""
+    """What this process has applied, and which version the server made of it.
+
+    An apply is a no-op if this process has applied the same document before, and the cached object still has
+    everything in it. The first apply after a start always goes to the server: only the server knows which fields an
+    earlier version of the operator applied and this one leaves out, and removes them.
+    """
 
     def __init__(self) -> None:
-        self._memory: OrderedDict[tuple[type[KubeObject], ObjectKey], tuple[int, str, str, int]] = OrderedDict()
+        self._applied: OrderedDict[tuple[type[KubeObject], ObjectKey], tuple[int, str, str, int]] = OrderedDict()
 
     def is_noop(self, wanted: KubeObject, present: KubeObject | None) -> bool:
         """Whether applying `wanted` now would change nothing, given the cached object."""
-        known = self._memory.get((type(wanted), wanted.key))
+        known = self._applied.get((type(wanted), wanted.key))
         if known is None or present is None:
             return False
         document, uid, version, generation = known
@@ -127,30 +139,30 @@ class AppliedObjects:
             return True
         wanted_tree, present_tree = to_tree(wanted), to_tree(present)
         if generation and now.generation == generation:
-            # What the server made of it still stands, also what it spells otherwise (`1` for `1000m`) or leaves out (a
-            # zero). Only metadata changes without a new generation.
+            # The spec is as the server made it of the same document, also where the server spells a value otherwise
+            # (`1` for `1000m`) or leaves it out (a zero). Only metadata and status change without a new generation.
             return is_subset(wanted_tree["metadata"], present_tree["metadata"])
         return is_subset(wanted_tree, present_tree)
 
     def remember(self, wanted: KubeObject, result: KubeObject) -> None:
-        """After a successful apply."""
+        """Call after a successful apply."""
         key = (type(wanted), wanted.key)
         made = result.metadata
-        self._memory[key] = (_hash(wanted), made.uid, made.resource_version, made.generation)
-        self._memory.move_to_end(key)
-        if len(self._memory) > _REMEMBERED:
-            self._memory.popitem(last=False)
+        self._applied[key] = (_hash(wanted), made.uid, made.resource_version, made.generation)
+        self._applied.move_to_end(key)
+        if len(self._applied) > _MAX_OBJECTS:
+            self._applied.popitem(last=False)
 
     def forget(self, kind: type[KubeObject], key: ObjectKey) -> None:
-        """The child is gone."""
-        self._memory.pop((kind, key), None)
+        """The object is deleted."""
+        self._applied.pop((kind, key), None)
 
 
 def is_subset(wanted: Any, present: Any) -> bool:
-    """Whether everything in `wanted` is in `present`; what the server added does not matter.
+    """Whether `present` has everything in `wanted`; fields that the server or others added do not matter.
 
-    Lists must have the same length, item by item, but for objects with a name, which may stand among others (a
-    sidecar that was injected). Unsure means no: then the server is asked.
+    Lists must have the same length and are compared item by item. A list of named items may have others among them,
+    such as an injected sidecar. When in doubt the answer is no: then the apply is sent, and the server decides.
     """
     if isinstance(wanted, dict):
         return isinstance(present, dict) and all(

@@ -4,19 +4,21 @@
     ctx.condition("Ready", deployment.status.ready_replicas == cache.spec.size)
     ctx.event("Scaled", f"now {cache.spec.size}")
 
-One context per run, for one object. The status is written by `worker` after the reconciler returns, once, if it
-changed; nothing else of the object is written unless `patch` is called.
+One context per reconcile, for one object, made by `reconcile_handler`. The handler writes the status after the
+reconciler returns, once, if it changed; nothing else of the object is written unless the reconciler calls `patch`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Container, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, TypeVar, final
+
+import msgspec
 
 from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
@@ -29,7 +31,6 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.client.routes import Propagation
 from kubewright.controllers.applied_objects import (
-    AppliedObjects,
     Claim,
     claim_on,
     is_precondition_failure,
@@ -37,16 +38,35 @@ from kubewright.controllers.applied_objects import (
     with_preconditions,
 )
 from kubewright.controllers.event_recorder import EventRecorder
-from kubewright.controllers.foreign_objects import ForeignObjects
+from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause
-from kubewright.controllers.self_writes import SelfWrites, proves_own_apply, proves_own_patch, without_revision
-from kubewright.controllers.write_loops import LoopDetector, WriteLoop
+from kubewright.controllers.self_writes import proves_own_apply, proves_own_patch, without_revision
+from kubewright.controllers.write_loops import WriteLoop
 from kubewright.errors import ConfigError, Conflict, Forbidden, Invalid, NotOwned, RetryAfter
 
-__all__ = ("Context",)
+__all__ = ("Context", "ReconcileEnvironment")
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
+
+# Seconds until the next try when a child's place is taken by an object that will be deleted. The deletion of an object
+# of an owned kind triggers the reconcile; then the time only covers a deletion that never comes.
+_RECHECK_OWNED = 30.0
+_RECHECK_OTHERS = 2.0
+
+
+@final
+class ReconcileEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What all reconciles of one controller share."""
+
+    field_manager: str
+    """The manager of the fields that `Context.apply` sends."""
+    owned: frozenset[type[KubeObject]]
+    """The kinds whose changes trigger a reconcile of their owner."""
+    memory: ControllerMemory
+    recorder: EventRecorder | None
+    metrics: Metrics
+    clock: Clock
 
 
 @final
@@ -56,57 +76,47 @@ class Context:
     def __init__(
         self,
         obj: KubeObject,
+        environment: ReconcileEnvironment,
         *,
         client: CachedClient,
-        field_manager: str,
-        log: Callable[[], Logger],
+        reconcile_id: str,
         causes: tuple[Cause, ...],
-        run_id: str,
         writes: list[str],
-        recorder: EventRecorder | None,
-        applied: AppliedObjects,
-        written: SelfWrites,
-        loops: LoopDetector,
-        strangers: ForeignObjects,
-        owned: Container[type[KubeObject]],
-        metrics: Metrics,
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
+        log: Callable[[], Logger],
     ) -> None:
         self.client = client
-        """Cached reads, live writes; at home in the object's namespace."""
+        """Cached reads, live writes; calls that name no namespace use the object's."""
         self.causes = causes
-        """Why this run happens."""
-        self.metrics = metrics
-        """For counters and the like of your own, shown with those of the manager; asked twice for a name, it gives the
-        same one."""
-        self.run_id = run_id
-        self.findings: list[WriteLoop] = []
-        """Loops noticed in this run; the worker slows the object down for them."""
+        """What triggered this reconcile."""
+        self.metrics = environment.metrics
+        """For metrics of your own, shown with those of the manager; the same name gives the same metric."""
+        self.reconcile_id = reconcile_id
+        """The id of this reconcile, as `reconcileID` in the log."""
+        self.write_loops: list[WriteLoop] = []
+        """Write loops found in this reconcile; the controller slows the object down for them."""
         self.writes = writes
-        """What was written, for people: `apply ConfigMap shop/web`."""
+        """What this reconcile has written, for people: `apply ConfigMap shop/web`."""
         self._bind_log = log
         self._object = obj
-        self._manager = field_manager
-        self._recorder = recorder
-        self._applied = applied
-        self._written = written
-        self._loops = loops
-        self._strangers = strangers
-        self._owned = owned
-        self._clock = clock
-        self._loop = loop
-        self._ended = False
+        self._environment = environment
+        self._memory = environment.memory
+        self._loop = asyncio.get_running_loop()
+        self._cancelled = False
         self._waits: set[Future[Any]] = set()
 
     @cached_property
     def log(self) -> Logger:
-        """Knows controller, kind, namespace, name and run id."""
+        """A logger bound to controller, kind, namespace, name and reconcileID."""
         return self._bind_log()
 
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name of the object."""
+        return self._object.key
+
     def now(self) -> datetime:
-        """The time of day by the manager's clock, aware, in UTC: what a test moves by hand."""
-        return self._clock.now()
+        """The time of day by the manager's clock, aware, in UTC; a test moves that clock by hand."""
+        return self._environment.clock.now()
 
     # --- children ---
 
@@ -120,92 +130,105 @@ class Context:
     ) -> K:
         """Server-side apply a child of the object; returns it as it is on the server.
 
-        It gets the object's namespace if it names none, the object as its managing owner (unless `owned=False`) and the
-        controller's field manager. An object in a namespace cannot own one that is in none or in another. A child that
-        exists and is not ours is left alone: `NotOwned`. One without an owner is taken over if it carries
-        all the labels in `adopt` and `confirm` agrees. Nothing is sent if the same was applied before and still stands.
+        The child gets the object's namespace if it names none, the object as its controller owner (unless
+        `owned=False`) and the controller's field manager. An object in a namespace cannot own one in another namespace
+        or in none. An existing object that the object does not own is left alone: `NotOwned`. One without a controller
+        is adopted if it carries all the labels in `adopt` and `confirm` agrees. Nothing is sent if the controller has
+        applied the same before and the cached object still has it.
         """
-        await self._place(child, owned=owned)
+        await self._set_namespace_and_owner(child, owned=owned)
         present = await self.client.find_hidden(type(child), child.key)
         if present is not None and owned:
             await self._check_claim(present, adopt)
-        if self._applied.is_noop(child, present):
+        if self._memory.applied.is_noop(child, present):
             assert present is not None
             return present
-        with self._written.writing(self._object.key, type(child), child.key) as writing:
+        with self._memory.self_writes.track(self._object.key, type(child), child.key) as write:
             try:
                 result = await self._send(child, present, owned=owned, force=force)
             except (Conflict, Invalid) as error:
                 if not (owned and is_precondition_failure(error)):
                     raise
-                # The cache is behind: there is another object than it shows, or none. Once more, with what there is.
+                # The cache is stale: the server has another object than the cache shows, or none (decision 0012).
+                # Read the object from the server, check it again, and send the apply once more.
                 present = await self.client.live.find(type(child), child.key)
                 if present is not None:
                     await self._check_claim(present, adopt)
                 result = await self._send(child, present, owned=owned, force=force)
-            if proves_own_apply(present, child, result, manager=self._manager):
-                writing.version = result.metadata.resource_version
-        self._applied.remember(child, result)
-        self.wrote("apply", result, before=present)
+            if proves_own_apply(present, child, result, manager=self._environment.field_manager):
+                write.version = result.metadata.resource_version
+        self._memory.applied.remember(child, result)
+        self.record_write("apply", result, before=present)
         return result
 
     async def create(self, child: K, *, owned: bool = True) -> K:
         """Create a child, such as one with a generated name; later reads of this process see it at once."""
-        await self._place(child, owned=owned)
+        await self._set_namespace_and_owner(child, owned=owned)
         result = await self.client.create(child)
         self.writes.append(f"create {result.kind} {result.key}")
         if not child.metadata.generate_name:
-            title, now = f"{result.kind} {result.key}", self._clock.monotonic()
-            self._notice(self._loops.made((type(result), result.key), title, now=now, owner=self._object.metadata.uid))
+            loop = self._memory.write_loops.record_creation(
+                (type(result), result.key),
+                f"{result.kind} {result.key}",
+                now=self._environment.clock.monotonic(),
+                owner=self._object.metadata.uid,
+            )
+            self._note_loop(loop)
         return result
 
     async def patch(self, obj: K, *, subresource: str | None = None, optimistic_lock: bool = False) -> K:
-        """Send what was changed in an object since it was read, as the smallest patch; nothing if nothing was."""
+        """Send what was changed in an object since it was read, as the smallest merge patch; nothing if nothing was.
+
+        The patch carries no resourceVersion unless `optimistic_lock` is set: a change of other fields by others is no
+        conflict.
+        """
         present = await self.client.find(type(obj), obj.key)
-        with self._written.writing(self._object.key, type(obj), obj.key) as writing:
+        with self._memory.self_writes.track(self._object.key, type(obj), obj.key) as write:
             result = await self.client.patch(obj, subresource=subresource, optimistic_lock=optimistic_lock)
             if result is not obj and proves_own_patch(obj, result):
-                writing.version = result.metadata.resource_version
+                write.version = result.metadata.resource_version
         if result is not obj:
-            self.wrote("patch", result, before=present)
+            self.record_write("patch", result, before=present)
         return result
 
     async def delete(self, child: KubeObject, *, propagation: Propagation | None = None) -> None:
-        """Delete this very object; that it is gone already is fine."""
+        """Delete this very object, by its uid (decision 0004); that it is gone already is fine."""
         await self.client.delete(child, propagation=propagation)
-        self._applied.forget(type(child), child.key)
-        self._loops.forget((type(child), child.key))
+        self._memory.applied.forget(type(child), child.key)
+        self._memory.write_loops.forget((type(child), child.key))
         self.writes.append(f"delete {child.kind} {child.key}")
 
     async def remove(self, kind: type[KubeObject], name: str, *, namespace: str | None = None) -> bool:
-        """Delete the child of that name, if there is one and the object manages it; whether there was.
+        """Delete the child of that name if the object owns it; returns whether it did.
 
-        For what `apply` made and is no longer wanted. One of the same name that is somebody else's is left alone.
+        For what `apply` created and is no longer wanted. An object of that name that is not owned is left alone.
         """
         home = namespace or self._object.metadata.namespace
         namespaced = await self.client.namespaced(kind)
         present = await self.client.find_hidden(kind, name, namespace=home if namespaced else None)
-        if present is None or claim_on(present, self._object) is not Claim.OURS:
+        if present is None or claim_on(present, self._object) is not Claim.OWNED:
             return False
         await self.delete(present)
         return True
 
     async def confirm(self) -> None:
-        """Make sure that the object is still there to take over a child that is nobody's; else the run ends here.
+        """Check on the server that the object exists and is not being deleted, before it adopts a child.
 
-        Asked of the server, not of the cache: while an object is deleted and its children are to stay, the cache may
-        show a child without its owner before it shows that the owner is going. Taken over once more, the child would
-        be deleted with it. `apply` does this by itself; call it before you write an owner reference in another way.
+        If it does not, RetryAfter ends the reconcile. The cache cannot answer this: while an object is deleted with
+        its children orphaned, the cache may show a child without its owner before it shows that the owner is
+        terminating. Adopted again, the child would be deleted with it. Kubernetes' own controllers do the same
+        (`RecheckDeletionTimestamp` in kubernetes/pkg/controller/controller_ref_manager.go). `apply` calls it; call it
+        before you write an owner reference in another way.
         """
         kind, mine = type(self._object), self._object.metadata
         try:
             found = await self.client.live.find(kind, self.key)
         except Forbidden:
-            return  # a role without `get`: the cache is all there is
+            return  # the role does not allow `get`: the cache is all there is
         if found is None or found.metadata.uid != mine.uid or found.metadata.deletion_timestamp is not None:
-            raise RetryAfter(2.0, f"{self._object.kind} {self.key} is gone or being deleted; it takes over no child")
+            raise RetryAfter(2.0, f"{self._object.kind} {self.key} is gone or being deleted; it adopts no child")
 
-    # --- telling ---
+    # --- conditions and events ---
 
     def condition(
         self,
@@ -215,7 +238,7 @@ class Context:
         reason: str = "",
         message: str = "",
     ) -> None:
-        """Set a condition of the object's status; its time changes only when its status flips."""
+        """Set a condition of the object's status; lastTransitionTime changes only when its status does."""
         conditions: list[Condition] | None = getattr(getattr(self._object, "status", None), "conditions", None)
         if conditions is None:
             raise ConfigError(
@@ -228,7 +251,7 @@ class Context:
             reason=reason,
             message=message,
             observed_generation=self._object.metadata.generation or None,
-            now=self._clock.now().replace(microsecond=0),
+            now=self._environment.clock.now().replace(microsecond=0),
         )
 
     def event(
@@ -243,23 +266,25 @@ class Context:
     ) -> None:
         """Record an event on the object. Never waits and never fails; repetitions are counted, floods are cut.
 
-        `about` is another object to record it on, such as a pod that was changed for this one; `related` is one more
-        that takes part.
+        `about` is another object to record it on, such as a pod that was changed for this one; `related` is a
+        secondary object of the event.
         """
-        if self._recorder is not None:
-            self._recorder.record(about or self._object, reason, message, type=type, action=action, related=related)
+        recorder = self._environment.recorder
+        if recorder is not None:
+            recorder.record(about or self._object, reason, message, type=type, action=action, related=related)
+
+    # --- plain reconcilers ---
 
     def wait(self, coroutine: Coroutine[Any, Any, T] | Awaitable[T]) -> T:
         """For plain (not async) reconcilers, which run in a thread: await something and return its result.
 
-        `deployment = ctx.wait(ctx.apply(child))`. A TimeoutError once the time of the run is over.
+        `deployment = ctx.wait(ctx.apply(child))`. Raises TimeoutError once the reconcile is cancelled.
         """
-
-        over = TimeoutError(f"the run for {self._object.kind} {self.key} has been ended; return from it")
-        if self._ended:
+        cancelled = TimeoutError(f"the reconcile of {self._object.kind} {self.key} has been cancelled; return from it")
+        if self._cancelled:
             if asyncio.iscoroutine(coroutine):
-                coroutine.close()  # not begun, and nobody is to be told that it was not awaited
-            raise over
+                coroutine.close()  # it never started, so asyncio must not warn that nobody awaited it
+            raise cancelled
 
         async def awaited() -> T:
             return await coroutine
@@ -267,19 +292,19 @@ class Context:
         waiting = asyncio.run_coroutine_threadsafe(awaited(), self._loop)
         self._waits.add(waiting)
         try:
-            if self._ended:  # looked at last: whoever ends the run finds it among the waits, or it is seen here
+            if self._cancelled:  # checked last: `cancel_waits` finds the wait in the set, or the flag is seen here
                 waiting.cancel()
             return waiting.result()
         except FutureCancelled:
-            raise over from None
+            raise cancelled from None
         finally:
             self._waits.discard(waiting)
 
-    # --- inside ---
+    # --- for the reconcile handler ---
 
-    def end(self) -> None:
-        """The run is over, though its thread may not know: what it waits for is cancelled, and so is all it begins."""
-        self._ended = True
+    def cancel_waits(self) -> None:
+        """The reconcile is cancelled while its thread runs on: cancel what the thread waits for, now and later."""
+        self._cancelled = True
         for waiting in tuple(self._waits):
             waiting.cancel()
 
@@ -287,8 +312,23 @@ class Context:
         """The object as it is now, after the framework itself wrote it."""
         self._object = obj
 
-    async def _place(self, child: KubeObject, *, owned: bool) -> None:
-        """Where a child goes that does not say so itself, and whom it belongs to."""
+    def record_write(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
+        """Note a write, and the write loop it may be a part of."""
+        self.writes.append(f"{verb} {result.kind} {result.key}")
+        loop = self._memory.write_loops.record_write(
+            (type(result), result.key),
+            f"{result.kind} {result.key}",
+            before=None if before is None else without_revision(before),
+            after=without_revision(result),
+            now=self._environment.clock.monotonic(),
+            tree=to_tree,
+            owner=self._object.metadata.uid,
+        )
+        self._note_loop(loop)
+
+    # --- inside ---
+
+    async def _set_namespace_and_owner(self, child: KubeObject, *, owned: bool) -> None:
         if not await self.client.namespaced(type(child)):
             child.metadata.namespace = ""
         elif not child.metadata.namespace:
@@ -298,49 +338,30 @@ class Context:
 
     async def _send(self, child: K, present: KubeObject | None, *, owned: bool, force: bool) -> K:
         document = with_preconditions(present, child) if owned else child
-        return await self.client.apply(document, field_manager=self._manager, force=force)
+        return await self.client.apply(document, field_manager=self._environment.field_manager, force=force)
 
     async def _check_claim(self, present: KubeObject, adopt: dict[str, str] | None) -> None:
+        """Return if the object may write this one; else raise what says why not."""
         owner = f"{self._object.kind} {self._object.key}"
         claim = claim_on(present, self._object, labels=adopt)
-        if claim is Claim.OURS:
+        if claim is Claim.OWNED:
             return
         if claim is Claim.ADOPTABLE:
             await self.confirm()
             return
-        if claim is Claim.STRANGER:
-            self._strangers.met(present, self.key)
+        if claim is Claim.FOREIGN:
+            self._memory.foreign.add(present, self.key)
             raise NotOwned(not_owned_message(present, owner, labels=adopt))
         child = f"{present.kind} {present.key}"
-        if claim is Claim.LEAVING:
+        if claim is Claim.TERMINATING:
             reason = f"{child} is being deleted; {owner} waits until it is gone"
         else:
             reason = (
                 f"{child} belongs to an earlier {owner}, which is gone; waiting for the garbage collector to delete it"
             )
         self.event("WaitingForRemoval", reason, related=present)
-        # The deletion of a child of a kind that is owned wakes us; the time is only there in case it never comes.
-        raise RetryAfter(30.0 if type(present) in self._owned else 2.0, reason)
+        raise RetryAfter(_RECHECK_OWNED if type(present) in self._environment.owned else _RECHECK_OTHERS, reason)
 
-    def wrote(self, verb: str, result: KubeObject, *, before: KubeObject | None) -> None:
-        """Take note of a write, and of the loop that it may be a part of."""
-        self.writes.append(f"{verb} {result.kind} {result.key}")
-        finding = self._loops.wrote(
-            (type(result), result.key),
-            f"{result.kind} {result.key}",
-            before=None if before is None else without_revision(before),
-            after=without_revision(result),
-            now=self._clock.monotonic(),
-            tree=to_tree,
-            owner=self._object.metadata.uid,
-        )
-        self._notice(finding)
-
-    def _notice(self, finding: WriteLoop | None) -> None:
-        if finding is not None:
-            self.findings.append(finding)
-
-    @property
-    def key(self) -> ObjectKey:
-        """Namespace and name of the object."""
-        return self._object.key
+    def _note_loop(self, loop: WriteLoop | None) -> None:
+        if loop is not None:
+            self.write_loops.append(loop)

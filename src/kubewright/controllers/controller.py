@@ -1,15 +1,16 @@
 """Controller: sources, a queue and workers, from a declaration.
 
-Start: every source starts and hands over what is there; only then do the workers begin, so no reconciler ever looks
-at half a cache. Stop: no new runs, the present ones finish, then the sources go. Made by a manager, or by hand in a
-test; several with the same name may live in one process.
+Start: every source starts and enqueues what exists; only then do the workers start, so no reconciler ever reads half a
+cache. Stop: the workers start no new reconcile and finish the present ones, then the sources end. A manager makes one
+for each declaration, a test by hand; several with the same name may live in one process. What one worker does with a
+key is in `reconcile_handler`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations
@@ -22,24 +23,20 @@ import msgspec
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.logs import Logger, get_logger
 from kubewright._base.metrics import Metrics
-from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject, definition_of
 from kubewright.cache.cache import Cache
 from kubewright.cache.cached_client import CachedClient
-from kubewright.cache.reader import CacheReader
 from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
-from kubewright.controllers.applied_objects import AppliedObjects
+from kubewright.controllers.context import ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration
 from kubewright.controllers.event_recorder import EventRecorder
-from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.mapping import ByIndex, to_owner, to_self
+from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, triggering_causes
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
-from kubewright.controllers.self_writes import SelfWrites
 from kubewright.controllers.sources import KindSource, Source
-from kubewright.controllers.write_loops import LoopDetector
 from kubewright.errors import ApiError, ConfigError
 from kubewright.workqueue.item import Item
 from kubewright.workqueue.observer import QueueObserver
@@ -53,61 +50,61 @@ from kubewright.workqueue.rate_limiters import (
 
 __all__ = ("Controller", "ControllerObserver", "ReconcileRecord")
 
-_MOST_AT_ONCE: Final = 100
-_MOST_CAUSES: Final = 20
-_SLICE: Final = 0.005
-"""Seconds of the processor after which a worker lets others have a turn."""
-_LOOK_EVERY: Final = 8
-"""How many runs go by between two looks at that time, which is not for nothing."""
+_MAX_IMMEDIATE_REQUEUES: Final = 100
+_MAX_CAUSES: Final = 20
+_TIME_SLICE: Final = 0.005
+"""Seconds of CPU time after which a worker yields to other tasks of the event loop."""
+_CHECK_EVERY: Final = 8
+"""How many reconciles a worker does between two looks at the CPU time, which is a system call."""
 
 
 class ControllerObserver(Protocol):
-    """Who wants to know of each run, such as metrics."""
+    """Told of each reconcile, such as metrics."""
 
     def on_start(self) -> None:
-        """A run begins."""
+        """A reconcile begins."""
         ...
 
     def on_end(self, result: str, seconds: float) -> None:
-        """A run has ended: success, requeue, requeue_after, error or terminal."""
+        """A reconcile has ended: success, requeue, requeue_after, error or terminal."""
         ...
 
     def on_timeout(self) -> None:
-        """That run was ended because it took too long."""
+        """That reconcile was cancelled because it took too long."""
         ...
 
     def on_panic(self) -> None:
-        """That run failed with an error that is none of the framework's."""
+        """That reconcile failed with an error that is not in the framework's tree."""
         ...
 
     def on_write_loop(self) -> None:
-        """That run wrote an object that is being written in circles."""
+        """That reconcile was part of a write loop."""
         ...
 
     def on_gauges(self, key: ObjectKey, values: Mapping[str, float]) -> None:
-        """What the declaration's gauges say of the object after that run."""
+        """The values of the declaration's gauges for the object, after that reconcile."""
         ...
 
-    def on_gone(self, key: ObjectKey) -> None:
-        """There is no such object any more."""
+    def on_deleted(self, key: ObjectKey) -> None:
+        """The object is deleted."""
         ...
 
 
 @final
 class ReconcileRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that has ended, for the debug page."""
+    """A reconcile that has ended, for the debug page."""
 
     key: ObjectKey
     causes: tuple[str, ...]
     result: str
     seconds: float
     error: str | None = None
-    wrote: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     """What it wrote: `apply ConfigMap shop/web`."""
-    again_in: float | None = None
-    """After how many seconds it is to run again, if it said so; after a failure the queue knows."""
-    run: str = ""
-    """Its id, as in the log."""
+    requeue_after: float | None = None
+    """After how many seconds it asked to be reconciled again; the queue decides after a failure."""
+    reconcile_id: str = ""
+    """Its id, as `reconcileID` in the log."""
 
 
 @final
@@ -127,62 +124,54 @@ class Controller:
         queue_observer: QueueObserver | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """`metrics` is where reconcilers find room for their own; without it nobody sees those."""
+        """`metrics` is where reconcilers register their own metrics; without it nobody sees those."""
         self.declaration = declaration
         self.name = declaration.name
         self.needs_leader = declaration.needs_leader
         self.kinds = declaration.kinds
-        self.scopes = _settled(declaration, cache)
+        self.scopes = _checked_scopes(declaration, cache)
         self.recent: deque[ReconcileRecord] = deque(maxlen=100)
-        """The last runs, newest last."""
+        """The last reconciles, newest last."""
         self._clock = clock or SystemClock()
         gvk = definition_of(declaration.kind).gvk
         self._log = (log or get_logger("kubewright.controllers")).bind(controller=self.name, kind=gvk.kind)
         self._observer = observer
-        self._at_once: dict[ObjectKey, int] = {}
-        """How often in a row an object has asked to run again at once."""
+        self._immediate_requeues: dict[ObjectKey, int] = {}
+        """How often in a row a key has asked to be reconciled again without delay."""
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            limiter=_limiter(declaration, self._clock), clock=self._clock, observer=queue_observer
+            limiter=_rate_limiter(declaration, self._clock), clock=self._clock, observer=queue_observer
         )
-        written, applied, loops, strangers = SelfWrites(), AppliedObjects(), LoopDetector(encode), ForeignObjects()
-
-        def forget(kind: type[KubeObject], key: ObjectKey) -> None:
-            written.forget(kind, key)
-            applied.forget(kind, key)
-            loops.gone((kind, key))
-            if kind is declaration.kind:
-                strangers.gone(key)
-                if observer is not None:
-                    observer.on_gone(key)
-
-        reader = cache.reader_in(self.scopes)
-        kinds = _kind_sources(declaration, cache, reader, written, strangers, forget)
-        self._sources: tuple[Source, ...] = (*kinds, *declaration.sources)
+        self._memory = ControllerMemory(declaration.kind)
+        self._reader = cache.reader_in(self.scopes)
+        self._sources: tuple[Source, ...] = (*self._kind_sources(cache), *declaration.sources)
         self._threads = ThreadPoolExecutor(declaration.concurrency, thread_name_prefix=f"kubewright-{self.name}")
-        self._reader = reader
-        self.client = CachedClient(client, cache, reader=reader)
-        self._worker = ReconcileHandler(
-            declaration,
-            client=self.client,
-            log=self._log,
+        self.client = CachedClient(client, cache, reader=self._reader)
+        environment = ReconcileEnvironment(
+            field_manager=declaration.field_manager,
+            owned=frozenset(owned.kind for owned in declaration.owns),
+            memory=self._memory,
             recorder=recorder,
-            applied=applied,
-            written=written,
-            loops=loops,
-            strangers=strangers,
-            on_write_loop=observer.on_write_loop if observer is not None else None,
             metrics=metrics or Metrics(),
             clock=self._clock,
+        )
+        self._handler = ReconcileHandler(
+            declaration,
+            environment,
+            client=self.client,
+            log=self._log,
             threads=self._threads,
+            on_write_loop=observer.on_write_loop if observer is not None else None,
         )
         self._stopping = False
         self.ready = asyncio.Event()
-        """Set once the sources have handed over what was there and the workers run."""
+        """Set once the sources have enqueued what exists and the workers run."""
 
     async def run(self) -> None:
-        """Work until cancelled; then let the present runs finish."""
+        """Reconcile until cancelled; then let the present reconciles finish."""
         async with asyncio.TaskGroup() as group:
-            feeds = [group.create_task(source.run(self.queue), name=f"{self.name} source") for source in self._sources]
+            sources = [
+                group.create_task(source.run(self.queue), name=f"{self.name} source") for source in self._sources
+            ]
             workers: list[asyncio.Task[None]] = []
             try:
                 for source in self._sources:
@@ -194,13 +183,13 @@ class Controller:
                 ]
                 self.ready.set()
                 self._log.info("controller started", workers=self.declaration.concurrency)
-                # Waited for, not gathered: stopping must not cancel a run that is half done. A worker never ends
-                # by itself before the queue is shut down: if one does, everybody should know.
+                # `wait`, not `gather`, which would cancel a half-done reconcile when the controller stops. A worker
+                # does not end before the queue is shut down: if one does, the controller fails.
                 ended, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
                 for worker in ended:
                     worker.result()
             finally:
-                await self._stop(workers, feeds)
+                await self._stop(workers, sources)
 
     async def _set_up(self) -> None:
         if self.declaration.setup is not None:
@@ -209,102 +198,124 @@ class Controller:
                 await answer
 
     async def _work(self) -> None:
-        turn, runs = thread_time(), 0
+        """One worker: take a key from the queue, reconcile it, decide what next. There are `concurrency` of these."""
+        slice_start, reconciles = thread_time(), 0
         while (item := await self.queue.get()) is not None:
-            if self._stopping:  # what is still queued is there again after the next start
+            if self._stopping:  # the next process lists the objects and enqueues the key again
                 self.queue.done(item.key)
                 continue
             started = self._clock.monotonic()
             if self._observer is not None:
                 self._observer.on_start()
-            run_id, wrote = f"{getrandbits(64):016x}", list[str]()
+            reconcile_id, writes = f"{getrandbits(64):016x}", list[str]()
             try:
-                outcome = await self._worker.run(item, run_id, wrote)
-                self._settle(item, outcome)
+                outcome = await self._handler.handle(item, reconcile_id, writes)
+                self._requeue(item.key, outcome)
             finally:
                 self.queue.done(item.key)
-            self._tell(item, outcome, self._clock.monotonic() - started, run_id, wrote)
-            # A run that needs no request does not wait for anything, and the queue hands out the next key at once: the
-            # loop has other things to do, such as to keep the lease.
-            runs += 1
-            if runs % _LOOK_EVERY == 0 and thread_time() - turn > _SLICE:
+            self._record(item, outcome, self._clock.monotonic() - started, reconcile_id, writes)
+            # A reconcile that sends no request never suspends, and the queue hands out the next key at once. Yield now
+            # and then: other tasks share the event loop, such as the one that renews the lease.
+            reconciles += 1
+            if reconciles % _CHECK_EVERY == 0 and thread_time() - slice_start > _TIME_SLICE:
                 await asyncio.sleep(0)
-                turn = thread_time()
+                slice_start = thread_time()
 
-    def _settle(self, item: Item[ObjectKey], outcome: Outcome) -> None:
-        """Error wins over requeue; success and a planned requeue end the back-off."""
-        key, queue = item.key, self.queue
-        again = self._wait(key, outcome.requeue_after)
+    def _requeue(self, key: ObjectKey, outcome: Outcome) -> None:
+        """Put the key back into the queue as the outcome says.
+
+        An error wins over a requeue, as in controller-runtime; a success and a planned requeue end the back-off.
+        """
+        queue = self.queue
+        delay = self._limited(key, outcome.requeue_after)
         if outcome.retry:
             cause = Cause(self.name, "retry", key)
-            asked = outcome.error.retry_after if isinstance(outcome.error, ApiError) else None
-            if asked is None:
-                queue.add_rate_limited(key, priority=outcome.priority, cause=cause, at_most=outcome.longest_wait)
-            else:  # the server knows better than our back-off
-                queue.add_after(key, asked, priority=outcome.priority, cause=cause)
+            retry_after = outcome.error.retry_after if isinstance(outcome.error, ApiError) else None
+            if retry_after is None:
+                queue.add_rate_limited(key, priority=outcome.priority, cause=cause, at_most=outcome.max_backoff)
+            else:  # the server's Retry-After knows better than our back-off
+                queue.add_after(key, retry_after, priority=outcome.priority, cause=cause)
             return
         if outcome.result != "terminal":
             queue.forget(key)
-        if again is not None:
-            cause = Cause(self.name, "requeue", key)
-            queue.add_after(key, again, priority=outcome.priority, cause=cause)
+        if delay is not None:
+            queue.add_after(key, delay, priority=outcome.priority, cause=Cause(self.name, "requeue", key))
 
-    def _wait(self, key: ObjectKey, asked: float | None) -> float | None:
-        """What was asked for; but who asks for no wait at all again and again would take a whole processor."""
-        if asked is None or asked > 0:
-            self._at_once.pop(key, None)
-            return asked
-        count = self._at_once[key] = self._at_once.get(key, 0) + 1
-        if count <= _MOST_AT_ONCE:
-            return asked
-        if count == _MOST_AT_ONCE + 1:
+    def _limited(self, key: ObjectKey, requeue_after: float | None) -> float | None:
+        """The delay that was asked for, slowed down if a key asks for none time after time: that takes a whole CPU."""
+        if requeue_after is None or requeue_after > 0:
+            self._immediate_requeues.pop(key, None)
+            return requeue_after
+        count = self._immediate_requeues[key] = self._immediate_requeues.get(key, 0) + 1
+        if count <= _MAX_IMMEDIATE_REQUEUES:
+            return requeue_after
+        if count == _MAX_IMMEDIATE_REQUEUES + 1:
             self._log.warning(
-                "it asks to run again at once time after time, and is slowed down to once a second; "
+                "the reconciler asks for a requeue without delay time after time, and is slowed down to once a second; "
                 "give the seconds until it is needed as requeue_after, or None",
                 namespace=key.namespace,
                 name=key.name,
                 times=count,
             )
-        return min(1.0, 0.001 * 2.0 ** min(count - _MOST_AT_ONCE, 10))
+        return min(1.0, 0.001 * 2.0 ** min(count - _MAX_IMMEDIATE_REQUEUES, 10))
 
-    def _tell(self, item: Item[ObjectKey], outcome: Outcome, seconds: float, run_id: str, wrote: Sequence[str]) -> None:
+    def _record(
+        self, item: Item[ObjectKey], outcome: Outcome, seconds: float, reconcile_id: str, writes: Sequence[str]
+    ) -> None:
         if self._observer is not None:
             self._observer.on_end(outcome.result, seconds)
             if outcome.timed_out:
                 self._observer.on_timeout()
             if outcome.unexpected:
                 self._observer.on_panic()
-            # An object may go while it is worked on; its numbers went with it and must not come back.
-            if outcome.gauges and self._is_there(item.key):
+            # The object may have been deleted during the reconcile. Its gauges went with it and must not come back.
+            if outcome.gauges and self._exists(item.key):
                 self._observer.on_gauges(item.key, outcome.gauges)
         self.recent.append(
             ReconcileRecord(
                 key=item.key,
-                causes=_told(triggering_causes(item.causes)),
+                causes=_described(triggering_causes(item.causes)),
                 result=outcome.result,
                 seconds=seconds,
                 error=None if outcome.error is None else str(outcome.error) or type(outcome.error).__name__,
-                wrote=tuple(wrote),
-                again_in=outcome.requeue_after,
-                run=run_id,
+                writes=tuple(writes),
+                requeue_after=outcome.requeue_after,
+                reconcile_id=reconcile_id,
             )
         )
 
-    def _is_there(self, key: ObjectKey) -> bool:
+    def _exists(self, key: ObjectKey) -> bool:
         kind = self.declaration.kind
         return self._reader.watches(kind) and self._reader.has(kind, key)
 
-    async def _stop(self, workers: list[asyncio.Task[None]], feeds: list[asyncio.Task[None]]) -> None:
+    def _on_deleted(self, kind: type[KubeObject], key: ObjectKey) -> None:
+        self._memory.forget(kind, key)
+        if self._observer is not None and kind is self.declaration.kind:
+            self._observer.on_deleted(key)
+
+    def _kind_sources(self, cache: Cache) -> Iterable[Source]:
+        declaration = self.declaration
+        source = partial(KindSource, cache, self_writes=self._memory.self_writes, on_deleted=self._on_deleted)
+        kind: type[KubeObject] = declaration.kind
+        yield source(kind, to_self, declaration.when, indexes=declaration.indexes, scope=declaration.scope)
+        for owned in declaration.owns:
+            owner = self._memory.foreign.wrap(to_owner(kind, controller_only=owned.controller_only))
+            yield source(owned.kind, owner, owned.when, indexes=owned.indexes, scope=owned.scope)
+        for watch in declaration.watches:
+            mapper = watch.mapper.bind(self._reader, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
+            yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope)
+
+    async def _stop(self, workers: list[asyncio.Task[None]], sources: list[asyncio.Task[None]]) -> None:
         self.ready.clear()
         self._stopping = True
         self.queue.shut_down()
-        for feed in feeds:
-            feed.cancel()
+        for source in sources:
+            source.cancel()
         try:
-            # Shielded: the cancellation that stops the controller must not tear a run that is half done.
+            # Shielded: the cancellation that stops the controller must not reach a half-done reconcile.
             await asyncio.shield(asyncio.gather(*workers, return_exceptions=True))
         except asyncio.CancelledError:
-            # The time is over. Waited for all the same: a run that swallows this is to be named, not forgotten.
+            # The grace period is over. Wait all the same: the manager names a reconcile that swallows cancellation.
             for worker in workers:
                 worker.cancel()
             if workers:
@@ -316,36 +327,17 @@ class Controller:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _told(causes: Sequence[object]) -> tuple[str, ...]:
-    """For people, and remembered for a while: what is woken by all pods of a cluster at once has as many causes."""
-    told = tuple(str(cause) for cause in causes[:_MOST_CAUSES])
-    return told if len(causes) <= _MOST_CAUSES else (*told, f"and {len(causes) - _MOST_CAUSES} more")
+def _described(causes: Sequence[object]) -> tuple[str, ...]:
+    """The causes for people, cut short: a key may be enqueued by every pod of a cluster at once."""
+    described = tuple(str(cause) for cause in causes[:_MAX_CAUSES])
+    return described if len(causes) <= _MAX_CAUSES else (*described, f"and {len(causes) - _MAX_CAUSES} more")
 
 
-def _kind_sources(
-    declaration: Declaration[Any],
-    cache: Cache,
-    reader: CacheReader,
-    written: SelfWrites,
-    strangers: ForeignObjects,
-    forget: Callable[[type[KubeObject], ObjectKey], None],
-) -> Iterable[Source]:
-    source = partial(KindSource, cache, written=written, on_gone=forget)
-    kind: type[KubeObject] = declaration.kind
-    yield source(kind, to_self, declaration.when, indexes=declaration.indexes, scope=declaration.scope)
-    for owned in declaration.owns:
-        owner = strangers.beside(to_owner(kind, controller_only=owned.controller_only))
-        yield source(owned.kind, owner, owned.when, indexes=owned.indexes, scope=owned.scope)
-    for watch in declaration.watches:
-        mapper = watch.mapper.over(reader, kind) if isinstance(watch.mapper, ByIndex) else watch.mapper
-        yield source(watch.kind, mapper, watch.when, indexes=watch.indexes, scope=watch.scope)
-
-
-def _settled(declaration: Declaration[Any], cache: Cache) -> dict[type[KubeObject], tuple[Scope | None, ...]]:
-    """The scopes of each kind, once it is clear that every read has one place to go to."""
+def _checked_scopes(declaration: Declaration[Any], cache: Cache) -> dict[type[KubeObject], tuple[Scope | None, ...]]:
+    """The scopes of each kind. ConfigError if two overlap, so that two stores could answer one read."""
     for kind, scopes in declaration.scopes.items():
-        meant = dict.fromkeys(cache.scope_of(kind, scope) for scope in scopes)
-        for one, other in combinations(meant, 2):
+        resolved = dict.fromkeys(cache.scope_of(kind, scope) for scope in scopes)
+        for one, other in combinations(resolved, 2):
             if not one.namespaces or not other.namespaces or {*one.namespaces} & {*other.namespaces}:
                 raise ConfigError(
                     f"controller {declaration.name}: {kind.__name__} is declared in two scopes that overlap ({one}; "
@@ -355,9 +347,12 @@ def _settled(declaration: Declaration[Any], cache: Cache) -> dict[type[KubeObjec
     return declaration.scopes
 
 
-def _limiter(declaration: Declaration[Any], clock: Clock) -> RateLimiter[ObjectKey]:
-    growing: ExponentialFailureRateLimiter[ObjectKey] = ExponentialFailureRateLimiter(cap=declaration.max_backoff)
+def _rate_limiter(declaration: Declaration[Any], clock: Clock) -> RateLimiter[ObjectKey]:
+    # controller-runtime's default has a bucket of 10 retries per second for all keys together as well (client-go:
+    # util/workqueue/default_rate_limiters.go). Here it is opt-in: the API server's flow control and its Retry-After
+    # limit the whole controller, and one failing key does not delay the others.
+    exponential: ExponentialFailureRateLimiter[ObjectKey] = ExponentialFailureRateLimiter(cap=declaration.max_backoff)
     if declaration.rate_limit is None:
-        return growing
+        return exponential
     qps, burst = declaration.rate_limit
-    return MaxOfRateLimiter(growing, BucketRateLimiter(qps=qps, burst=burst, clock=clock))
+    return MaxOfRateLimiter(exponential, BucketRateLimiter(qps=qps, burst=burst, clock=clock))

@@ -1,4 +1,4 @@
-"""@controller: what a controller watches and how it runs, said once, beside the code that does the work.
+"""@controller: what a controller watches and how it reconciles, declared once, at the reconciler.
 
     @controller(Cache, owns=[Deployment])
     async def reconcile(cache: Cache, ctx: Context) -> Result | None: ...
@@ -6,11 +6,11 @@
     @controller(Cache, owns=[Deployment], watches=[Watch(ConfigMap, to_caches)], concurrency=4)
     class CacheController:
         async def reconcile(self, cache: Cache, ctx: Context) -> Result | None: ...
-        async def finalize(self, cache: Cache, ctx: Context) -> Result | None: ...     # brings a finalizer with it
+        async def finalize(self, cache: Cache, ctx: Context) -> Result | None: ...     # adds a finalizer
         async def setup(self, controller: Controller) -> None: ...           # before the first reconcile
 
 The decorator only records; it starts nothing and registers nowhere. The function stays callable, so a unit test calls
-it like any other. A manager turns the declaration into a running `Controller`; generators read it for RBAC.
+it like any other. A manager makes a `Controller` from the declaration; `generate.rbac` reads it for roles.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kubewright.errors import ConfigError
 
 __all__ = ("Declaration", "Owned", "Watch", "controller")
 
-_SHORTEST_BACKOFF: Final = 0.005
+_MIN_BACKOFF: Final = 0.005
 _METRIC: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 K = TypeVar("K", bound=KubeObject)
@@ -45,29 +45,34 @@ SetUp = Callable[[Any], Awaitable[None] | None]
 
 @final
 class Owned(msgspec.Struct, frozen=True):
-    """A kind of child; its changes wake the owner."""
+    """A kind of child, for `owns` of `@controller`: a change of a child triggers a reconcile of its owner."""
 
     kind: type[KubeObject]
+    """The kind of the children."""
     when: Predicate = any_version
+    """Which changes of a child trigger a reconcile; by default all, of its status as well."""
     controller_only: bool = True
-    """False to wake every owner, not only the managing one."""
+    """Whether only the owner that is the child's controller is reconciled; False: every owner of the kind."""
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
-    """Ways to find children in the cache, as `indexes` of `@controller` are for the kind itself."""
+    """Indexes of the children in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
-    """What this controller watches and reads of the kind, if not what the manager says."""
+    """What this controller watches and reads of the kind; by default the manager's scope of the kind."""
 
 
 @final
 class Watch(msgspec.Struct, frozen=True):
-    """Another kind whose changes matter, and which objects they concern."""
+    """Another kind, for `watches` of `@controller`: a change of its objects triggers a reconcile of others."""
 
     kind: type[KubeObject]
+    """The kind that is watched."""
     mapper: Callable[[Change[Any]], Iterable[ObjectKey]] | ByIndex
+    """Returns the keys to reconcile for a change; see `for_each` and `by_index`."""
     when: Predicate = any_version
+    """Which changes reach the mapper; by default all, of the status as well."""
     indexes: Mapping[str, Callable[[Any], Iterable[str]]] = {}
-    """Ways to find objects of that kind in the cache, as `indexes` of `@controller` are for the kind itself."""
+    """Indexes of this kind in the cache, as `indexes` of `@controller` for the kind itself."""
     scope: Scope | None = None
-    """What this controller watches and reads of the kind, if not what the manager says."""
+    """What this controller watches and reads of the kind; by default the manager's scope of the kind."""
 
 
 @final
@@ -120,13 +125,13 @@ class Declaration(Generic[K]):
             if isinstance(watch.mapper, ByIndex) and watch.mapper.index not in self.indexes:
                 raise ConfigError(
                     f"controller {name}: {watch.kind.__name__} is mapped by the index {watch.mapper.index!r}, which "
-                    "there is not; add it to indexes"
+                    "does not exist; add it to indexes"
                 )
         for metric in gauges:
             if not _METRIC.fullmatch(metric):
                 raise ConfigError(f"controller {name}: {metric!r} is no name for a metric; write it like ready_pods")
         if deleting and self.finalize is not None:
-            raise ConfigError(f"controller {name}: with deleting=True reconcile sees to deletion; leave finalize out")
+            raise ConfigError(f"controller {name}: with deleting=True reconcile handles deletion; leave finalize out")
         group = definition_of(kind).gvk.group or "kubewright.io"
         self.finalizer = finalizer or f"{group}/{name}"
         self.__doc__ = getattr(target, "__doc__", None)
@@ -135,32 +140,32 @@ class Declaration(Generic[K]):
 
     def _bind(self, target: Any) -> None:
         if not inspect.isclass(target):
-            self.reconcile = _called_with_two(self.name, target)
+            self.reconcile = _checked_signature(self.name, target)
             return
         try:
-            worker: Any = target()
+            reconciler: Any = target()
         except TypeError as exc:
             raise ConfigError(f"controller {self.name}: {target.__name__}() must need no arguments: {exc}") from exc
-        if not callable(getattr(worker, "reconcile", None)):
+        if not callable(getattr(reconciler, "reconcile", None)):
             raise ConfigError(f"controller {self.name}: {target.__name__} needs a reconcile method")
-        self.reconcile = _called_with_two(self.name, worker.reconcile)
-        if (finalize := getattr(worker, "finalize", None)) is not None:
-            self.finalize = _called_with_two(self.name, finalize)
-        self.setup = getattr(worker, "setup", None)
+        self.reconcile = _checked_signature(self.name, reconciler.reconcile)
+        if (finalize := getattr(reconciler, "finalize", None)) is not None:
+            self.finalize = _checked_signature(self.name, finalize)
+        self.setup = getattr(reconciler, "setup", None)
 
     def __call__(self, obj: K, ctx: Any) -> Any:
         return self.reconcile(obj, ctx)
 
     @property
     def kinds(self) -> tuple[type[KubeObject], ...]:
-        """Every kind that is watched: its own first."""
+        """Every kind that the controller watches, its own first."""
         return tuple(
             dict.fromkeys((self.kind, *(owned.kind for owned in self.owns), *(watch.kind for watch in self.watches)))
         )
 
     @property
     def scopes(self) -> dict[type[KubeObject], tuple[Scope | None, ...]]:
-        """In which scopes each of these kinds is watched; None is the manager's own."""
+        """The scopes in which each of these kinds is watched; None is the manager's scope of the kind."""
         found: dict[type[KubeObject], dict[Scope | None, None]] = {self.kind: {self.scope: None}}
         others: tuple[Owned | Watch, ...] = (*self.owns, *self.watches)
         for other in others:
@@ -193,31 +198,44 @@ def controller(
 ) -> Callable[[Any], Declaration[K]]:
     """Declare a controller for a kind, on an async or plain function, or on a class with `reconcile`.
 
-    Its `name`, if none is given, is the kind in small letters; two controllers of an operator cannot share one.
-    `owns` are kinds of children: their changes wake the owner. `watches` pairs another kind with a mapper. `when`
-    says which changes of the kind itself matter. `concurrency` objects are worked on at a time, one object never
-    twice at once; `timeout` seconds end a single run. `rate_limit=(qps, burst)` limits the retries of all objects
-    together; `max_backoff` is the longest wait, in seconds, after an object has failed again and again.
-    `field_manager` names the owner of applied fields, by default the controller's name. `sources` are others that
-    wake it: a `Channel`, a `Timer`. An object that is being deleted is reconciled only with `deleting=True`, for who
-    ends its life, such as a kubelet, and holds it by other means than a finalizer. `indexes` are ways to find objects
-    of the kind in the cache: `by_index` wakes through one, `ctx.client.list(..., index=(name, value))` asks it; `Owned`
-    and `Watch` take some for other kinds.
-    `gauges` are numbers of an object, by the metrics that show them: taken after each run, gone with the object.
-    `scope` is what this controller watches and reads of the kind, if not what the manager says; `Owned` and `Watch`
-    take one as well.
+    Args:
+        kind: The class of the objects that are reconciled.
+        name: The controller's name in logs, metrics and events; by default the kind in lower case. No two controllers
+            of an operator have the same.
+        owns: Kinds of children, as classes or as `Owned`. A change of a child triggers a reconcile of its owner.
+        watches: Other kinds, as pairs of a class and a mapper or as `Watch`. The mapper returns the keys to reconcile.
+        when: Which changes of the kind itself trigger a reconcile. By default a change of spec or metadata, a deletion
+            and a resync, but not a change of the status alone.
+        concurrency: How many objects are reconciled at a time. One object is never reconciled twice at once.
+        timeout: After how many seconds a reconcile is cancelled and retried with back-off; by default never.
+        needs_leader: Whether the controller runs only in the replica that is the leader.
+        finalizer: The name of the finalizer for a class with a `finalize` method; by default `<group>/<name>`.
+        field_manager: The manager of the fields that `ctx.apply` sends; by default the controller's name. Keep it when
+            you rename a controller: fields of the old manager would stay.
+        rate_limit: `(qps, burst)` of the retries of all objects together; by default only each object's own back-off
+            counts.
+        max_backoff: The longest wait, in seconds, of an object that fails again and again. The back-off begins with
+            5 ms and doubles.
+        sources: Other sources of keys: a `Channel`, a `Timer`, or anything with the methods of `Source`.
+        deleting: Whether an object that is being deleted is reconciled, for a controller that ends the life of objects
+            without a finalizer of its own, such as a kubelet. Not together with `finalize`.
+        indexes: Indexes of the kind in the cache: functions that return the values of an object, by name. `by_index`
+            maps through an index, `ctx.client.list(..., index=(name, value))` reads it.
+        gauges: Functions that return a number of an object, by the metric that shows it. Called after each
+            reconcile that does not fail; the value is removed with the object.
+        scope: What this controller watches and reads of the kind; by default the manager's scope of the kind.
     """
     definition = definition_of(_kind(kind))
     chosen = name or definition.kind.lower()
-    children, others = _several(chosen, "owns", owns), _several(chosen, "watches", watches)
+    children, others = _as_tuple(chosen, "owns", owns), _as_tuple(chosen, "watches", watches)
     if problems := dns1123_label_errors(chosen):
         raise ConfigError(f"controller name {chosen!r} cannot be used: {problems[0]}")
     if concurrency < 1:
-        raise ConfigError(f"controller {chosen}: concurrency is {concurrency}; at least 1 object must be worked on")
-    if max_backoff < _SHORTEST_BACKOFF:
+        raise ConfigError(f"controller {chosen}: concurrency is {concurrency}; give at least 1")
+    if max_backoff < _MIN_BACKOFF:
         raise ConfigError(
             f"controller {chosen}: max_backoff is {max_backoff:g}; it is in seconds, and at least "
-            f"{_SHORTEST_BACKOFF:g}, where the waits begin"
+            f"{_MIN_BACKOFF:g}, where the waits begin"
         )
 
     def declare(target: Any) -> Declaration[K]:
@@ -246,7 +264,7 @@ def controller(
 
 
 def _kind(given: Any) -> Any:
-    """The class of a kind, and nothing that people give instead of one."""
+    """The class of a kind. ConfigError for what people give instead of one."""
     if isinstance(given, type) and issubclass(given, KubeObject):
         return given
     if inspect.isfunction(given):
@@ -255,14 +273,14 @@ def _kind(given: Any) -> Any:
     raise ConfigError(f"@controller takes classes of kinds, and {shown} is none; import the class, or see Dynamic")
 
 
-def _several(name: str, option: str, given: Any) -> tuple[Any, ...]:
+def _as_tuple(name: str, option: str, given: Any) -> tuple[Any, ...]:
     pair = option == "watches" and isinstance(given, tuple) and bool(given) and isinstance(given[0], type)
     if isinstance(given, type | Owned | Watch | str) or pair:
         raise ConfigError(f"controller {name}: {option} takes a list; write {option}=[...] around what is in it")
     return tuple(given)
 
 
-def _called_with_two(name: str, function: Any) -> Any:
+def _checked_signature(name: str, function: Any) -> Any:
     try:
         inspect.signature(function).bind(None, None)
     except ValueError:  # written in C: it says nothing about its arguments

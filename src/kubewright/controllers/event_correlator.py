@@ -1,8 +1,8 @@
-"""Which events are one: repetitions become a series, floods are cut.
+"""EventCorrelator: which occurrences are one event. Repetitions become a series, floods are cut.
 
-Pure bookkeeping for `recorder`, no I/O. The same thing said again about the same object is one event with a count.
-Ten different notes with one reason within ten minutes are taken together. And each source may write 25 times
-about an object, then once in five minutes.
+The rules and numbers are those of client-go's tools/record/events_cache.go: the same event about the same object again
+is one event with a count; ten different notes with one reason within ten minutes are aggregated into one; and a source
+may write 25 events about an object, then one in five minutes. Pure bookkeeping for `event_recorder`, no I/O.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from kubewright.k8s.core.v1 import ObjectReference
 __all__ = ("EventCorrelator", "Occurrence", "Series")
 
 SERIES_END: Final = 360.0
-"""Seconds of silence after which a repetition is a new event."""
-SIMILAR_NOTES: Final = 10
-SIMILAR_WITHIN: Final = 600.0
-BURST: Final = 25
-REFILL_SECONDS: Final = 300.0
-REMEMBERED: Final = 4096
+"""Seconds without a repetition after which the next one is a new event (client-go: tools/events, finishTime)."""
+AGGREGATE_MAX_EVENTS: Final = 10
+AGGREGATE_INTERVAL: Final = 600.0
+SPAM_BURST: Final = 25
+SPAM_REFILL_SECONDS: Final = 300.0
+MAX_ENTRIES: Final = 4096
 V = TypeVar("V")
 
-COMBINED: Final = "(combined from similar events): "
+AGGREGATE_PREFIX: Final = "(combined from similar events): "
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was said once."""
+    """One call of `EventRecorder.record`."""
 
     regarding: ObjectReference
     type: str
@@ -40,14 +40,15 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     related: ObjectReference | None = None
 
     @property
-    def about(self) -> tuple[str, ...]:
+    def spam_key(self) -> tuple[str, ...]:
+        """What the rate limit counts by: the object."""
         return _identity(self.regarding)
 
     @property
-    def saying(self) -> tuple[str, ...]:
+    def aggregate_key(self) -> tuple[str, ...]:
         """What makes two occurrences similar: all but the note."""
         related = _identity(self.related) if self.related is not None else ()
-        return (self.type, self.reason, self.action, *self.about, *related)
+        return (self.type, self.reason, self.action, *self.spam_key, *related)
 
 
 def _identity(reference: ObjectReference) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ class Series:
     """An event and how often it occurred."""
 
     __slots__ = (
-        "combined",
+        "aggregated",
         "count",
         "created",
         "first",
@@ -72,9 +73,9 @@ class Series:
         "tries",
     )
 
-    def __init__(self, first: Occurrence, now: float, *, combined: bool) -> None:
+    def __init__(self, first: Occurrence, now: float, *, aggregated: bool) -> None:
         self.first = first
-        self.combined = combined
+        self.aggregated = aggregated
         self.count = 1
         self.first_at = now
         self.last_at = now
@@ -82,18 +83,18 @@ class Series:
         self.created = False
         """Whether the server has an event of that name."""
         self.seen_on_server = 0
-        """The count the server knows."""
+        """The count in the server's event."""
         self.queued = False
         self.tries = 0
 
     @property
     def note(self) -> str:
-        return f"{COMBINED}{self.first.note}" if self.combined else self.first.note
+        return f"{AGGREGATE_PREFIX}{self.first.note}" if self.aggregated else self.first.note
 
 
 @final
 class EventCorrelator:
-    """What one source has said lately."""
+    """The recent events of one source."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._monotonic = clock.monotonic
@@ -102,17 +103,17 @@ class EventCorrelator:
         self._buckets: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
 
     def add(self, occurrence: Occurrence) -> tuple[Series, bool]:
-        """Count it; the series it belongs to, and whether the server should hear of it now.
+        """Count an occurrence; returns the series it belongs to, and whether to write the series now.
 
-        A new event is to be written; of its repetitions the 2nd, 4th, 8th and so on: a busy series costs little, and
-        the count shown is never less than half of the truth.
+        A new event is written, and of its repetitions the 2nd, 4th, 8th and so on: a busy series costs few requests,
+        and the count on the server is never less than half of the true one.
         """
         now = self._monotonic()
-        combined = self._many_notes(occurrence, now)
-        key = occurrence.saying if combined else (*occurrence.saying, occurrence.note)
+        aggregated = self._should_aggregate(occurrence, now)
+        key = occurrence.aggregate_key if aggregated else (*occurrence.aggregate_key, occurrence.note)
         series = self._series.get(key)
         if series is None or now - series.last_at > SERIES_END:
-            series = Series(occurrence, now, combined=combined)
+            series = Series(occurrence, now, aggregated=aggregated)
             self._series[key] = series
         else:
             series.count += 1
@@ -122,33 +123,33 @@ class EventCorrelator:
         return series, series.count & (series.count - 1) == 0
 
     def unfinished(self) -> list[Series]:
-        """The series whose last count the server does not know."""
+        """The series whose last count is not on the server."""
         return [series for series in self._series.values() if series.seen_on_server < series.count]
 
     def may_write(self, occurrence: Occurrence) -> bool:
-        """Take a token of this object's bucket, if there is one."""
+        """Take a token from the object's bucket, if there is one."""
         now = self._monotonic()
-        key = occurrence.about
-        tokens, since = self._buckets.pop(key, (float(BURST), now))
-        tokens = min(float(BURST), tokens + (now - since) / REFILL_SECONDS)
+        key = occurrence.spam_key
+        tokens, since = self._buckets.pop(key, (float(SPAM_BURST), now))
+        tokens = min(float(SPAM_BURST), tokens + (now - since) / SPAM_REFILL_SECONDS)
         allowed = tokens >= 1.0
         self._buckets[key] = (tokens - 1.0 if allowed else tokens, now)
         _bound(self._buckets)
         return allowed
 
-    def _many_notes(self, occurrence: Occurrence, now: float) -> bool:
-        since, notes = self._notes.pop(occurrence.saying, (now, set[str]()))
-        if now - since > SIMILAR_WITHIN:
+    def _should_aggregate(self, occurrence: Occurrence, now: float) -> bool:
+        since, notes = self._notes.pop(occurrence.aggregate_key, (now, set[str]()))
+        if now - since > AGGREGATE_INTERVAL:
             since, notes = now, set()
         known = occurrence.note in notes
-        many = len(notes) >= SIMILAR_NOTES - 1 and not known
+        many = len(notes) >= AGGREGATE_MAX_EVENTS - 1 and not known
         if not many:
             notes.add(occurrence.note)
-        self._notes[occurrence.saying] = (since, notes)
+        self._notes[occurrence.aggregate_key] = (since, notes)
         _bound(self._notes)
         return many
 
 
 def _bound(memory: OrderedDict[tuple[str, ...], V]) -> None:
-    while len(memory) > REMEMBERED:
+    while len(memory) > MAX_ENTRIES:
         memory.popitem(last=False)

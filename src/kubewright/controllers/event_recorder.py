@@ -1,11 +1,11 @@
-"""Recorder: tell people, through Kubernetes events, what a controller did to their object.
+"""EventRecorder: tell people, through Kubernetes events, what a controller did to their object.
 
-    recorder = Recorder(client, controller="web")
+    recorder = EventRecorder(client, controller="web")
     recorder.record(web, "Scaled", "3 replicas now")      # returns at once, whatever happens
 
 Recording never waits and never fails a reconcile: events are best effort, written in the background by `run`, and
-dropped when the server is away for long or the queue is full. Which occurrences are one event is decided in `series`.
-A `Context` calls `record`, the manager runs it.
+dropped when the server is away for long or the queue is full. `event_correlator` decides which occurrences are one
+event. `Context.event` calls `record`, the manager runs it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from kubewright.k8s.events.v1 import Event, EventSeries
 
 __all__ = ("EventRecorder",)
 
+# client-go: tools/events/event_broadcaster.go
 _QUEUE_LENGTH: Final = 1000
 _TRIES: Final = 12
 _RETRY_SECONDS: Final = 10.0
+
 _LAST_SECONDS: Final = 5.0
 _LONGEST_WORD: Final = 128
 _LONGEST_NOTE: Final = 1024
@@ -70,20 +72,20 @@ class EventRecorder:
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
-        """`controller` and `instance` are shown as who reports; the instance is named after the host if not given."""
+        """`controller` and `instance` are the event's reporter; the instance is named after the host if not given."""
         self.name = f"event recorder {controller}"
         self.dropped = 0
-        """How many occurrences were not written: the queue was full, a flood was cut, or the server said no."""
+        """How many occurrences were not written: the queue was full, a flood was cut, or the server rejected them."""
         self._client = client
         self._controller = controller
         self._instance = _cut(instance or f"{controller}-{socket.gethostname()}", _LONGEST_WORD)
         self._clock = clock or SystemClock()
         self._rng = rng or Random()
-        self._sayings = EventCorrelator(clock=self._clock)
+        self._correlator = EventCorrelator(clock=self._clock)
         self._queue: deque[Series] = deque()
         self._wake = asyncio.Event()
-        self._stop_asked = asyncio.Event()
-        self._home: tuple[asyncio.AbstractEventLoop, int] | None = None
+        self._stop_requested = asyncio.Event()
+        self._owner: tuple[asyncio.AbstractEventLoop, int] | None = None
 
     def record(
         self,
@@ -95,46 +97,46 @@ class EventRecorder:
         action: str = "Reconcile",
         related: KubeObject | None = None,
     ) -> None:
-        """Note that something happened to `regarding`; repetitions are counted. From any thread."""
+        """Record that something happened to `regarding`; repetitions are counted. Call it from any thread."""
         occurrence = Occurrence(
             regarding=_reference(regarding),
             type=type,
             reason=_cut(reason, _LONGEST_WORD) or "Unknown",
             action=_cut(action, _LONGEST_WORD) or "Unknown",
-            note=_cut(note, _LONGEST_NOTE - 40),  # room for the words that mark combined events
+            note=_cut(note, _LONGEST_NOTE - 40),  # room for the prefix of aggregated events
             related=_reference(related) if related is not None else None,
         )
-        if self._home is not None and self._home[1] != threading.get_ident():
-            self._home[0].call_soon_threadsafe(self._add, occurrence)
+        if self._owner is not None and self._owner[1] != threading.get_ident():
+            self._owner[0].call_soon_threadsafe(self._add, occurrence)
         else:
             self._add(occurrence)
 
     def stop(self) -> None:
         """Ask `run` to write what is queued, once and within a few seconds, and to return."""
-        self._stop_asked.set()
+        self._stop_requested.set()
 
     async def run(self) -> None:
         """Write events until `stop`. Their failure is never an error here."""
-        self._home = (asyncio.get_running_loop(), threading.get_ident())
+        self._owner = (asyncio.get_running_loop(), threading.get_ident())
         writing = asyncio.create_task(self._write_all(), name=f"{self.name}: writing")
-        asked = asyncio.create_task(self._stop_asked.wait())
+        stopping = asyncio.create_task(self._stop_requested.wait())
         try:
-            await asyncio.wait({writing, asked}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({writing, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if writing.done():
-                writing.result()  # only ever an error nobody expected
+                writing.result()  # it never returns, so this raises an unexpected error
         finally:
-            asked.cancel()
+            stopping.cancel()
             await cancel_and_wait(writing)
         await self._write_last()
 
     def _add(self, occurrence: Occurrence) -> None:
-        if self._stop_asked.is_set():
+        if self._stop_requested.is_set():
             self.dropped += 1
             return
-        series, write = self._sayings.add(occurrence)
+        series, write = self._correlator.add(occurrence)
         if not write or series.queued:
             return
-        if len(self._queue) >= _QUEUE_LENGTH or not self._sayings.may_write(occurrence):
+        if len(self._queue) >= _QUEUE_LENGTH or not self._correlator.may_write(occurrence):
             self.dropped += 1
             return
         series.queued = True
@@ -155,10 +157,10 @@ class EventRecorder:
             self._queue.popleft()
 
     async def _write_last(self) -> None:
-        """What is left, and the final counts: one try each, and only so long as somebody may wait for us."""
+        """Write what is left, and the final counts: one try each, within the seconds that a stop may take."""
 
         async def write() -> None:
-            left = [*self._queue, *(series for series in self._sayings.unfinished() if series.created)]
+            left = [*self._queue, *(series for series in self._correlator.unfinished() if series.created)]
             for series in dict.fromkeys(left):
                 if await self._write(series) is not None:
                     return
@@ -169,7 +171,7 @@ class EventRecorder:
             _log.debug("events were not written in time", controller=self._controller)
 
     async def _write(self, series: Series) -> float | None:
-        """Write one event; None if it is settled, one way or the other, else the seconds to wait for another try."""
+        """Write one event; returns None if it is written or given up, else the seconds until the next try."""
         series.tries += 1
         try:
             await self._send(series)
@@ -177,20 +179,20 @@ class EventRecorder:
             if series.tries < _TRIES:
                 return jittered(_RETRY_SECONDS, self._rng, 0.25)
             self._give_up(series, error)
-        except (KubewrightError, ValueError) as error:  # the server said no: saying it again does not help
+        except (KubewrightError, ValueError) as error:  # the server rejects it: sending it again does not help
             self._give_up(series, error)
         series.tries = 0
         return None
 
     def _give_up(self, series: Series, error: Exception) -> None:
         self.dropped += 1
-        # Nobody reads the events of a namespace that is being deleted, or gone; with pods in it there are many.
-        say = _log.debug if _namespace_is_leaving(error) else _log.warning
-        say(
+        # Nobody reads the events of a namespace that is terminating or gone; with pods in it there are many.
+        log = _log.debug if _is_namespace_terminating(error) else _log.warning
+        log(
             "an event was not written",
             controller=self._controller,
             reason=series.first.reason,
-            about=f"{series.first.regarding.kind} {_about(series.first.regarding)}",
+            about=f"{series.first.regarding.kind} {_key_of(series.first.regarding)}",
             error=error,
         )
 
@@ -201,7 +203,7 @@ class EventRecorder:
                 await self._client.patch_by_name(Event, self._key(series), {"series": self._series(series)})
                 series.seen_on_server = count
                 return
-            except NotFound:  # events are kept for an hour only
+            except NotFound:  # the API server keeps events for an hour
                 series.created, series.name = False, ""
         series.name = series.name or self._new_name(series)
         try:
@@ -209,7 +211,7 @@ class EventRecorder:
         except AlreadyExists:
             if series.tries == 1:
                 raise
-            # An earlier try whose answer was lost: nobody else makes this name. What it counted is not known.
+            # An earlier try created it and its answer was lost: nobody else uses this name. Its count is not known.
             if count > 1:
                 await self._client.patch_by_name(Event, self._key(series), {"series": self._series(series)})
         series.created = True
@@ -218,9 +220,9 @@ class EventRecorder:
     def _event(self, series: Series) -> Event:
         first = series.first
         return Event(
-            metadata=ObjectMeta(name=series.name, namespace=_home(first)),
+            metadata=ObjectMeta(name=series.name, namespace=_namespace_of(first)),
             action=first.action,
-            event_time=self._moment(series.first_at),
+            event_time=self._timestamp(series.first_at),
             note=series.note,
             reason=first.reason,
             regarding=first.regarding,
@@ -232,10 +234,10 @@ class EventRecorder:
         )
 
     def _series(self, series: Series) -> EventSeries:
-        return EventSeries(count=series.count, last_observed_time=self._moment(series.last_at))
+        return EventSeries(count=series.count, last_observed_time=self._timestamp(series.last_at))
 
-    def _moment(self, at: float) -> MicroTime:
-        """A moment by the stopwatch as one on the calendar."""
+    def _timestamp(self, at: float) -> MicroTime:
+        """A monotonic time as a wall-clock time."""
         return MicroTime.of(self._clock.now() - timedelta(seconds=self._clock.monotonic() - at))
 
     def _new_name(self, series: Series) -> str:
@@ -245,21 +247,21 @@ class EventRecorder:
         return stem[: _LONGEST_NAME - len(suffix)].rstrip("-.") + suffix
 
     def _key(self, series: Series) -> ObjectKey:
-        return ObjectKey(_home(series.first), series.name)
+        return ObjectKey(_namespace_of(series.first), series.name)
 
 
-def _namespace_is_leaving(error: Exception) -> bool:
+def _is_namespace_terminating(error: Exception) -> bool:
     if isinstance(error, NotFound):
         return error.details.get("kind") == "namespaces"
     return isinstance(error, Forbidden) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
-def _home(occurrence: Occurrence) -> str:
-    """The namespace of the event: that of the object; `default` for what lives in none."""
+def _namespace_of(occurrence: Occurrence) -> str:
+    """The namespace of the event: the object's; `default` for a cluster-scoped object."""
     return occurrence.regarding.namespace or "default"
 
 
-def _about(reference: ObjectReference) -> ObjectKey:
+def _key_of(reference: ObjectReference) -> ObjectKey:
     return ObjectKey(reference.namespace or "", reference.name or "")
 
 
@@ -276,7 +278,7 @@ def _reference(obj: KubeObject) -> ObjectReference:
 
 
 def _cut(text: str, limit: int) -> str:
-    """At most that many bytes, which is how servers count."""
+    """At most so many bytes, which is how the API server counts."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= limit:
         return text

@@ -1,8 +1,8 @@
-"""Who is kept from a child by a stranger in its place: a change of that stranger wakes them.
+"""Foreign objects: objects of a child's name that the controller does not own, and the keys they block.
 
-The message of `NotOwned` says what can be done: delete it, rename it, label it. Whoever does so wants to see it
-noticed, and no owner reference leads from a stranger to the object that waits. Told by `context`, asked by
-`controller`.
+`NotOwned` tells people to delete, rename or label the foreign object. No owner reference leads from it to the key that
+waits, so an ordinary owner mapper would not enqueue that key when they do. `context` records a foreign object,
+`controller` wraps the mappers of owned kinds.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ from kubewright.controllers.mapping import Mapper
 
 __all__ = ("ForeignObjects",)
 
-_Place = tuple[str, str, ObjectKey]
+_Object = tuple[str, str, ObjectKey]
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 @final
 class ForeignObjects:
-    """The strangers that one controller has met."""
+    """The foreign objects one controller has found, and the keys that wait for each."""
 
     def __init__(self) -> None:
-        self._kept_out: dict[_Place, set[ObjectKey]] = {}
-        self._places: dict[ObjectKey, set[_Place]] = {}
+        self._waiting: dict[_Object, set[ObjectKey]] = {}
+        self._blocked_by: dict[ObjectKey, set[_Object]] = {}
 
-    def met(self, stranger: KubeObject, owner: ObjectKey) -> None:
-        """It has the place of a child of this object."""
-        place = (stranger.api_version, stranger.kind, stranger.key)
-        self._kept_out.setdefault(place, set()).add(owner)
-        self._places.setdefault(owner, set()).add(place)
+    def add(self, foreign: KubeObject, key: ObjectKey) -> None:
+        """A foreign object blocks a child of the object with this key."""
+        identity = (foreign.api_version, foreign.kind, foreign.key)
+        self._waiting.setdefault(identity, set()).add(key)
+        self._blocked_by.setdefault(key, set()).add(identity)
 
-    def left(self, change: Change[Any]) -> Iterable[ObjectKey]:  # hot
-        """Those who may try again after this change. Who meets the stranger again says so again."""
-        if not self._kept_out:
+    def unblock(self, change: Change[Any]) -> Iterable[ObjectKey]:  # hot
+        """The keys to enqueue after this change; a reconcile that finds the object foreign again adds it again."""
+        if not self._waiting:
             return ()
-        place = (change.kind.api_version, change.kind.kind, change.key)
-        if place not in self._kept_out or not _may_matter(change.old_metadata, change.new_metadata):
+        identity = (change.kind.api_version, change.kind.kind, change.key)
+        if identity not in self._waiting or not _may_unblock(change.old_metadata, change.new_metadata):
             return ()
-        woken = self._kept_out.pop(place)
-        for owner in woken:
-            _drop(self._places, owner, place)
-        return woken
+        keys = self._waiting.pop(identity)
+        for key in keys:
+            _discard(self._blocked_by, key, identity)
+        return keys
 
-    def gone(self, owner: ObjectKey) -> None:
-        """This object waits for nothing any more."""
-        for place in self._places.pop(owner, ()):
-            _drop(self._kept_out, place, owner)
+    def forget(self, key: ObjectKey) -> None:
+        """The object with this key is deleted and waits for nothing."""
+        for identity in self._blocked_by.pop(key, ()):
+            _discard(self._waiting, identity, key)
 
-    def beside(self, mapper: Mapper) -> Mapper:
-        """A mapper that wakes these as well."""
+    def wrap(self, mapper: Mapper) -> Mapper:
+        """A mapper that returns the unblocked keys as well."""
 
-        def both(change: Change[Any]) -> Iterable[ObjectKey]:
-            left = self.left(change)
-            return {*mapper(change), *left} if left else mapper(change)
+        def wrapped(change: Change[Any]) -> Iterable[ObjectKey]:
+            unblocked = self.unblock(change)
+            return {*mapper(change), *unblocked} if unblocked else mapper(change)
 
-        return both
+        return wrapped
 
 
-def _drop(sets: dict[K, set[V]], key: K, value: V) -> None:
-    """Take a value out of one of the sets, and the set away with its last one."""
+def _discard(sets: dict[K, set[V]], key: K, value: V) -> None:
+    """Take a value out of one of the sets, and the set away with its last value."""
     sets[key].discard(value)
     if not sets[key]:
         del sets[key]
 
 
-def _may_matter(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:
-    """Whether it is gone, or somebody else's or nobody's now; its spec and its status do not matter."""
+def _may_unblock(old: ObjectMeta | None, new: ObjectMeta | None) -> bool:
+    """Whether the object is created or deleted, or its labels or owners changed; spec and status do not matter."""
     if old is None or new is None:
         return True
     return old.labels != new.labels or old.owner_references != new.owner_references

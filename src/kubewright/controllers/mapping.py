@@ -1,7 +1,7 @@
-"""From a changed object to the objects whose reconcilers should look: itself, its owner, or what a function says.
+"""Mappers: from a changed object to the keys to enqueue. The object itself, its owner, or what a function returns.
 
-A mapper sees the whole change, old and new: an object that moves from one owner to another concerns both. Pure; called
-by `sources`. `by_index` needs the cache and is given it by `controller`.
+A mapper sees the whole change, old and new: when an object moves from one owner to another, both are enqueued. Pure;
+called by `sources`. `by_index` reads the cache, which `controller` gives it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ("ByIndex", "Mapper", "by_index", "for_each", "to_owner", "to_self")
 
 K = TypeVar("K", bound=KubeObject)
 Mapper = Callable[[Change[Any]], Iterable[ObjectKey]]
-"""Says which objects a change concerns. Called on the event loop: look things up in the cache, do not wait."""
+"""Returns the keys to enqueue for a change. Called on the event loop: look things up in the cache, do not wait."""
 
 
 def to_self(change: Change[Any]) -> Iterable[ObjectKey]:
@@ -61,21 +61,21 @@ def for_each(function: Callable[[Any], Iterable[ObjectKey]]) -> Mapper:
 
 @final
 class ByIndex(msgspec.Struct, frozen=True):
-    """A mapper that asks an index of the controller's own kind; see `by_index`."""
+    """A mapper through an index of the controller's own kind; see `by_index`."""
 
     index: str
     values: Callable[[Any], Iterable[str]]
     everywhere: bool = False
 
-    def over(self, reader: CacheReader, kind: type[KubeObject]) -> Mapper:
-        """The mapper, with the cache that holds the index."""
-        at_home = definition_of(kind).namespaced and not self.everywhere
+    def bind(self, reader: CacheReader, kind: type[KubeObject]) -> Mapper:
+        """The mapper, bound to the cache that has the index."""
+        same_namespace = definition_of(kind).namespaced and not self.everywhere
 
         def users(obj: KubeObject) -> Iterable[ObjectKey]:
-            home = obj.metadata.namespace if at_home else ""
+            namespace = obj.metadata.namespace if same_namespace else ""
             for value in self.values(obj):
                 keys = reader.keys(kind, index=(self.index, value))
-                yield from (key for key in keys if not home or key.namespace == home)
+                yield from (key for key in keys if not namespace or key.namespace == namespace)
 
         return for_each(users)
 
@@ -85,11 +85,11 @@ def _name(obj: KubeObject) -> Iterable[str]:
 
 
 def by_index(index: str, values: Callable[[Any], Iterable[str]] = _name, *, everywhere: bool = False) -> ByIndex:
-    """A mapper to the objects that an index of the controller knows under the changed object's name.
+    """A mapper to the objects that an index of the controller's own kind has under the changed object's name.
 
         @controller(Web, indexes={"config": config_names}, watches=[(ConfigMap, by_index("config"))])
 
-    `values` says under what else to look. Objects in namespaces are looked for in the namespace of what changed, or
-    `everywhere`: then the values must tell namespaces apart, as `str(config.key)` does.
+    `values` returns other values to look up. Only objects in the changed object's namespace are enqueued, unless
+    `everywhere` is set: then the values must tell namespaces apart, as `str(config.key)` does.
     """
     return ByIndex(index, values, everywhere)

@@ -9,9 +9,9 @@
     @controller(Cache, owns=[Deployment])
     async def reconcile(cache: Cache, ctx: Context) -> None: ...
 
-What a controller is for, owns and watches needs no word here: `kubewright generate rbac` knows it from the declaration.
-A permission counts for the operator whose module says it, as a statement of its own or above a function; nothing is
-checked or asked at run time.
+The kinds that a controller reconciles, owns and watches need no `rbac`: `kubewright generate rbac` knows them from the
+declaration. A permission belongs to the operator whose module declares it, as a statement of its own or as a decorator;
+nothing is checked at run time.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ _VERBS: Final = frozenset(
         "watch",
     )
 )
-_OF_URLS: Final = frozenset(("*", "delete", "get", "head", "options", "patch", "post", "put"))
+_URL_VERBS: Final = frozenset(("*", "delete", "get", "head", "options", "patch", "post", "put"))
 _DECLARED: Final = "__permissions__"
 
 
 @final
 class Permission(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be done with which resources, or with which addresses of the API server."""
+    """A policy rule: verbs on resources, or on paths of the API server."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """The only objects it is about; any if empty."""
+    """Only objects of these names; any if empty."""
     urls: tuple[str, ...] = ()
     namespace: str = ""
-    """The only namespace it is about; the whole cluster if empty."""
+    """Only in this namespace; in the whole cluster if empty."""
     namespaced: bool | None = None
-    """Whether the resources live in namespaces; None where only their names are known."""
+    """Whether the resources are namespaced; None where only their names are known."""
 
     def __call__(self, target: T) -> T:
-        """So that it can stand above what needs it; the target is returned as it is."""
+        """Used as a decorator, it returns its target as it is."""
         return target
 
 
@@ -107,7 +107,7 @@ def rbac(
 
 
 def permissions_in(module: object) -> tuple[Permission, ...]:
-    """What the code of a module has declared, in its order, each once."""
+    """The permissions that a module declares, in order, each once."""
     return tuple(dict.fromkeys(getattr(module, _DECLARED, ())))
 
 
@@ -128,7 +128,7 @@ def _check(permission: Permission) -> None:
         raise ConfigError(f'{subject}: there is no verb; give some, as in verbs=("get", "list", "watch")')
     if permission.urls and (permission.names or permission.namespace):
         raise ConfigError(f"{subject}: an address has neither a name nor a namespace; leave them out")
-    known = _OF_URLS if permission.urls else _VERBS
+    known = _URL_VERBS if permission.urls else _VERBS
     for verb in permission.verbs:
         if verb not in known:
             raise ConfigError(f"{subject}: {verb!r} is no verb; use one of {', '.join(sorted(known))}")

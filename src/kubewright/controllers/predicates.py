@@ -1,10 +1,10 @@
-"""Which changes matter: small conditions on a change, joined with `&`, `|` and `~`.
+"""Predicates: which changes trigger a reconcile, joined with `&`, `|` and `~`.
 
     @controller(Cache, when=generation_changed | labels_changed)
 
-A predicate decides what wakes a controller, never what the cache holds. Those about what *changed* let every creation
-and deletion pass. `spec_or_metadata_changed` is the default for the controller's own kind: an operator's own status
-write must not wake it for ever. Pure; called for each change by `sources`.
+A predicate decides what triggers a controller, never what the cache holds. Those about what *changed* pass every
+creation and deletion. `spec_or_metadata_changed` is the default for the controller's own kind: an operator's own status
+write must not trigger it for ever. Pure; `sources` calls them for each change.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _on_update(differs: Callable[[ObjectMeta, ObjectMeta], bool]) -> Callable[[A
     return test
 
 
-def _look(old: ObjectMeta, new: ObjectMeta) -> bool:
+def _spec_or_metadata_differs(old: ObjectMeta, new: ObjectMeta) -> bool:
     return (
         old.generation != new.generation
         or old.uid != new.uid
@@ -92,7 +92,7 @@ def _look(old: ObjectMeta, new: ObjectMeta) -> bool:
         or old.labels != new.labels
         or old.annotations != new.annotations
         or old.finalizers != new.finalizers
-        # A kind that does not count generations tells nothing but that something changed.
+        # A kind without generations, such as ConfigMap, says only that something changed.
         or (new.generation == 0 and old.resource_version != new.resource_version)
     )
 
@@ -106,10 +106,10 @@ annotations_changed = Predicate(_on_update(lambda old, new: old.annotations != n
 resource_version_changed = Predicate(
     _on_update(lambda old, new: old.resource_version != new.resource_version), "resource_version_changed"
 )
-"""Anything changed: lets status changes through and resyncs not."""
+"""Anything changed: passes status changes, and no resyncs."""
 spec_or_metadata_changed = Predicate(
-    lambda change: change.resync or _on_update(_look)(change), "spec_or_metadata_changed"
+    lambda change: change.resync or _on_update(_spec_or_metadata_differs)(change), "spec_or_metadata_changed"
 )
-"""Spec, metadata or deletion changed, or it is time for a resync. A pure status change is not."""
+"""Spec, metadata or deletionTimestamp changed, or it is a resync. A change of the status alone does not pass."""
 any_version = Predicate(lambda change: change.resync or resource_version_changed(change), "any_version")
-"""Anything changed, or it is time for a resync: the default for children and other watched kinds."""
+"""Anything changed, or it is a resync: the default for owned and other watched kinds."""

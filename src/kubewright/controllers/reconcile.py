@@ -2,8 +2,8 @@
 
     async def reconcile(cache: Cache, ctx: Context) -> Result | None: ...
 
-Level-based: a reconciler is told which object, and why it was woken, but must look at the state of the world rather
-than at the reasons. It may be called at any time, any number of times; called twice with nothing changed it writes
+Level-based: a reconciler is told which object, and what triggered it, but must look at the state of the world rather
+than at the triggers. It may be called at any time, any number of times; called twice with nothing changed it writes
 nothing.
 """
 
@@ -22,15 +22,15 @@ __all__ = ("Cause", "Result", "triggering_causes")
 
 @final
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to happen next; returning None means: nothing until something changes."""
+    """What happens next; returning None means: nothing until something changes."""
 
     requeue_after: float | None = None
-    """Run again after so many seconds, even if nothing changes. The back-off after errors starts over."""
+    """Reconcile again after so many seconds, even if nothing changes. The back-off after errors starts over."""
     priority: int | None = None
-    """The priority of that run; as this one if not given."""
+    """The priority of that reconcile; the same as of this one if not given."""
 
     def __post_init__(self) -> None:
-        # Said here, where the reconciler can be blamed: what the queue cannot reckon with would end the controller.
+        # Checked here, where the stack names the reconciler: in the queue a wrong type would end the controller.
         if self.requeue_after is not None and not isinstance(self.requeue_after, int | float):
             raise ConfigError(
                 f"Result(requeue_after={self.requeue_after!r}): give seconds as a number, as in requeue_after=30"
@@ -41,22 +41,26 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Cause(msgspec.Struct, frozen=True):
-    """One reason why an object is looked at: `ConfigMap shop/web updated`."""
+    """One reason why an object is reconciled: `ConfigMap shop/web updated`."""
 
     source: str
     """The kind that changed, or the name of an external source."""
-    what: str
-    """added, updated, deleted, resync, requeue, retry, ..."""
+    event: str
+    """added, updated, deleted, resync, requeue, retry, or what an external source says."""
     key: ObjectKey | None = None
     """Which object of that kind."""
-    uncertain: bool = False
-    """A deletion nobody saw, found by listing again after a gap: other kinds may not have been listed again yet."""
+    final_state_unknown: bool = False
+    """A deletion that a relist found after a gap in the watch; other kinds may not have been relisted yet."""
 
     def __str__(self) -> str:
-        return f"{self.source} {self.key} {self.what}" if self.key is not None else f"{self.source} {self.what}"
+        return f"{self.source} {self.key} {self.event}" if self.key is not None else f"{self.source} {self.event}"
 
 
 def triggering_causes(causes: Iterable[object]) -> tuple[Cause, ...]:
-    """Why an object runs now: not because it had planned to run later, where something else came first."""
+    """The causes of a queue item that explain the reconcile.
+
+    A key that waits for its planned requeue and is enqueued earlier by a change carries both causes; the requeue is
+    left out then.
+    """
     found = tuple(cause for cause in causes if isinstance(cause, Cause))
-    return tuple(cause for cause in found if cause.what != "requeue") or found
+    return tuple(cause for cause in found if cause.event != "requeue") or found

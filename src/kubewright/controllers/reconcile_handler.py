@@ -1,9 +1,10 @@
-"""Take one key, call the reconciler, write the status, and decide what next.
+"""Reconcile one key: read the object, call the reconciler, write the status, and decide what happens to the key next.
 
-Everything that can go wrong in one run ends here, as a decision about that one key: an exception is logged with the
-run's id and tried again with back-off, a conflict quietly so; a time-out ends only this run; an object that is gone
-is a success. Nothing escapes but cancellation, so one broken object never stops the others. `controller` runs several
-of these.
+Everything that goes wrong in one reconcile ends here as a decision about that one key. An exception is logged with the
+reconcileID and the key is retried with back-off, silently after a conflict; a timeout ends only this reconcile; an
+object that does not exist is a success. Nothing escapes but cancellation, so one broken object never stops the others.
+`controller` calls `ReconcileHandler.handle` from each of its workers and puts the key back into the queue; it is
+`reconcileHandler` of controller-runtime's pkg/internal/controller/controller.go.
 """
 
 from __future__ import annotations
@@ -14,238 +15,232 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from contextvars import copy_context
 from functools import partial
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import msgspec
 
-from kubewright._base.clock import Clock
 from kubewright._base.logs import Logger
-from kubewright._base.metrics import Metrics
 from kubewright._base.tracing import span
 from kubewright.api.codec import encode
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import definition_of
 from kubewright.cache.cached_client import CachedClient
-from kubewright.controllers.applied_objects import AppliedObjects
-from kubewright.controllers.context import Context
+from kubewright.controllers.context import Context, ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration
-from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.controllers.finalizers import add_finalizer, has_finalizer, remove_finalizer
-from kubewright.controllers.foreign_objects import ForeignObjects
 from kubewright.controllers.reconcile import Cause, Result, triggering_causes
-from kubewright.controllers.self_writes import SelfWrites, proves_own_patch
-from kubewright.controllers.write_loops import LoopDetector, Slowdown
+from kubewright.controllers.self_writes import proves_own_patch
+from kubewright.controllers.write_loops import Slowdown
 from kubewright.errors import Conflict, Forbidden, KubewrightError, NotFound, NotOwned, RetryAfter, Terminal
 from kubewright.workqueue.item import Item
 
 __all__ = ("Outcome", "ReconcileHandler")
 
-T = TypeVar("T")
+# The longest wait, in seconds, where a person has to act: a missing permission, a name that is taken. Whoever grants or
+# renames wants to see the effect within minutes, and the back-off grows to a quarter of an hour.
+_MAX_WAIT_FOR_PEOPLE = 300.0
 
-# For what people have to mend: a right that is missing, a name that is taken. They want to see it noticed.
-_MENDED_WITHIN = 300.0
-
-# An object that is being deleted is held back for what its clean-up does, not for what happened before.
-_LEAVING = "leaving"
+# A write loop of `finalize` holds back the clean-up, and one of `reconcile` must not.
+_TERMINATING = "terminating"
 
 
 @final
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended, and what that means for the key."""
+    """How a reconcile ended, and what that means for the key."""
 
     result: str
-    """success, requeue_after, error, terminal: the label of the metric."""
+    """success, requeue, requeue_after, error or terminal: the label of controller_runtime_reconcile_total."""
     requeue_after: float | None = None
+    """Reconcile again after so many seconds; the back-off starts over."""
     retry: bool = False
-    """Run again with back-off."""
-    longest_wait: float | None = None
+    """Reconcile again with back-off."""
+    max_backoff: float | None = None
     """The back-off grows no further than this."""
     priority: int = 0
+    """The priority of the next reconcile."""
     error: BaseException | None = None
     timed_out: bool = False
     unexpected: bool = False
-    """The error is none of ours: a bug in the reconciler, most likely."""
+    """The error is not in the framework's tree: most likely a bug in the reconciler, a panic in Go."""
     gauges: Mapping[str, float] = {}
-    """Numbers of the object after the run, by metric."""
+    """Numbers of the object after the reconcile, by metric."""
 
 
 @final
 class ReconcileHandler:
-    """Runs one controller's reconciler on one key at a time."""
+    """Reconciles keys for one controller. All its workers share one handler; the queue never gives two the same key."""
 
     def __init__(
         self,
         declaration: Declaration[Any],
+        environment: ReconcileEnvironment,
         *,
         client: CachedClient,
         log: Logger,
-        recorder: EventRecorder | None,
-        applied: AppliedObjects,
-        written: SelfWrites,
-        loops: LoopDetector,
-        strangers: ForeignObjects,
-        on_write_loop: Callable[[], None] | None,
-        metrics: Metrics,
-        clock: Clock,
         threads: Executor,
+        on_write_loop: Callable[[], None] | None = None,
     ) -> None:
+        """`threads` runs reconcilers that are plain functions. `on_write_loop` is called for each loop found."""
         self._declaration = declaration
+        self._environment = environment
+        self._memory = environment.memory
+        self._clock = environment.clock
         self._client = client
         self._log = log
-        self._recorder = recorder
-        self._applied = applied
-        self._written = written
-        self._loops = loops
-        self._strangers = strangers
-        self._on_write_loop = on_write_loop
-        self._metrics = metrics
-        self._clock = clock
         self._threads = threads
+        self._on_write_loop = on_write_loop
         self._slowdown = Slowdown()
-        self._owned = frozenset(owned.kind for owned in declaration.owns)
-        self._unended: dict[ObjectKey, asyncio.Future[Any]] = {}
+        self._abandoned_threads: dict[ObjectKey, asyncio.Future[Any]] = {}
         self._has_status = definition_of(declaration.kind).status
 
-    async def run(self, item: Item[ObjectKey], run_id: str, wrote: list[str]) -> Outcome:
-        """One run, whatever happens in it; what it wrote, for people, goes into the list."""
-        # Bound when somebody has something to say, which most runs have not.
-        log = partial(self._log.bind, namespace=item.key.namespace, name=item.key.name, run=run_id)
-        with span("reconcile", controller=self._declaration.name, key=str(item.key), run=run_id) as current:
-            outcome = await self._attempt(item, run_id, log, wrote)
+    async def handle(self, item: Item[ObjectKey], reconcile_id: str, writes: list[str]) -> Outcome:
+        """Reconcile one key, whatever happens in it. What it wrote, for people, is appended to `writes`."""
+        # Bound when there is something to log, which most reconciles have not.
+        log = partial(self._log.bind, namespace=item.key.namespace, name=item.key.name, reconcileID=reconcile_id)
+        with span(
+            "reconcile", controller=self._declaration.name, key=str(item.key), reconcileID=reconcile_id
+        ) as current:
+            outcome = await self._guard(item, reconcile_id, log, writes)
             current.set("result", outcome.result)
             if outcome.error is not None:
                 current.set("error", str(outcome.error))
             return outcome
 
-    async def _attempt(
-        self, item: Item[ObjectKey], run_id: str, log: Callable[[], Logger], wrote: list[str]
+    async def _guard(
+        self, item: Item[ObjectKey], reconcile_id: str, log: Callable[[], Logger], writes: list[str]
     ) -> Outcome:
+        """Turn time-out and exceptions into an outcome."""
         limit = None if self._declaration.timeout is None else asyncio.timeout(self._declaration.timeout)
         try:
             if limit is None:
-                return await self._look(item, run_id, log, wrote)
+                return await self._reconcile_key(item, reconcile_id, log, writes)
             async with limit:
-                return await self._look(item, run_id, log, wrote)
+                return await self._reconcile_key(item, reconcile_id, log, writes)
         except asyncio.CancelledError as exc:
-            # Raised without anybody having cancelled this task, it comes from something the reconciler waited for.
+            # If nobody has cancelled this task, it comes from something the reconciler awaited: an ordinary error.
             if _is_cancelled():
                 raise
-            return self._failed(exc, item, log())
+            return self._outcome_of(exc, item, log())
         except TimeoutError as exc:
             if limit is None or not limit.expired():  # the reconciler's own, such as a server that did not answer
-                return self._failed(exc, item, log())
-            log().warning("the run took too long and was ended", limit=self._declaration.timeout)
-            await self._thread_ended(item.key, log)
+                return self._outcome_of(exc, item, log())
+            log().warning("reconcile took too long and was cancelled", timeout=self._declaration.timeout)
+            await self._wait_for_thread(item.key, log)
             return Outcome(result="error", retry=True, priority=item.priority, error=exc, timed_out=True)
         except BaseException as exc:
             if isinstance(exc, KeyboardInterrupt | SystemExit):
                 raise
-            return self._failed(exc, item, log())
+            return self._outcome_of(exc, item, log())
 
-    async def _look(self, item: Item[ObjectKey], run_id: str, log: Callable[[], Logger], wrote: list[str]) -> Outcome:
+    async def _reconcile_key(
+        self, item: Item[ObjectKey], reconcile_id: str, log: Callable[[], Logger], writes: list[str]
+    ) -> Outcome:
         client = self._client.in_namespace(item.key.namespace)
         try:
             obj = await self._read(client, item)
         except NotFound:
             self._slowdown.forget(item.key)
-            self._slowdown.forget((item.key, _LEAVING))
+            self._slowdown.forget((item.key, _TERMINATING))
             return Outcome(result="success")
-        leaving = obj.metadata.deletion_timestamp is not None
-        held = (item.key, _LEAVING) if leaving else item.key
-        if wait := self._slowdown.left(held, now=self._clock.monotonic(), generation=obj.metadata.generation):
+        terminating = obj.metadata.deletion_timestamp is not None
+        held = (item.key, _TERMINATING) if terminating else item.key
+        if wait := self._slowdown.remaining(held, now=self._clock.monotonic(), generation=obj.metadata.generation):
             return Outcome(result="requeue_after", requeue_after=wait, priority=item.priority)
         ctx = Context(
             obj,
+            self._environment,
             client=client,
-            field_manager=self._declaration.field_manager,
-            log=log,
+            reconcile_id=reconcile_id,
             causes=triggering_causes(item.causes),
-            run_id=run_id,
-            writes=wrote,
-            recorder=self._recorder,
-            applied=self._applied,
-            written=self._written,
-            loops=self._loops,
-            strangers=self._strangers,
-            owned=self._owned,
-            metrics=self._metrics,
-            clock=self._clock,
-            loop=asyncio.get_running_loop(),
+            writes=writes,
+            log=log,
         )
-        if leaving and not self._declaration.deleting:
-            return await self._clean_up(obj, ctx, client, item)
+        if terminating and not self._declaration.deleting:
+            return await self._finalize(obj, ctx, item)
         if self._declaration.finalize is not None and not has_finalizer(obj, self._declaration.finalizer):
-            # The version it is based on was sent along, so the answer is the object that was read, and this.
-            with self._written.writing(obj.key, type(obj), obj.key) as writing:
-                before, obj = obj, await add_finalizer(client, obj, self._declaration.finalizer)
-                writing.version = obj.metadata.resource_version
-            ctx.replace(obj)
-            ctx.wrote("finalizer", obj, before=before)
-        return await self._reconcile(obj, ctx, client, item)
+            # Before the reconciler: it may create things outside the cluster, and an object deleted between that and
+            # the finalizer would leave them behind.
+            obj = await self._add_finalizer(obj, ctx)
+        return await self._reconcile(obj, ctx, item)
 
     async def _read(self, client: CachedClient, item: Item[ObjectKey]) -> Any:
-        """The object, from the cache, unless the cache is known to have a gap.
+        """The object from the cache, unless the cache is known to have a gap.
 
-        When a child's deletion was found only by listing again, the owner's kind may not have been listed again yet:
-        the cache may still show an owner that is long gone, and a child made for it would be nobody's.
+        A relist that finds a child deleted says nothing of the owner's kind, which has a watch of its own and may not
+        have been relisted yet. The cache may still show an owner that is long gone; a child created for it would have
+        no owner, and the garbage collector would delete it.
         """
-        if any(isinstance(cause, Cause) and cause.uncertain for cause in item.causes):
+        if any(isinstance(cause, Cause) and cause.final_state_unknown for cause in item.causes):
             try:
                 return await client.get_fresh(self._declaration.kind, item.key)
             except Forbidden:
-                pass  # a role without `get`: the cache is all there is
+                pass  # the role does not allow `get`: the cache is all there is
         return await client.get(self._declaration.kind, item.key)
 
-    async def _reconcile(self, obj: Any, ctx: Context, client: CachedClient, item: Item[ObjectKey]) -> Outcome:
+    async def _reconcile(self, obj: Any, ctx: Context, item: Item[ObjectKey]) -> Outcome:
         before = encode(obj.status) if self._has_status else b""
         try:
             answer = await self._call(self._declaration.reconcile, obj, ctx)
         except Exception:
-            # What the reconciler said about its failure is worth as much as what it says about success.
-            await self._write_status(obj, ctx, client, before, observed=False)
+            # Conditions that explain the failure are worth as much as those of a success. The generation is not
+            # observed: the desired state of it has not been reached.
+            await self._write_status(obj, ctx, before, observed=False)
             raise
         finally:
-            slowest = self._slowed(obj, ctx) if ctx.findings else None
-        await self._write_status(obj, ctx, client, before, observed=True)
+            slowdown = self._slow_down(obj, ctx) if ctx.write_loops else None
+        await self._write_status(obj, ctx, before, observed=True)
         if answer is not None and not isinstance(answer, Result):
-            ctx.log.warning("the reconciler returned what is no Result; it is passed over", returned=repr(answer)[:200])
+            ctx.log.warning("the reconciler returned something that is no Result; ignored", returned=repr(answer)[:200])
         result = answer if isinstance(answer, Result) else Result()
-        wait = result.requeue_after if slowest is None else max(slowest, result.requeue_after or 0.0)
-        priority = item.priority if result.priority is None else result.priority
+        wait = result.requeue_after if slowdown is None else max(slowdown, result.requeue_after or 0.0)
         return Outcome(
             result="success" if wait is None else "requeue_after",
             requeue_after=wait,
-            priority=priority,
+            priority=item.priority if result.priority is None else result.priority,
             gauges={name: float(number(obj)) for name, number in self._declaration.gauges.items()},
         )
 
-    async def _write_status(
-        self, obj: Any, ctx: Context, client: CachedClient, before: bytes, *, observed: bool
-    ) -> None:
+    async def _write_status(self, obj: Any, ctx: Context, before: bytes, *, observed: bool) -> None:
+        """Patch what changed in the status, once, after the reconciler has returned.
+
+        A merge patch of the status subresource, without resourceVersion: a write of the spec or of another status
+        field since the read is no conflict (a list, such as the conditions, is replaced whole). Nothing is lost if it
+        fails: a status is derived from what the reconcile observed, and the next one derives it again.
+        """
         if not self._has_status:
             return
         changed = encode(obj.status) != before
         present = getattr(obj.status, "observed_generation", msgspec.UNSET)
-        # A reconciler that never says anything about an object leaves its status alone.
+        # A reconciler that never sets anything of an object's status leaves the status alone.
         if observed and present is not msgspec.UNSET and (changed or present is not None):
-            # The generation that was read: a newer one has not been looked at yet.
+            # The generation that was read: the reconciler has not seen a newer one.
             obj.status.observed_generation = obj.metadata.generation
             changed = changed or present != obj.metadata.generation
         if not changed:
             return
-        with self._written.writing(obj.key, type(obj), obj.key) as writing:
+        with self._memory.self_writes.track(obj.key, type(obj), obj.key) as write:
             try:
-                answer = await client.patch(obj, subresource="status")
+                answer = await ctx.client.patch(obj, subresource="status")
             except NotFound:
                 return
             if answer is obj:
                 return
             if proves_own_patch(obj, answer):
-                writing.version = answer.metadata.resource_version
+                write.version = answer.metadata.resource_version
         ctx.writes.append(f"status {obj.kind} {obj.key}")
 
-    async def _clean_up(self, obj: Any, ctx: Context, client: CachedClient, item: Item[ObjectKey]) -> Outcome:
-        """An object being deleted is not reconciled: its children go with it, and `finalize` sees to the rest."""
+    async def _add_finalizer(self, obj: Any, ctx: Context) -> Any:
+        with self._memory.self_writes.track(obj.key, type(obj), obj.key) as write:
+            answer = await add_finalizer(ctx.client, obj, self._declaration.finalizer)
+            # The patch carries the resourceVersion of `obj`, so the answer is `obj` with the finalizer: the write is
+            # proven, and the reconcile goes on with the answer instead of waiting for the watch.
+            write.version = answer.metadata.resource_version
+        ctx.replace(answer)
+        ctx.record_write("finalizer", answer, before=obj)
+        return answer
+
+    async def _finalize(self, obj: Any, ctx: Context, item: Item[ObjectKey]) -> Outcome:
+        """A terminating object is not reconciled: the garbage collector deletes its children, `finalize` the rest."""
         finalizer = self._declaration.finalizer
         if self._declaration.finalize is None or not has_finalizer(obj, finalizer):
             return Outcome(result="success")
@@ -253,104 +248,108 @@ class ReconcileHandler:
         try:
             answer = await self._call(self._declaration.finalize, obj, ctx)
         except Exception:
-            # Why an object does not go away is what people look for in its status.
-            await self._write_status(obj, ctx, client, before, observed=False)
+            # People look in the status for the reason why an object does not go away.
+            await self._write_status(obj, ctx, before, observed=False)
             raise
         finally:
-            if ctx.findings:
-                self._slowed(obj, ctx)
-        if isinstance(answer, Result) and answer.requeue_after is not None:  # who wants to be called again is not done
-            await self._write_status(obj, ctx, client, before, observed=False)
+            if ctx.write_loops:
+                self._slow_down(obj, ctx)
+        if isinstance(answer, Result) and answer.requeue_after is not None:  # the clean-up is not done yet
+            await self._write_status(obj, ctx, before, observed=False)
             priority = item.priority if answer.priority is None else answer.priority
             return Outcome(result="requeue_after", requeue_after=answer.requeue_after, priority=priority)
-        await remove_finalizer(client, obj, finalizer)
+        # Last, and without a status patch before it: without its last finalizer the object is gone.
+        await remove_finalizer(ctx.client, obj, finalizer)
         return Outcome(result="success")
 
     async def _call(self, function: Any, obj: Any, ctx: Context) -> Any:
         try:
             if inspect.iscoroutinefunction(function):
                 return await function(obj, ctx)
-            answer = await self._in_thread(partial(function, obj, ctx), ctx)
+            answer = await self._call_in_thread(partial(function, obj, ctx), ctx)
             return await answer if isinstance(answer, Awaitable) else answer
         except (NotOwned, Terminal) as error:
-            # Somebody has to do something, and whoever can looks at the object rather than at our log.
+            # A person has to act, and looks at the object rather than at the operator's log.
             ctx.event(type(error).__name__, str(error), type="Warning")
             raise
 
-    async def _in_thread(self, call: Callable[[], Any], ctx: Context) -> Any:
-        # With the context of this task, as `asyncio.to_thread` does: spans of its requests are children of the run's.
+    async def _call_in_thread(self, call: Callable[[], Any], ctx: Context) -> Any:
+        # With the context of this task, as `asyncio.to_thread` does: spans of its requests are children of this one.
         thread = asyncio.get_running_loop().run_in_executor(self._threads, copy_context().run, call)
         try:
             return await asyncio.shield(thread)
         except asyncio.CancelledError:
             if not thread.done():
-                ctx.end()
-                self._unended[ctx.key] = thread
+                ctx.cancel_waits()
+                self._abandoned_threads[ctx.key] = thread
             raise
 
-    async def _thread_ended(self, key: ObjectKey, log: Callable[[], Logger]) -> None:
-        """A thread cannot be ended from outside, and no object is worked on twice at once: so it is waited for."""
-        thread = self._unended.pop(key, None)
+    async def _wait_for_thread(self, key: ObjectKey, log: Callable[[], Logger]) -> None:
+        """A thread cannot be cancelled, and no key is reconciled twice at once: wait for the end of the thread."""
+        thread = self._abandoned_threads.pop(key, None)
         if thread is None:
             return
-        log().warning("waiting for the thread of the run, which cannot be ended from outside")
+        log().warning("waiting for the thread of the reconcile, which cannot be cancelled")
         await asyncio.wait({thread})
         if not thread.cancelled():
-            thread.exception()  # said to nobody: the run has been given up
+            thread.exception()  # retrieved so that asyncio does not log it; the reconcile has been given up
 
-    def _slowed(self, obj: Any, ctx: Context) -> float:
-        """Say what was noticed, however the run ended, and hold the object back; for how long."""
-        for finding in ctx.findings:
-            ctx.log.warning("a write loop was noticed; slowing down", finding=str(finding), wait=finding.wait)
-            ctx.event("WriteLoop", str(finding), type="Warning")
+    def _slow_down(self, obj: Any, ctx: Context) -> float:
+        """Report the write loops, however the reconcile ended, and hold the key back; returns for how long."""
+        for loop in ctx.write_loops:
+            ctx.log.warning("write loop detected; slowing down", loop=str(loop), wait=loop.wait)
+            ctx.event("WriteLoop", str(loop), type="Warning")
             if self._on_write_loop is not None:
                 self._on_write_loop()
-        slowest = max(finding.wait for finding in ctx.findings)
-        itself = any(finding.target == f"{obj.kind} {obj.key}" for finding in ctx.findings)
-        # In a fight over the object itself, every blow is an edit.
+        longest = max(loop.wait for loop in ctx.write_loops)
+        itself = any(loop.target == f"{obj.kind} {obj.key}" for loop in ctx.write_loops)
+        # An edit of the object ends the wait: it may end the fight. In a fight over the object itself every write of
+        # the other side is an edit.
         generation = None if itself else obj.metadata.generation
-        held = obj.key if obj.metadata.deletion_timestamp is None else (obj.key, _LEAVING)
-        self._slowdown.hold(held, until=self._clock.monotonic() + slowest, generation=generation)
-        return slowest
+        held = obj.key if obj.metadata.deletion_timestamp is None else (obj.key, _TERMINATING)
+        self._slowdown.hold(held, until=self._clock.monotonic() + longest, generation=generation)
+        return longest
 
-    def _failed(self, error: BaseException, item: Item[ObjectKey], log: Logger) -> Outcome:
+    def _outcome_of(self, error: BaseException, item: Item[ObjectKey], log: Logger) -> Outcome:
         match error:
             case RetryAfter():
-                log.info("to be tried again later", seconds=error.seconds, reason=str(error))
+                log.info("reconcile will be retried", seconds=error.seconds, reason=str(error))
                 return Outcome(result="requeue_after", requeue_after=error.seconds, priority=item.priority)
             case Terminal():
-                log.warning("given up until something changes", error=str(error))
+                log.warning("terminal error; not retried until something changes", error=str(error))
                 return Outcome(result="terminal", error=error)
             case NotOwned():
-                log.warning("a child belongs to somebody else", error=str(error))
-                return Outcome(result="error", requeue_after=_MENDED_WITHIN, priority=item.priority, error=error)
+                log.warning("a child is not owned by the object", error=str(error))
+                return Outcome(result="error", requeue_after=_MAX_WAIT_FOR_PEOPLE, priority=item.priority, error=error)
             case Conflict():
-                # Somebody else wrote first. The next run sees what they wrote; nobody needs to be told.
-                log.debug("conflict, running again", error=str(error))
+                # Somebody else wrote first, between our read and our write. The next reconcile reads what they wrote;
+                # an error message would alarm people about what is normal (decision 0004).
+                log.debug("conflict; reconciling again", error=str(error))
                 return Outcome(result="requeue", retry=True, priority=item.priority)
-            case Forbidden() if leaving := _leaving_namespaces(error):
-                log.debug("a namespace is being deleted", error=str(error))
-                if leaving <= {item.key.namespace or item.key.name}:  # the object goes with it, or is it
+            case Forbidden() if namespaces := _terminating_namespaces(error):
+                log.debug("a namespace is terminating", error=str(error))
+                if namespaces <= {item.key.namespace or item.key.name}:  # the object is in it, or is it
                     return Outcome(result="success")
-                # Another one's end: there may be work left to do elsewhere.
+                # Another namespace: there may be work left to do in others.
                 return Outcome(result="requeue", retry=True, priority=item.priority)
             case NotFound() if error.details.get("kind") == "namespaces":
-                if error.details.get("name") == item.key.namespace:  # the object has gone with it, unseen so far
+                if error.details.get("name") == item.key.namespace:  # the object went with it; the watch is behind
                     log.debug("the namespace is gone", error=str(error))
                     return Outcome(result="success")
-                # Gone since it was read, or never there: the one mends itself, the other somebody has to mend.
-                log.warning("a namespace is not there; trying again with back-off", error=str(error))
+                # Deleted since it was read, or never created: the next reconcile notices the first, a person must
+                # mend the second.
+                log.warning("a namespace does not exist; retrying with back-off", error=str(error))
                 return Outcome(result="error", retry=True, priority=item.priority, error=error)
             case _:
                 unexpected = not isinstance(error, KubewrightError)
                 if unexpected:
-                    log.exception("the run failed; trying again with back-off", error=error)
-                else:  # the server's own sentence says it all: a quota, a webhook, a missing kind
-                    log.error("the run failed; trying again with back-off", error=str(error))
+                    log.exception("reconcile failed; retrying with back-off", error=error)
+                else:  # without a stack: the server's sentence says it all, such as a quota or a webhook's denial
+                    log.error("reconcile failed; retrying with back-off", error=str(error))
                 return Outcome(
                     result="error",
                     retry=True,
-                    longest_wait=_MENDED_WITHIN if isinstance(error, Forbidden) else None,
+                    max_backoff=_MAX_WAIT_FOR_PEOPLE if isinstance(error, Forbidden) else None,
                     priority=item.priority,
                     error=error,
                     unexpected=unexpected,
@@ -362,7 +361,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _leaving_namespaces(error: Forbidden) -> set[str]:
-    """The namespaces that nothing could be made in because they are being deleted."""
+def _terminating_namespaces(error: Forbidden) -> set[str]:
+    """The namespaces that the server creates nothing in because they are terminating."""
     words = [cause.message.split() for cause in error.causes if cause.reason == "NamespaceTerminating"]
     return {word[1] for word in words if len(word) > 1}  # namespace shop is being terminated

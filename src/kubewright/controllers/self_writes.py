@@ -1,11 +1,9 @@
-"""Which changes are only the echo of what a run itself wrote, and need not wake it again.
+"""Self-write suppression: a reconcile is not triggered again by the watch event of its own write (decision 0006).
 
-An echo is suppressed only when it is proven: the version in the watch is the version the server answered, that answer
-holds nothing but what the run knew and sent (a write that changes nothing is answered with somebody else's version),
-and the object to be woken is the one whose run wrote. Another controller, or another object, is woken all the same.
-
-The watch is often faster than the answer to the write. Changes of an object that is being written are therefore held
-back until the answer is there, a few milliseconds. Told by `context` and `worker`, asked by `sources`.
+A watch event is suppressed only by proof. Its resourceVersion is the one the server answered to the write, the answer
+holds nothing but what the reconcile had read and sent, and the request it would enqueue is the one whose reconcile
+wrote. Any other request, and any other controller, is enqueued all the same. `context` and `reconcile_handler` record
+writes, `sources` asks before it enqueues.
 """
 
 from __future__ import annotations
@@ -29,24 +27,26 @@ __all__ = ("InFlightWrite", "SelfWrites", "proves_own_apply", "proves_own_patch"
 
 K = TypeVar("K", bound=KubeObject)
 
-_REMEMBERED = 20_000
-_VERSIONS = 4
-"""Of one object; a run rarely writes the same object more often before the watch has shown it."""
+_MAX_OBJECTS = 20_000
+_MAX_VERSIONS = 4
+"""Per object; a reconcile rarely writes an object more often before the watch has shown the first write."""
 
 _Target = tuple[str, str, ObjectKey]
 
 
 @final
 class InFlightWrite:
-    """One write under way."""
+    """A write whose answer is not there yet."""
 
-    __slots__ = ("held", "run", "version")
+    __slots__ = ("deferred", "request", "version")
 
-    def __init__(self, run: ObjectKey) -> None:
-        self.run = run
+    def __init__(self, request: ObjectKey) -> None:
+        self.request = request
+        """The key whose reconcile writes."""
         self.version: str | None = None
-        """Set when the answer proves that this version is the run's own."""
-        self.held: list[tuple[str, Callable[[], None]]] = []
+        """Set by the writer once the answer proves that this version is its own."""
+        self.deferred: list[tuple[str, Callable[[], None]]] = []
+        """Watch events that came before the answer: their versions, and how to enqueue each."""
 
 
 @final
@@ -54,76 +54,87 @@ class SelfWrites:
     """The recent writes of one controller."""
 
     def __init__(self) -> None:
-        self._under_way: dict[_Target, InFlightWrite] = {}
+        self._in_flight: dict[_Target, InFlightWrite] = {}
         self._versions: OrderedDict[_Target, tuple[tuple[str, ObjectKey], ...]] = OrderedDict()
 
     @contextmanager
-    def writing(self, run: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[InFlightWrite]:
-        """Around a write. Set `version` inside if the answer proves it to be the run's own."""
+    def track(self, request: ObjectKey, kind: type[KubeObject], key: ObjectKey) -> Iterator[InFlightWrite]:
+        """Enter around a write of the object; set `version` of the result if the answer proves it to be ours."""
         target = _target(kind, key)
-        if target in self._under_way:  # a run that writes one object twice at once gets no proof for the second
-            yield InFlightWrite(run)
+        if target in self._in_flight:  # two writes of one object at once: only the first can be proven
+            yield InFlightWrite(request)
             return
-        writing = self._under_way[target] = InFlightWrite(run)
+        write = self._in_flight[target] = InFlightWrite(request)
         try:
-            yield writing
+            yield write
         finally:
-            del self._under_way[target]
-            if writing.version is not None:
-                self._remember(target, writing.version, run)
-            for version, deliver in writing.held:
-                if version != writing.version:
-                    deliver()
+            del self._in_flight[target]
+            if write.version is not None:
+                self._remember(target, write.version, request)
+            for version, enqueue in write.deferred:
+                if version != write.version:
+                    enqueue()
 
-    def holds(self, change: Change[Any], run: ObjectKey, deliver: Callable[[], None]) -> bool:  # hot
-        """Whether a change is not to wake this object now: an echo, or held back until that is known."""
+    def suppresses(self, change: Change[Any], request: ObjectKey, enqueue: Callable[[], None]) -> bool:  # hot
+        """Whether the caller must not enqueue the request for this change: it is a self-write, or may be one.
+
+        The watch is often faster than the answer to the write. A change of an object with a write in flight is
+        therefore deferred until the answer is there, a few milliseconds, and enqueued then unless it is proven to be
+        the write itself.
+        """
         target = _target(change.kind, change.key)
-        writing = self._under_way.get(target)
+        write = self._in_flight.get(target)
         known = self._versions.get(target)
-        if (writing is None or writing.run != run) and known is None:
+        if (write is None or write.request != request) and known is None:
             return False
         metadata = change.new_metadata
+        # A deletion is nobody's write of a version, and a resync is there to trigger whatever was missed.
         if metadata is None or change.resync:
             return False
         version = metadata.resource_version
-        if known is not None and (version, run) in known:
+        if known is not None and (version, request) in known:
             return True
-        if writing is None or writing.run != run:
+        if write is None or write.request != request:
             return False
-        writing.held.append((version, deliver))
+        write.deferred.append((version, enqueue))
         return True
 
     def forget(self, kind: type[KubeObject], key: ObjectKey) -> None:
-        """The object is gone."""
+        """The object is deleted."""
         self._versions.pop(_target(kind, key), None)
 
-    def _remember(self, target: _Target, version: str, run: ObjectKey) -> None:
+    def _remember(self, target: _Target, version: str, request: ObjectKey) -> None:
         known = self._versions.get(target, ())
-        self._versions[target] = (*known[1 - _VERSIONS :], (version, run))
+        self._versions[target] = (*known[1 - _MAX_VERSIONS :], (version, request))
         self._versions.move_to_end(target)
-        if len(self._versions) > _REMEMBERED:
+        if len(self._versions) > _MAX_OBJECTS:
             self._versions.popitem(last=False)
 
 
-def proves_own_patch(meant: KubeObject, answer: KubeObject) -> bool:  # hot
-    """After a patch: whether the server has the object that was read, with the run's changes and nothing else.
+def proves_own_patch(patched: KubeObject, answer: KubeObject) -> bool:  # hot
+    """After a patch: whether the server has the object as it was read, with the reconcile's changes and nothing else.
 
-    As far as its class can tell: what the class does not know, the run cannot have looked at.
+    A patch carries no resourceVersion, so somebody else's change may be in the answer; then its watch event must
+    trigger a reconcile. Only fields of the class are compared: the reconcile cannot have read any other.
     """
-    return without_revision(meant) == without_revision(answer)
+    return without_revision(patched) == without_revision(answer)
 
 
 def proves_own_apply(before: KubeObject | None, sent: KubeObject, answer: KubeObject, *, manager: str) -> bool:
-    """After an apply: whether all that is new on the server is what was sent."""
+    """After a server-side apply: whether everything that changed on the server is what was sent.
+
+    The answer's version alone proves nothing: the server answers an apply that changes nothing with the present
+    object, whose version is that of the last other writer.
+    """
     if before is None:
-        # Created just now, if nobody else has ever set a field of it.
+        # The apply created the object, if no other manager has ever set a field of it.
         return {entry.manager for entry in answer.metadata.managed_fields} == {manager}
     difference = merge_patch(to_tree(without_revision(before)), to_tree(without_revision(answer)))
     return is_subset(difference, to_tree(sent))
 
 
 def without_revision(obj: K) -> K:
-    """A shallow copy without what every write changes."""
+    """A shallow copy without the fields that the server changes with every write."""
     bare = copy.copy(obj)
     bare.metadata = msgspec.structs.replace(obj.metadata, resource_version="", generation=0, managed_fields=[])
     return bare

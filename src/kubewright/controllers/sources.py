@@ -1,8 +1,8 @@
-"""Where work comes from: watched kinds, channels that other code feeds, and timers.
+"""Sources: what enqueues keys. Watched kinds, channels that other code feeds, and timers.
 
-The only place where the cache meets the queue. A source turns what happens into keys with a cause and a priority; it
-never calls a reconciler. Fresh changes go before the initial list and resyncs, so that an edit made while ten
-thousand objects are read in does not wait for them.
+The only place where the cache meets the queue. A source turns a change into keys with a cause and a priority; it never
+calls a reconciler. Fresh changes go before the initial list and resyncs, so that an edit made while ten thousand
+objects are listed does not wait for them. Run by `controller`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from kubewright.workqueue.queue import WorkQueue
 
 __all__ = ("Channel", "KindSource", "Source", "Timer")
 
-BACKGROUND = -100
-"""The priority of the initial list and of resyncs; controller-runtime's number."""
+LOW_PRIORITY = -100
+"""For the initial list and resyncs, as controller-runtime's `handler.LowPriority` (pkg/handler/eventhandler.go)."""
 
 Queue = WorkQueue[ObjectKey]
 
@@ -41,17 +41,17 @@ class Source(Protocol):
     """Something that adds keys to a queue while it runs."""
 
     async def run(self, queue: Queue) -> None:
-        """Feed the queue until cancelled."""
+        """Add keys until cancelled."""
         ...
 
     async def wait_for_sync(self) -> None:
-        """Returns when everything that was there at the start is in the queue."""
+        """Returns when every key that exists at the start is in the queue."""
         ...
 
 
 @final
 class KindSource:
-    """Changes of one kind, through the cache."""
+    """The changes of one kind, from its informer."""
 
     def __init__(
         self,
@@ -60,20 +60,20 @@ class KindSource:
         mapper: Mapper,
         when: Predicate,
         *,
-        written: SelfWrites,
-        on_gone: Callable[[type[KubeObject], ObjectKey], None],
+        self_writes: SelfWrites,
+        on_deleted: Callable[[type[KubeObject], ObjectKey], None],
         indexes: Mapping[str, Callable[[Any], Iterable[str]]] | None = None,
         scope: Scope | None = None,
     ) -> None:
-        """`on_gone` is told of every deletion, whether or not it wakes anybody: what was known of it can go, too.
+        """`on_deleted` is called for every deletion, before `when` and the mapper see it.
 
-        `indexes` of the kind are there before its first change is handed over. `scope` is the cache's own for the kind
+        The informer has the `indexes` before its first change is delivered. `scope` is the cache's own for the kind
         unless another is given.
         """
         self._scope = scope
         self._indexes = dict(indexes or {})
-        self._written = written
-        self._on_gone = on_gone
+        self._self_writes = self_writes
+        self._on_deleted = on_deleted
         self._cache = cache
         self._kind = kind
         self._mapper = mapper
@@ -85,17 +85,17 @@ class KindSource:
 
         def enqueue(change: Change[Any]) -> None:  # hot
             if change.type == "deleted":
-                self._on_gone(change.kind, change.key)
+                self._on_deleted(change.kind, change.key)
             if not self._when(change):
                 return
-            what = "resync" if change.resync else change.type
-            priority = BACKGROUND if change.initial or change.resync else 0
-            cause = Cause(title, what, change.key, change.uncertain)
+            event = "resync" if change.resync else change.type
+            priority = LOW_PRIORITY if change.initial or change.resync else 0
+            cause = Cause(title, event, change.key, change.final_state_unknown)
             for key in self._mapper(change):
                 if not isinstance(key, ObjectKey):
-                    raise _no_key(key, f"the queue, by the mapper of {title},")
+                    raise _not_a_key(key, f"the queue, by the mapper of {title},")
                 add = partial(queue.add, key, priority=priority, cause=cause)
-                if not self._written.holds(change, key, add):
+                if not self._self_writes.suppresses(change, key, add):
                     add()
 
         with self._cache.use(self._kind, scope=self._scope) as informer:
@@ -118,27 +118,27 @@ class Channel:
     """Keys put in by other code: a webhook from outside, a message broker, another task.
 
     Share one between the code that feeds it and the controller that declares it. From another thread, use
-    `loop.call_soon_threadsafe(channel.put, key)`. What is put in before the controller runs is kept.
+    `loop.call_soon_threadsafe(channel.put, key)`. Keys that are put in before the controller runs are kept.
     """
 
     def __init__(self, name: str = "channel") -> None:
         self.name = name
-        # Each once: a replica that does not lead is fed as well, and may never get to it.
+        # Each key once: a replica that is not the leader is fed as well, and may never become it.
         self._waiting: dict[tuple[ObjectKey, str], None] = {}
         self._queues: list[Queue] = []
 
-    def put(self, key: ObjectKey, *, what: str = "signalled") -> None:
-        """Have the object looked at; `what` is shown as its cause."""
+    def put(self, key: ObjectKey, *, event: str = "signalled") -> None:
+        """Have the object reconciled; `event` is shown in its cause."""
         if not isinstance(key, ObjectKey):
-            raise _no_key(key, f"the channel {self.name}")
+            raise _not_a_key(key, f"the channel {self.name}")
         if not self._queues:
-            self._waiting[key, what] = None
+            self._waiting[key, event] = None
         for queue in self._queues:
-            queue.add(key, cause=Cause(self.name, what, key))
+            queue.add(key, cause=Cause(self.name, event, key))
 
     async def run(self, queue: Queue) -> None:
-        for key, what in self._waiting:
-            queue.add(key, cause=Cause(self.name, what, key))
+        for key, event in self._waiting:
+            queue.add(key, cause=Cause(self.name, event, key))
         self._waiting.clear()
         self._queues.append(queue)
         try:
@@ -152,7 +152,7 @@ class Channel:
 
 @final
 class Timer:
-    """Keys at regular times, with jitter, such as for an external system that sends no events."""
+    """Keys at regular intervals, with jitter, such as for an external system that sends no events."""
 
     def __init__(
         self,
@@ -177,17 +177,17 @@ class Timer:
             try:
                 for key in self._keys():
                     if not isinstance(key, ObjectKey):
-                        raise _no_key(key, f"the timer {self.name}")
-                    queue.add(key, priority=BACKGROUND, cause=Cause(self.name, "due", key))
+                        raise _not_a_key(key, f"the timer {self.name}")
+                    queue.add(key, priority=LOW_PRIORITY, cause=Cause(self.name, "due", key))
             except Exception as exc:
-                # Somebody else's function, and mostly a system outside that does not answer: there is a next time.
+                # A user's function, and mostly an external system that does not answer: try again at the next interval.
                 _log.exception(
-                    "the keys of a timer cannot be found; trying again next time", timer=self.name, error=exc
+                    "a timer failed to find its keys; trying again at the next interval", timer=self.name, error=exc
                 )
 
     async def wait_for_sync(self) -> None:
         return
 
 
-def _no_key(given: object, who: str) -> ConfigError:
+def _not_a_key(given: object, who: str) -> ConfigError:
     return ConfigError(f"{who} was given {given!r}; objects are named by ObjectKey(namespace, name)")

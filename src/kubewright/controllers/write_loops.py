@@ -1,74 +1,75 @@
-"""Notice a controller that writes the same object over and over, slow it down, and say which field.
+"""Write loops: notice a controller that writes the same object over and over, slow it down, and name the field.
 
-Three shapes of the same mistake: a write that changes nothing (the desired state is written again on every run), a
-write that is undone and redone (two writers disagree about a field), and an object that is made again whenever
-somebody deletes it. All look like a healthy, busy operator from outside. Pure: told of each write, answers with a
-finding; `context` reports it and `worker` waits, kept to it by `Slowdown`: in a fight it is the other side who wakes
-the controller, so what wakes it early has to wait as well.
+Three patterns of one mistake: a write that changes nothing (the reconciler writes its desired state every time), a
+write that another writer undoes (two controllers disagree about a field), and an object that is created again whenever
+somebody deletes it. All look like a healthy, busy operator from outside. Pure bookkeeping: `context` records every
+write and collects what is found, `reconcile_handler` reports it and holds the key back with `Slowdown`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, final
+from typing import Any, Literal, final
 
 import msgspec
 
 __all__ = ("LoopDetector", "Slowdown", "WriteLoop", "changed_paths")
 
 _WINDOW = 60.0
-_WRITES = 8
+_LIMIT = 8
 """So many writes that lead nowhere within the window make a loop; fewer are ordinary conflicts and retries."""
-_STATES = 6
-_REMEMBERED = 4096
-_REMEMBERED_LOST = 256
-_LONGEST_WAIT = 300.0
+_MAX_STATES = 6
+_MAX_OBJECTS = 4096
+_MAX_DELETED = 256
+_MAX_WAIT = 300.0
 
 
 @final
 class WriteLoop(msgspec.Struct, frozen=True):
-    """An object is being written in a loop."""
+    """A loop the detector has found."""
 
     target: str
-    """What is written, for people."""
-    shape: str
-    """`empty`: the writes change nothing; `oscillating`: they are undone by somebody else; `deleted`: the object is."""
+    """The object that is written, for people."""
+    pattern: Literal["empty", "oscillating", "deleted"]
+    """`empty`: the writes change nothing; `oscillating`: another writer undoes them; `deleted`: somebody deletes it."""
     paths: tuple[str, ...]
-    """Which fields go back and forth; none if the writes are empty."""
+    """The fields that go back and forth; none if the writes are empty."""
     count: int
     wait: float
-    """How long the key should wait before it runs again."""
+    """How long the key should wait before its next reconcile, in seconds."""
 
     def __str__(self) -> str:
-        if self.shape == "empty":
+        if self.pattern == "empty":
             return f"{self.target} was written {self.count} times within a minute without any change"
-        if self.shape == "deleted":
+        if self.pattern == "deleted":
             return f"{self.target} was made anew {self.count} times within a minute; somebody keeps deleting it"
         fields = ", ".join(self.paths) or "a field"
         return f"{self.target} was written {self.count} times within a minute, {fields} going back and forth"
 
 
 class _History:
-    __slots__ = ("contents", "found", "writes")
+    """The recent writes of one object."""
+
+    __slots__ = ("loops", "repeated_at", "states")
 
     def __init__(self) -> None:
-        # Tuples, not deques: there is one of these for every object that was written, and nearly all stay short.
-        self.writes: tuple[float, ...] = ()
-        # The last few states by hash: seeing one again is what makes a write a repetition.
-        self.contents: tuple[int, ...] = ()
-        self.found = 0
+        # Tuples, not deques: there is one history for every object that was written, and nearly all stay short.
+        self.repeated_at: tuple[float, ...] = ()
+        # The last few states by hash: a write that leads to one of them again is a repetition.
+        self.states: tuple[int, ...] = ()
+        self.loops = 0
 
 
-class _Lost:
-    """An object that was written and that somebody else has deleted."""
+class _DeletedObject:
+    """An object that the controller wrote and somebody else deleted."""
 
-    __slots__ = ("found", "made", "owner")
+    __slots__ = ("loops", "owner", "recreated_at")
 
     def __init__(self) -> None:
         self.owner: Hashable = None
-        self.made: tuple[float, ...] = ()
-        self.found = 0
+        self.recreated_at: tuple[float, ...] = ()
+        self.loops = 0
 
 
 @final
@@ -76,12 +77,12 @@ class LoopDetector:
     """Remembers the recent writes of one controller."""
 
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
-        """`encode` makes bytes of a state, the same for the same state."""
+        """`encode` turns a state into bytes, the same for the same state."""
         self._encode = encode
         self._histories: OrderedDict[Hashable, _History] = OrderedDict()
-        self._lost: OrderedDict[Hashable, _Lost] = OrderedDict()
+        self._deleted: OrderedDict[Hashable, _DeletedObject] = OrderedDict()
 
-    def wrote(  # hot
+    def record_write(  # hot
         self,
         target: Hashable,
         title: str,
@@ -92,67 +93,70 @@ class LoopDetector:
         tree: Callable[[Any], Any],
         owner: Hashable = None,
     ) -> WriteLoop | None:
-        """Told after each write: the state before, None if there was no such object, and after, both without versions.
+        """Call after each write, with the states before (None if it created the object) and after, without versions.
 
-        `tree` makes plain data of a state; it is only asked for when there is something to report. `owner` is for whom
-        it is written: what is made for another one is not made again.
+        `tree` turns a state into plain data; it is called only if there is a loop to report. `owner` is the object for
+        which it was written: a child created for another owner is not created again.
         """
+        # A loop is a return to an earlier state, not a high rate: an object that is scaled up a hundred times a minute
+        # makes a hundred different states. Comparing with the last few states finds two writers that take turns, and
+        # three, and a reconciler whose output depends on the order of a set.
         history = self._history(target)
         empty = before is not None and before == after
-        content = hash(self._encode(after))
-        repeated = empty or content in history.contents
-        history.contents = (*history.contents[1 - _STATES :], content)
+        state = hash(self._encode(after))
+        repeated = empty or state in history.states
+        history.states = (*history.states[1 - _MAX_STATES :], state)
         if not repeated:
-            history.writes = ()
-            history.found = 0
-            return None if before is not None else self._remade(target, title, now=now, owner=owner)
-        history.writes = (*(then for then in history.writes if now - then <= _WINDOW), now)
-        if len(history.writes) < _WRITES:
+            history.repeated_at = ()
+            history.loops = 0
+            return None if before is not None else self._record_recreation(target, title, now=now, owner=owner)
+        history.repeated_at = (*(then for then in history.repeated_at if now - then <= _WINDOW), now)
+        if len(history.repeated_at) < _LIMIT:
             return None
-        history.found += 1
+        history.loops += 1
         return WriteLoop(
             target=title,
-            shape="empty" if empty else "oscillating",
+            pattern="empty" if empty else "oscillating",
             paths=() if empty or before is None else tuple(changed_paths(tree(before), tree(after)))[:5],
-            count=len(history.writes),
-            wait=min(_LONGEST_WAIT, float(2**history.found)),
+            count=len(history.repeated_at),
+            wait=min(_MAX_WAIT, float(2**history.loops)),
         )
 
-    def made(self, target: Hashable, title: str, *, now: float, owner: Hashable = None) -> WriteLoop | None:
-        """Told after an object was made that is not written any more."""
+    def record_creation(self, target: Hashable, title: str, *, now: float, owner: Hashable = None) -> WriteLoop | None:
+        """Call after the controller created an object that it does not write again."""
         self._history(target)
-        return self._remade(target, title, now=now, owner=owner)
+        return self._record_recreation(target, title, now=now, owner=owner)
 
-    def gone(self, target: Hashable) -> None:
-        """Somebody has deleted the object."""
-        if self._histories.pop(target, None) is not None and target not in self._lost:
-            self._lost[target] = _Lost()
-            if len(self._lost) > _REMEMBERED_LOST:
-                self._lost.popitem(last=False)
+    def record_deletion(self, target: Hashable) -> None:
+        """Call when the watch shows that an object is deleted."""
+        if self._histories.pop(target, None) is not None and target not in self._deleted:
+            self._deleted[target] = _DeletedObject()
+            if len(self._deleted) > _MAX_DELETED:
+                self._deleted.popitem(last=False)
 
     def forget(self, target: Hashable) -> None:
-        """The controller itself has deleted the object."""
+        """Call when the controller itself has deleted the object: creating it again is no fight."""
         self._histories.pop(target, None)
-        self._lost.pop(target, None)
+        self._deleted.pop(target, None)
 
-    def _remade(self, target: Hashable, title: str, *, now: float, owner: Hashable) -> WriteLoop | None:
-        lost = self._lost.get(target)
-        if lost is None:
+    def _record_recreation(self, target: Hashable, title: str, *, now: float, owner: Hashable) -> WriteLoop | None:
+        deleted = self._deleted.get(target)
+        if deleted is None:
             return None
-        if lost.owner != owner:  # the one it was deleted with, as children are, is another
-            lost.owner, lost.made, lost.found = owner, (), 0
-        lost.made = (*(then for then in lost.made if now - then <= _WINDOW), now)
-        if len(lost.made) < _WRITES:
+        if deleted.owner != owner:  # it was deleted with its owner, as children are; this is another owner's child
+            deleted.owner, deleted.recreated_at, deleted.loops = owner, (), 0
+        deleted.recreated_at = (*(then for then in deleted.recreated_at if now - then <= _WINDOW), now)
+        if len(deleted.recreated_at) < _LIMIT:
             return None
-        lost.found += 1
-        wait = min(_LONGEST_WAIT, float(2**lost.found))
-        return WriteLoop(target=title, shape="deleted", paths=(), count=len(lost.made), wait=wait)
+        deleted.loops += 1
+        wait = min(_MAX_WAIT, float(2**deleted.loops))
+        return WriteLoop(target=title, pattern="deleted", paths=(), count=len(deleted.recreated_at), wait=wait)
 
     def _history(self, target: Hashable) -> _History:
         history = self._histories.get(target)
         if history is None:
             history = self._histories[target] = _History()
-            if len(self._histories) > _REMEMBERED:
+            if len(self._histories) > _MAX_OBJECTS:
                 self._histories.popitem(last=False)
         else:
             self._histories.move_to_end(target)
@@ -161,28 +165,31 @@ class LoopDetector:
 
 @final
 class Slowdown:
-    """Which objects wait because of a loop, and for how long still."""
+    """Which keys are held back because of a write loop, and until when.
+
+    The queue's delay is not enough: in a fight the other writer's events enqueue the key again at once.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[Hashable, tuple[float, int | None]] = {}
+        self._held: dict[Hashable, tuple[float, int | None]] = {}
 
     def hold(self, key: Hashable, *, until: float, generation: int | None) -> None:
-        """Let it wait, but not beyond an edit, which may be what ends the fight; with None, whatever happens."""
-        self._waiting[key] = (until, generation)
+        """Hold a key back, but not beyond a new generation: the edit may end the fight. None: whatever happens."""
+        self._held[key] = (until, generation)
 
-    def left(self, key: Hashable, *, now: float, generation: int) -> float:
-        """How many seconds it has to wait still; 0 if it may run."""
-        if not self._waiting:
+    def remaining(self, key: Hashable, *, now: float, generation: int) -> float:
+        """How many seconds the key is still held back; 0 if it may be reconciled."""
+        if not self._held:
             return 0.0
-        until, held = self._waiting.get(key, (now, None))
+        until, held = self._held.get(key, (now, None))
         if until > now and held in (None, generation):
             return until - now
-        self._waiting.pop(key, None)
+        self._held.pop(key, None)
         return 0.0
 
     def forget(self, key: Hashable) -> None:
-        """The object is gone."""
-        self._waiting.pop(key, None)
+        """The object is deleted."""
+        self._held.pop(key, None)
 
 
 def changed_paths(before: Any, after: Any, path: str = "") -> list[str]:

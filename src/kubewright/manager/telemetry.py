@@ -74,7 +74,7 @@ class QueueLike(Protocol):
 
     def depths(self) -> Mapping[int, int]: ...
 
-    def running(self) -> Mapping[Any, float]: ...
+    def processing(self) -> Mapping[Any, float]: ...
 
 
 @final
@@ -208,7 +208,7 @@ class ControllerMetrics:
                 self._gauges[name] = family
             family.child(key.namespace, key.name).set(value)
 
-    def on_gone(self, key: ObjectKey) -> None:
+    def on_deleted(self, key: ObjectKey) -> None:
         """Remove the gauges of an object that is gone."""
         for family in self._gauges.values():
             family.remove(key.namespace, key.name)
@@ -271,9 +271,9 @@ class QueueMetrics:
                 depths[label] = depths.get(label, 0) + count
             for label in shown:
                 depth.child(name, name, label).set(depths.get(label, 0))
-            running = [seconds for queue in self._followed for seconds in queue.running().values()]
-            unfinished.set(sum(running))
-            longest.set(max(running, default=0.0))
+            processing = [seconds for queue in self._followed for seconds in queue.processing().values()]
+            unfinished.set(sum(processing))
+            longest.set(max(processing, default=0.0))
 
         self._metrics.before_exposition(refresh)
 

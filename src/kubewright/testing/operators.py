@@ -134,11 +134,11 @@ class RunningOperator:
         controllers = self.manager.controllers
         try:
             async with asyncio.timeout(timeout):
-                while any(len(each.queue) or each.queue.running() for each in controllers):
+                while any(len(each.queue) or each.queue.processing() for each in controllers):
                     for each in controllers:
                         await each.queue.idle()
         except TimeoutError:
-            busy = [f"{each.name} {key}" for each in controllers for key in each.queue.running()]
+            busy = [f"{each.name} {key}" for each in controllers for key in each.queue.processing()]
             raise AssertionError(
                 f"the operator is not idle after {timeout:g} s: {', '.join(busy) or 'no worker takes what is queued'}"
             ) from None

@@ -1,4 +1,4 @@
-"""What to do next: each key once, never twice at a time, the urgent ones first.
+"""Work queues: each key once, never twice at a time, higher priorities first.
 
     queue = WorkQueue[str]()
     queue.add("shop/web", cause="spec changed")

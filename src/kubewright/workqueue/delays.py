@@ -1,7 +1,7 @@
-"""Keys that are to be ready later.
+"""Delays: keys that become ready later; the heap of client-go's util/workqueue/delaying_queue.go.
 
-One heap of due times and, while any key waits, one task that sleeps until the earliest: ten thousand waiting keys
-cost ten thousand tuples. What happens to a key when it is due is the business of `queue`, the only caller.
+One heap of due times and, while any key waits, one task that sleeps until the earliest: ten thousand waiting keys cost
+ten thousand tuples. `queue`, the only caller, decides what happens to a key that is due.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ __all__ = ("Delays",)
 
 K = TypeVar("K", bound=Hashable)
 
-# A shade early is on time: rounding must not leave a wait too short for any clock to notice.
+# This much too early is on time: rounding must not leave a wait that is too short for any clock.
 _EARLY = 1e-6
 
 # uvloop counts in milliseconds: a shorter sleep is none, and the timer would spin until the time has come.
 _SHORTEST_SLEEP = 0.001
 
-# Event loops differ in the longest sleep they take; nobody minds one more wake-up per hour.
+# Event loops differ in the longest sleep they accept; one more wake-up per hour costs nothing.
 _LONGEST_SLEEP = 3600.0
 
-# Entries given up stay in the heap until they come up or outnumber the others by this many.
+# Stale entries stay in the heap until they come up, or until they outnumber the others by this many.
 _SLACK = 64
 
 
 @final
 class Delays(Generic[K]):
-    """Due times, the earliest per key, each reported once when it has come.
+    """The earliest due time of each key; calls `release` once when it has come.
 
     `release` gets the key and the time it was due. If it or the clock raises, or the timer is cancelled from outside,
-    no key would ever be released again: then `fail` gets the reason, so that the keys are not lost in silence.
+    no key would ever be released again: then `fail` gets the error, so that the keys are not lost silently.
     """
 
     def __init__(self, release: Callable[[K, float], None], *, fail: Callable[[Exception], None], clock: Clock) -> None:
@@ -54,7 +54,7 @@ class Delays(Generic[K]):
         return len(self._live)
 
     def put(self, key: K, due: float) -> None:
-        """Release `key` at `due`, or when it is due already if that is earlier. Needs a running event loop."""
+        """Release `key` at `due`, or at its present due time if that is earlier. Needs a running event loop."""
         known = self._live.get(key)
         if known is not None and known[0] <= due:
             return
@@ -67,7 +67,7 @@ class Delays(Generic[K]):
         self._sweep()
 
     def discard(self, key: K) -> None:
-        """Forget `key` if it waits. The timer stays: waking once for nothing is cheaper than a new task."""
+        """Drop `key` if it waits. The timer stays: one needless wake-up is cheaper than a new task."""
         if self._live.pop(key, None) is not None:
             self._sweep()
 
@@ -76,7 +76,7 @@ class Delays(Generic[K]):
         return {key: entry[0] for key, entry in self._live.items()}
 
     def clear(self) -> None:
-        """Forget every key and end the timer."""
+        """Drop every key and end the timer."""
         self._live.clear()
         self._heap.clear()
         if self._timer is not None:
@@ -84,7 +84,7 @@ class Delays(Generic[K]):
             self._timer = None
 
     def _sweep(self) -> None:
-        """Drop entries given up once they are the larger part, so that they cost neither memory nor much time."""
+        """Drop stale entries once they are the larger part, so that they cost neither memory nor much time."""
         live = self._live
         if not live:
             self._heap.clear()

@@ -1,7 +1,7 @@
-"""One key and what is known about why it is in the queue.
+"""A key in the queue, with its priority and causes.
 
-`Item` is what a worker gets: final, its own. `Pending` is the same thing while it still waits and may be merged with
-later adds; it never leaves the package. Which of several is next is decided in `priority`.
+`Item` is what a worker gets. `Pending` is the same while the key still waits and later adds may be merged into it; it
+never leaves the package. `priority` decides which key is next.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ __all__ = ("Item", "Pending")
 K = TypeVar("K", bound=Hashable)
 
 
-# A named tuple, because one is made for every run of every key: a frozen dataclass costs three times as much.
+# A named tuple, because `get` makes one for every key it returns: a frozen dataclass costs three times as much.
 class Item(NamedTuple, Generic[K]):
-    """A key handed to a worker, which owns it until it calls `done`."""
+    """A key that a worker took, and has until it calls `done`."""
 
     key: K
     priority: int
     """The highest priority it was added with. Pass it on when adding the key again, so that it is kept."""
     causes: tuple[Hashable, ...]
-    """Every cause given since the key was last handed out, each once, in the order they came."""
+    """Every cause given since a worker last took the key, each once, in the order they came."""
     added_at: float
-    """When the key was first ready to run, in the queue clock's monotonic seconds."""
+    """When the key became ready, in the queue clock's monotonic seconds."""
     waited: float
     """Seconds from then until a worker took it."""
 
 
 @final
 class Pending(Generic[K]):
-    """A key that waits: in line, for its delay, or for the worker that still holds it."""
+    """A key that is ready, delayed, or dirty: added again while a worker has it."""
 
     __slots__ = ("added_at", "causes", "delayed", "key", "priority")
 

@@ -1,6 +1,6 @@
-"""Who wants to know what a queue does, such as metrics.
+"""QueueObserver: told what a queue does, such as for metrics.
 
-A protocol only; `manager` implements it. A queue without an observer asks nobody and pays nothing.
+A protocol only; `manager.telemetry` implements it. A queue without an observer pays nothing.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ __all__ = ("QueueObserver",)
 
 
 class QueueObserver(Protocol):
-    """Told of every step, at once and on the event loop: be quick, and do not raise."""
+    """Called at every step, on the event loop: be quick, and do not raise."""
 
     def on_add(self) -> None:
-        """A key is now to be run. Not told for adds that merged with one that is to be run already."""
+        """A key became ready or dirty. Not called for an add that merged with one."""
         ...
 
     def on_get(self, wait_seconds: float) -> None:
-        """A worker took a key that had waited that long."""
+        """A worker took a key that had waited so long."""
         ...
 
     def on_done(self, work_seconds: float) -> None:
-        """A worker gave a key back after that long."""
+        """A worker processed a key for so long."""
         ...
 
     def on_retry(self) -> None:

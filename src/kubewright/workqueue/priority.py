@@ -1,14 +1,15 @@
-"""Which of the ready keys is next.
+"""PriorityOrder: which of the ready keys is next.
 
-Higher priority first, in order of arrival within a priority. That alone would starve the lower ones while higher
-ones keep coming, so waiting counts: an effective priority is the given one plus `ageing` points per second waited,
-and every `aged_every`-th choice between several levels goes to the highest effective priority.
+Higher priority first, in order of arrival within a priority. That alone, as in controller-runtime's
+pkg/controller/priorityqueue, starves lower priorities while higher ones keep coming. So waiting counts: the effective
+priority is the given one plus `ageing` points per second waited, and every `aged_every`-th choice between several
+priorities takes the highest effective one.
 
-Only every so many: if each choice went by age, a long backlog of low priority would, once old, hold up every fresh
-edit until it is gone. So an edit stays quick however long the backlog is, and the backlog always gets its share.
+Only every so many: if every choice went by age, a long backlog of low priority would, once old, delay every fresh edit
+until it is gone. So an edit stays quick however long the backlog is, and the backlog always gets its share.
 
-Pure: no clock, no event loop, no merging; only `queue` uses it. Cost does not depend on how many keys wait,
-but on how many different priorities they have: meant for a handful.
+Pure: no clock, no event loop, no merging; only `queue` uses it. The cost does not depend on how many keys wait, but on
+how many different priorities they have: meant for a handful.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class _Level(Generic[K]):
 
 @final
 class PriorityOrder(Generic[K]):
-    """The ready keys, in the order in which they are to run."""
+    """The ready keys, in the order in which workers get them."""
 
     __slots__ = ("_aged_every", "_ageing", "_by_priority", "_choices", "_levels", "size")
 
@@ -61,7 +62,7 @@ class PriorityOrder(Generic[K]):
         self._ageing = ageing
         self._aged_every = aged_every
         self._choices = 0
-        # Highest priority first. No level is empty, save one that is alone: it waits to be used again.
+        # Highest priority first. No level is empty but a single one, which is kept for the next push.
         self._levels: list[_Level[K]] = []
         self._by_priority: dict[int, _Level[K]] = {}
 

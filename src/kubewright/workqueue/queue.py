@@ -1,11 +1,12 @@
-"""The queue between those who notice that a key needs work and the workers who do it.
+"""WorkQueue: the keys that need work; client-go's util/workqueue with priorities, delays and rate limits in one.
 
-It holds each key once. However often a key is added while it waits, it runs once, with every cause; if it is added
-while a worker has it, it runs once more afterwards. No two workers ever have the same key.
+It has client-go's three properties (util/workqueue/queue.go). Deduplication: however often a key is added before a
+worker takes it, it is processed once, with every cause. No concurrency for one key: a key that is added while a worker
+has it is processed once more after `done`, never by two workers at once. Order: first in, first out within a priority.
 
-The parts are elsewhere: who is next in `priority`, later adds in `delays`, back-off in `limits`. This module joins
-them and lines up the workers. It belongs to one event loop and is not for threads; to add from another thread, use
-`loop.call_soon_threadsafe(queue.add, key)`. `controller` calls it.
+This module joins the parts and lines up the workers: the order is in `priority`, later adds in `delays`, back-off in
+`rate_limiters`. A queue belongs to one event loop; to add from another thread, use
+`loop.call_soon_threadsafe(queue.add, key)`. `controllers.controller` has one for each controller.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ K = TypeVar("K", bound=Hashable)
 
 @final
 class WorkQueue(Generic[K]):
-    """Keys to work on.
+    """Keys to process.
 
-    A key is in at most one of three places: ready in line, delayed, or waiting for the worker that has it. Adding
-    it again merges: the earlier time, the higher priority, all causes. After `shut_down` adds are ignored.
+    A key that was added is in one of three places: ready in line, delayed, or dirty, which is added again while a
+    worker has it. Adding it once more merges: the earlier time, the higher priority, all causes. After `shut_down`
+    adds are ignored.
     """
 
-    # Always true: pending = ready + delayed + `_again`; and as long as a worker waits, every ready key is promised
-    # to one that was woken and has not run yet, so nobody overtakes: ready = `_woken`.
+    # Invariants: pending = ready + delayed + `_dirty`. As long as a worker waits, every ready key is promised to a
+    # worker that was woken and has not run yet, so that no worker overtakes another: ready = `_woken`.
 
     def __init__(
         self,
@@ -56,22 +58,22 @@ class WorkQueue(Generic[K]):
         self._ready = PriorityOrder[K](ageing=ageing)
         self._delays = Delays[K](self._release, fail=self._fail, clock=clock)
         self._pending: dict[K, Pending[K]] = {}
-        self._running: dict[K, float] = {}
-        self._again = 0
+        self._processing: dict[K, float] = {}
+        self._dirty = 0
         self._waiters: deque[asyncio.Future[bool]] = deque()
         self._woken = 0
-        self._idlers: set[asyncio.Future[None]] = set()
+        self._idle_waiters: set[asyncio.Future[None]] = set()
         self._shut = False
         self._failure: Exception | None = None
 
     def __len__(self) -> int:
-        """How many keys a worker could take now; neither the delayed ones nor those being worked on."""
+        """How many keys are ready, not counting those that are delayed or being processed."""
         return self._ready.size
 
     # Adding -------------------------------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: int = 0, cause: Hashable = None) -> None:  # hot
-        """Run `key` as soon as a worker is free. If it was delayed, it runs now and not again later."""
+        """Process `key` as soon as a worker is free. A key that was delayed is processed now and not again later."""
         if self._shut:
             return
         entry = self._pending.get(key)
@@ -87,7 +89,7 @@ class WorkQueue(Generic[K]):
             self._place(entry)
 
     def add_after(self, key: K, delay: float, *, priority: int = 0, cause: Hashable = None) -> None:
-        """Run `key` in `delay` seconds, or earlier if it is to run earlier already."""
+        """Process `key` in `delay` seconds, or earlier if it is due earlier already."""
         if self._shut:
             return
         if not delay > 0:
@@ -107,7 +109,7 @@ class WorkQueue(Generic[K]):
     def add_rate_limited(
         self, key: K, *, priority: int = 0, cause: Hashable = None, at_most: float | None = None
     ) -> None:
-        """Run `key` again after the limiter's wait, but `at_most` so long. Counts as a failure until `forget`."""
+        """Process `key` again after the rate limiter's wait, `at_most` so long. Counts as a failure until `forget`."""
         if self._shut:
             return
         if self._observer is not None:
@@ -116,7 +118,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, wait if at_most is None else min(wait, at_most), priority=priority, cause=cause)
 
     def forget(self, key: K) -> None:
-        """Start the back-off of `key` over, because it has succeeded or is given up. It stays queued if it is."""
+        """Start the back-off of `key` over, because it has succeeded or is given up. A queued key stays queued."""
         self._limiter.forget(key)
 
     def retries(self, key: K) -> int:
@@ -128,16 +130,16 @@ class WorkQueue(Generic[K]):
     async def get(self) -> Item[K] | None:  # hot
         """The next key, or None when the queue is shut down and has nothing left.
 
-        Workers are served in the order they ask. Call `done` with the key afterwards, whatever happened. A
-        cancelled call takes nothing.
+        Workers get keys in the order they call. Call `done` with the key afterwards, whatever happened. A cancelled
+        call takes nothing.
         """
-        if self._ready.size <= self._woken and not await self._turn():
+        if self._ready.size <= self._woken and not await self._wait_for_key():
             return None
         now = self._monotonic()
         entry = self._ready.pop(now)
         key = entry.key
         del self._pending[key]
-        self._running[key] = now
+        self._processing[key] = now
         waited = now - entry.added_at
         if self._observer is not None:
             self._observer.on_get(waited)
@@ -154,24 +156,24 @@ class WorkQueue(Generic[K]):
         return item
 
     def done(self, key: K) -> None:  # hot
-        """Give `key` back. If it was added meanwhile, it is ready now."""
-        started = self._running.pop(key, None)
+        """Mark `key` as processed. If it was added meanwhile, it is ready now."""
+        started = self._processing.pop(key, None)
         if started is None:
             raise KubewrightError(
-                f"the key {key!r} is not being worked on; call done once for each item that get returned"
+                f"the key {key!r} is not being processed; call done once for each item that get returned"
             )
         entry = self._pending.get(key)
         if entry is not None and not entry.delayed:
-            self._again -= 1
+            self._dirty -= 1
             self._ready.push(entry)
             if self._waiters:
                 self._wake_one()
         if self._observer is not None:
             self._observer.on_done(self._monotonic() - started)
         if self._shut:
-            self._wind_up()
-        elif self._idlers:
-            self._release_idlers()
+            self._finish_shutdown()
+        elif self._idle_waiters:
+            self._check_idle()
 
     # Stopping -----------------------------------------------------------------------------------------------
 
@@ -183,13 +185,13 @@ class WorkQueue(Generic[K]):
     def shut_down(self) -> None:
         """Ignore adds from now on and drop the delayed keys; workers get the ready ones, then None.
 
-        Somebody who waits in `shut_down_with_drain` or `idle` is let go.
+        Calls of `shut_down_with_drain` and `idle` return.
         """
         self._close()
-        self._let_go()
+        self._release_idle_waiters()
 
     async def shut_down_with_drain(self) -> None:
-        """Shut down, and return when no key is ready or being worked on, including those that run once more.
+        """Shut down, and return when no key is ready, dirty or being processed.
 
         Workers must go on until they get None. It has no time limit; put `asyncio.timeout` around it.
         """
@@ -199,18 +201,18 @@ class WorkQueue(Generic[K]):
     # Looking ------------------------------------------------------------------------------------------------
 
     async def idle(self) -> None:
-        """Return when no key is ready or being worked on, including those that run once more.
+        """Return when no key is ready, dirty or being processed.
 
-        The delayed ones do not count. It has no time limit; put `asyncio.timeout` around it.
+        Delayed keys do not count. It has no time limit; put `asyncio.timeout` around it.
         """
-        if not self._ready.size and not self._running:
+        if not self._ready.size and not self._processing:
             return
-        idler: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._idlers.add(idler)
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle_waiters.add(waiter)
         try:
-            await idler
+            await waiter
         finally:
-            self._idlers.discard(idler)
+            self._idle_waiters.discard(waiter)
 
     def depths(self) -> dict[int, int]:
         """How many keys are ready at each priority, highest first."""
@@ -221,17 +223,17 @@ class WorkQueue(Generic[K]):
         now = self._monotonic()
         return {key: max(0.0, due - now) for key, due in self._delays.due_times().items()}
 
-    def running(self) -> dict[K, float]:
-        """The keys being worked on, and for how many seconds each has been."""
+    def processing(self) -> dict[K, float]:
+        """The keys being processed, and for how many seconds each has been."""
         now = self._monotonic()
-        return {key: now - started for key, started in self._running.items()}
+        return {key: now - started for key, started in self._processing.items()}
 
     # Inside -------------------------------------------------------------------------------------------------
 
     def _place(self, entry: Pending[K]) -> None:  # hot
-        """Make a key due now wait in line, or for its worker if one has it."""
-        if entry.key in self._running:
-            self._again += 1
+        """Make a key that is due ready, or dirty if a worker has it."""
+        if entry.key in self._processing:
+            self._dirty += 1
         else:
             self._ready.push(entry)
             if self._waiters:
@@ -242,26 +244,26 @@ class WorkQueue(Generic[K]):
     def _merge(self, entry: Pending[K], priority: int, cause: Hashable) -> None:
         entry.add_cause(cause)
         if priority > entry.priority:
-            if entry.delayed or entry.key in self._running:
+            if entry.delayed or entry.key in self._processing:
                 entry.priority = priority
             else:
                 self._ready.promote(entry, priority)
 
     def _release(self, key: K, due: float) -> None:
-        """Called by the timer. Waiting counts from when it was due, so that a late timer shows."""
+        """Called by the timer. The wait counts from when the key was due, so that metrics show a late timer."""
         entry = self._pending[key]
         entry.delayed = False
         entry.added_at = min(due, self._monotonic())
         self._place(entry)
 
     def _fail(self, error: Exception) -> None:
-        """Called by the timer when it cannot go on: stop, and let the workers say so."""
+        """Called by the timer when it cannot go on: shut down, so that `get` raises the error in every worker."""
         self._failure = error
         self.shut_down()
 
-    async def _turn(self) -> bool:
-        """Wait in line; whether there is a key for this worker."""
-        if self._shut and not self._again:
+    async def _wait_for_key(self) -> bool:
+        """Wait in line; returns whether there is a key for this worker."""
+        if self._shut and not self._dirty:
             self._raise_failure()
             return False
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -269,7 +271,7 @@ class WorkQueue(Generic[K]):
         try:
             has_key = await waiter
         except asyncio.CancelledError:
-            self._leave(waiter)
+            self._abandon(waiter)
             raise
         if has_key:
             self._woken -= 1
@@ -277,8 +279,8 @@ class WorkQueue(Generic[K]):
             self._raise_failure()
         return has_key
 
-    def _leave(self, waiter: asyncio.Future[bool]) -> None:
-        """A worker is cancelled while waiting. If a key was promised to it, the next one gets it."""
+    def _abandon(self, waiter: asyncio.Future[bool]) -> None:
+        """A worker is cancelled while it waits. If a key was promised to it, the next worker gets the key."""
         if waiter.cancelled():
             with suppress(ValueError):
                 self._waiters.remove(waiter)
@@ -302,30 +304,30 @@ class WorkQueue(Generic[K]):
         for key in self._delays.due_times():
             del self._pending[key]
         self._delays.clear()
-        self._wind_up()
+        self._finish_shutdown()
 
-    def _wind_up(self) -> None:
-        """After shutdown: send workers home when no key can become ready, and let idlers go when all is done."""
-        if not self._again:
+    def _finish_shutdown(self) -> None:
+        """After shutdown: end the waiting workers when no key can become ready any more."""
+        if not self._dirty:
             for waiter in self._waiters:
                 if not waiter.done():
                     waiter.set_result(False)
             self._waiters.clear()
-        self._release_idlers()
+        self._check_idle()
 
-    def _release_idlers(self) -> None:
-        """Only `done` can end the work: a key that is taken is not ready any more, but being worked on."""
-        if not self._ready.size and not self._running:
-            self._let_go()
+    def _check_idle(self) -> None:
+        """Only `done` can make the queue idle: a key that `get` takes is not ready any more, but being processed."""
+        if not self._ready.size and not self._processing:
+            self._release_idle_waiters()
 
-    def _let_go(self) -> None:
-        for idler in self._idlers:
-            if not idler.done():
-                idler.set_result(None)
+    def _release_idle_waiters(self) -> None:
+        for waiter in self._idle_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise KubewrightError(
                 f"the queue has stopped because its timer ended ({self._failure}); "
-                "look at the clock and the observer given to it, or at who cancels tasks that are not theirs"
+                "check the clock and the observer given to it, and code that cancels tasks it did not start"
             ) from self._failure

@@ -1,8 +1,8 @@
-"""How long a key that is added again has to wait.
+"""Rate limiters: how long a key that failed waits; those of client-go's util/workqueue/default_rate_limiters.go.
 
-A limiter counts and answers; it never waits (`delays` does) and knows no queue. `WorkQueue.add_rate_limited` asks
-it. Anything with the three methods of `RateLimiter` will do; the ones here are those of client-go, with its
-numbers as defaults.
+A limiter counts failures and computes a delay; it never waits (`delays` does) and knows no queue.
+`WorkQueue.add_rate_limited` calls it. Anything with the three methods of `RateLimiter` will do. The defaults are
+client-go's.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class RateLimiter(Protocol[K_contra]):
     """Decides how long each retry waits."""
 
     def when(self, key: K_contra) -> float:
-        """Seconds to wait before `key` may run again. Each call counts as one more failure."""
+        """Seconds until `key` may be processed again. Each call counts as one more failure."""
         ...
 
     def forget(self, key: K_contra) -> None:
-        """The key has succeeded, or is not tried any more: start over, and keep nothing about it."""
+        """The key has succeeded, or is not retried any more: start over, and keep nothing about it."""
         ...
 
     def retries(self, key: K_contra) -> int:
@@ -46,7 +46,8 @@ class RateLimiter(Protocol[K_contra]):
 class ExponentialFailureRateLimiter(Generic[K]):
     """Each key waits twice as long as the time before: 5, 10, 20 ms, up to 1000 s.
 
-    Grows fast and is capped: a broken object must not slow healthy ones, yet is tried again within the hour.
+    It grows fast, so that a broken object takes no time from healthy ones, and is capped, so that the object is retried
+    within the hour. Without jitter: keys fail at different times, and each has its own count.
     """
 
     def __init__(self, *, base: float = 0.005, cap: float = 1000.0) -> None:
@@ -72,7 +73,7 @@ class ExponentialFailureRateLimiter(Generic[K]):
 
 @final
 class FastSlowRateLimiter(Generic[K]):
-    """Each key is tried `fast_retries` times after `fast` seconds, then every `slow` seconds."""
+    """Each key is retried `fast_retries` times after `fast` seconds, then every `slow` seconds."""
 
     def __init__(self, *, fast: float, slow: float, fast_retries: int) -> None:
         if not 0 <= fast <= slow or fast_retries < 0:
@@ -107,8 +108,7 @@ class _Monotonic(Protocol):
 class BucketRateLimiter:
     """All keys together: `qps` retries per second, and up to `burst` at once after a calm time.
 
-    It counts no failures, so put it beside another limiter: `MaxOfRateLimiter(ExponentialFailureRateLimiter(),
-    BucketRateLimiter())` is client-go's default.
+    It counts no failures: combine it with another limiter in `MaxOfRateLimiter`.
     """
 
     def __init__(self, *, qps: float = 10.0, burst: int = 100, clock: _Monotonic | None = None) -> None:
@@ -127,7 +127,7 @@ class BucketRateLimiter:
         now = self._monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._counted_at) * self._qps) - 1.0
         self._counted_at = now
-        # Below zero the token is borrowed: the wait is the time until it would have been there.
+        # Below zero the token is borrowed from the future: the wait is the time until the bucket would have it.
         return max(0.0, -self._tokens / self._qps)
 
     def forget(self, key: Hashable) -> None:
@@ -139,7 +139,7 @@ class BucketRateLimiter:
 
 @final
 class MaxOfRateLimiter(Generic[K]):
-    """The longest wait any of several limiters asks for; every one of them counts the failure."""
+    """The longest wait of several limiters; every one of them counts the failure."""
 
     def __init__(self, *limiters: RateLimiter[K]) -> None:
         if not limiters:

@@ -46,11 +46,11 @@ def json_logs(level: Any = "info") -> io.StringIO:
 
 
 def test_handlers_of_others_are_told_the_pairs_in_the_message(caplog: pytest.LogCaptureFixture) -> None:
-    Logger("shop", key="shop/web").warning("the run failed", error="there is no index", token="secret")
+    Logger("shop", key="shop/web").warning("reconcile failed", error="there is no index", token="secret")
 
     (record,) = caplog.records
-    assert record.getMessage() == 'the run failed key=shop/web error="there is no index" token=***'
-    assert record.msg == "the run failed"  # what they are grouped by
+    assert record.getMessage() == 'reconcile failed key=shop/web error="there is no index" token=***'
+    assert record.msg == "reconcile failed"  # what they are grouped by
 
 
 def test_a_record_has_a_constant_message_and_pairs(root: logging.Logger) -> None:

@@ -230,7 +230,7 @@ def _summary(request: HttpRequest) -> str:
 
 
 class Recorder(CacheObserver):
-    """Counts what the cache tells."""
+    """Counts what the cache reports."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -296,8 +296,8 @@ class Rig:
     async def settle(self) -> None:
         await self.clock.settle()
 
-    def told(self) -> list[str]:
-        """The changes told so far, in short; forgets them."""
+    def delivered(self) -> list[str]:
+        """The changes delivered so far, in short; forgets them."""
         short = [_short(change) for change in self.changes]
         self.changes.clear()
         return short
@@ -318,7 +318,7 @@ class Rig:
 def _short(change: Change[Gadget]) -> str:
     metadata = change.new_metadata or change.old_metadata
     assert metadata is not None
-    flags = "".join(f" {name}" for name in ("initial", "resync", "own", "uncertain") if getattr(change, name))
+    flags = "".join(f" {name}" for name in ("initial", "resync", "own", "final_state_unknown") if getattr(change, name))
     return f"{change.type} {metadata.name}@{metadata.resource_version}{flags}"
 
 

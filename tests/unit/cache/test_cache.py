@@ -140,7 +140,7 @@ async def test_reader_in_several_scopes_asks_the_one_that_sees_the_namespace(rig
         (Scope(projection=()), "all namespaces, only metadata"),
     ],
 )
-def test_a_scope_can_be_told(scope: Scope, text: str) -> None:
+def test_a_scope_can_be_printed(scope: Scope, text: str) -> None:
     assert str(scope) == text
 
 
@@ -219,7 +219,7 @@ async def test_cache_that_is_stopped_leaves_no_task_and_can_run_again(rig: Any) 
     await rig.settle()
 
     assert rig.server.asked == ["stream", "watch 10"]
-    assert rig.told() == ["added a@3 initial", "deleted a@12"]
+    assert rig.delivered() == ["added a@3 initial", "deleted a@12"]
 
 
 async def test_cache_does_not_run_twice_at_once(rig: Any) -> None:
@@ -249,7 +249,7 @@ async def test_write_reaches_every_informer_of_the_same_objects(rig: Any) -> Non
         rig.cache.informer(kind)
         await rig.settle()
 
-    rig.cache.wrote(rig.written("a", 12, size=5))
+    rig.cache.record_write(rig.written("a", 12, size=5))
 
     assert rig.read("a").spec.size == 5
     assert rig.cache.reader.get(dynamic, "a", namespace="shop").get("spec.size") == 5

@@ -10,8 +10,9 @@ import pytest
 
 from kubewright import Resource, Spec, Status
 from kubewright.api.resource import definition_of
-from kubewright.cache.decoder import Bookmark, ErrorEvent, EventDecoder, ObjectEvent
+from kubewright.cache.decoder import ErrorEvent, EventDecoder, ObjectEvent
 from kubewright.cache.scope import Scope, in_scope
+from kubewright.client.watch import Bookmark
 from kubewright.errors import ConfigError, DecodeError
 
 MANAGED = [{"manager": "x", "fieldsV1": {"f:metadata": {"f:labels": {"f:a,b]}": {}}}}}]
@@ -29,13 +30,13 @@ class Bolt(Resource[BoltSpec, BoltStatus], group="test.example.io", version="v1"
     """Small."""
 
 
-def wire(**scope: Any) -> EventDecoder:
+def decoder(**scope: Any) -> EventDecoder:
     return EventDecoder(definition_of(Bolt), Scope(**scope))
 
 
 def kept(tree: Any, *, compact: bool = True, **scope: Any) -> Any:
     data = json.dumps(tree, separators=(",", ":") if compact else None).encode()
-    return json.loads(wire(**scope).item(data).entry.data)
+    return json.loads(decoder(**scope).decode_object(data).entry.data)
 
 
 def bolt(**metadata: Any) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def test_object_that_is_not_in_utf8_is_not_kept(place: str) -> None:
     data = data.replace(b'"b"' if place == "name" else b"SPEC", b'"\xff"' if place == "name" else b"\xff")
 
     with pytest.raises(DecodeError, match="the object cannot be read"):
-        wire().item(data)
+        decoder().decode_object(data)
 
 
 @pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
@@ -112,7 +113,7 @@ def test_object_that_is_not_in_utf8_is_not_kept(place: str) -> None:
 def test_event_is_understood_however_it_is_written(type_: str, form: str) -> None:
     line = (form % (type_, json.dumps(bolt(managedFields=MANAGED), separators=(",", ":")))).encode()
 
-    event = wire().event(line)
+    event = decoder().decode_event(line)
 
     assert isinstance(event, ObjectEvent)
     assert (event.type, str(event.key), event.version) == (type_, "n/b", "7")
@@ -120,15 +121,15 @@ def test_event_is_understood_however_it_is_written(type_: str, form: str) -> Non
     assert json.loads(event.entry.data) == bolt()
 
 
-def test_bookmarks_errors_and_strangers_are_told_apart() -> None:
+def test_bookmarks_errors_and_unknown_types_are_told_apart() -> None:
     metadata = {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}
     status = {"kind": "Status", "code": 410}
 
-    assert wire().event(line("BOOKMARK", {"kind": "Bolt", "metadata": metadata})) == Bookmark("9", True)
-    assert wire().event(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}})) == Bookmark("9", False)
-    assert wire().event(line("ERROR", status)) == ErrorEvent(json.dumps(status).encode())
-    assert wire().event(line("PING", {"metadata": {}})) is None
-    assert wire().event(line("PING", {})) is None
+    assert decoder().decode_event(line("BOOKMARK", {"kind": "Bolt", "metadata": metadata})) == Bookmark("9", True)
+    assert decoder().decode_event(line("BOOKMARK", {"metadata": {"resourceVersion": "9"}})) == Bookmark("9", False)
+    assert decoder().decode_event(line("ERROR", status)) == ErrorEvent(json.dumps(status).encode())
+    assert decoder().decode_event(line("PING", {"metadata": {}})) is None
+    assert decoder().decode_event(line("PING", {})) is None
 
 
 @pytest.mark.parametrize(
@@ -146,9 +147,9 @@ def test_bookmarks_errors_and_strangers_are_told_apart() -> None:
 )
 def test_object_that_cannot_be_kept_is_named(tree: Any, sentence: str) -> None:
     with pytest.raises(DecodeError, match=sentence):
-        wire().event(line("ADDED", tree))
+        decoder().decode_event(line("ADDED", tree))
     with pytest.raises(DecodeError, match=sentence):
-        wire().item(json.dumps(tree).encode())
+        decoder().decode_object(json.dumps(tree).encode())
 
 
 @pytest.mark.parametrize(
@@ -156,12 +157,12 @@ def test_object_that_cannot_be_kept_is_named(tree: Any, sentence: str) -> None:
 )
 def test_line_that_is_no_event_raises_another_error(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        wire().event(text)
+        decoder().decode_event(text)
 
 
 def test_scope_knows_what_the_server_would_show() -> None:
     tree = {**bolt(labels={"app": "web"}), "spec": {"node": "n1", "on": True}}
-    key, data = wire().item(json.dumps(tree).encode()).key, json.dumps(tree).encode()
+    key, data = decoder().decode_object(json.dumps(tree).encode()).key, json.dumps(tree).encode()
 
     for scope in (
         Scope(),

@@ -14,7 +14,7 @@ async def in_sync(rig: Any, *items: Any, version: int = 10, scope: Scope | None 
     stream = rig.server.streams(*items, version=version)
     rig.start(scope=scope)
     await rig.settle()
-    rig.told()
+    rig.delivered()
     return stream
 
 
@@ -31,7 +31,7 @@ async def test_handlers_see_old_and_new(rig: Any) -> None:
     assert (updated.old.spec.size, updated.new.spec.size) == (1, 2)
     assert (updated.old_metadata.resource_version, updated.new_metadata.resource_version) == ("3", "11")
     assert (deleted.old.spec.size, deleted.new, deleted.new_metadata) == (3, None, None)
-    assert not deleted.uncertain
+    assert not deleted.final_state_unknown
     assert updated.kind is rig.kind
 
 
@@ -71,7 +71,7 @@ async def test_late_handler_of_many_objects_catches_up_in_slices_and_in_order(ri
     assert not subscription.synced
 
     # A change overtakes the rest: its object's present state comes first.
-    rig.cache.informers()[0].shown(event(rig, "MODIFIED", rig.gadget("g1199", 6000)))
+    rig.cache.informers()[0].on_event(event(rig, "MODIFIED", rig.gadget("g1199", 6000)))
     overtaken = [change for change in heard if change.key.name == "g1199"]
     assert [(change.type, change.initial) for change in overtaken] == [("added", True), ("updated", False)]
 
@@ -136,7 +136,7 @@ async def test_closed_subscription_hears_no_more(rig: Any) -> None:
     await rig.settle()
 
     assert heard == []
-    assert rig.told() == ["added a@11"]
+    assert rig.delivered() == ["added a@11"]
 
 
 async def test_handler_may_close_itself(rig: Any) -> None:
@@ -162,7 +162,7 @@ async def test_recreation_under_one_name_is_a_deletion_and_an_addition(rig: Any)
     stream.modified(rig.gadget("a", 12, uid="two"))
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 uncertain", "added a@12"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown", "added a@12"]
     assert rig.read("a").metadata.uid == "two"
 
 
@@ -172,7 +172,7 @@ async def test_event_that_was_seen_before_changes_nothing(rig: Any) -> None:
     stream.added(rig.gadget("a", 9, size=9))
     await rig.settle()
 
-    assert rig.told() == []
+    assert rig.delivered() == []
     assert rig.read("a").spec.size == 9
 
 
@@ -182,7 +182,7 @@ async def test_end_of_an_earlier_object_does_not_remove_its_successor(rig: Any) 
     stream.deleted(rig.gadget("unknown", 11))
     await rig.settle()
 
-    assert rig.told() == []
+    assert rig.delivered() == []
     assert rig.names() == ["a"]
 
 
@@ -192,7 +192,7 @@ async def test_end_of_an_object_never_seen_takes_the_one_that_was_with_it(rig: A
     await rig.settle()
 
     (change,) = rig.changes
-    assert (change.type, change.uncertain, change.old.metadata.uid) == ("deleted", True, "one")
+    assert (change.type, change.final_state_unknown, change.old.metadata.uid) == ("deleted", True, "one")
     assert rig.names() == []
 
 
@@ -203,14 +203,14 @@ async def test_versions_that_are_no_numbers_count_as_newer_when_different(rig: A
     stream.modified(rig.gadget("a", "x1"))
     stream.modified(rig.gadget("a", "b7", size=7))
     await rig.settle()
-    rig.cache.wrote(rig.written("a", "c1", size=8))
+    rig.cache.record_write(rig.written("a", "c1", size=8))
     assert rig.read("a").spec.size == 8
     stream.modified(rig.gadget("a", "c1", size=8))
     await rig.clock.advance(2)
     stream.end()
     await rig.settle()
 
-    assert rig.told() == ["added a@x1 initial", "updated a@b7", "updated a@c1 own"]
+    assert rig.delivered() == ["added a@x1 initial", "updated a@b7", "updated a@c1 own"]
     assert rig.server.asked == ["stream", "watch c1"]
 
 
@@ -220,17 +220,17 @@ async def test_versions_that_are_no_numbers_count_as_newer_when_different(rig: A
 async def test_read_after_a_write_shows_it_before_the_watch_does(rig: Any) -> None:
     await in_sync(rig, rig.gadget("a", 3, size=1))
 
-    rig.cache.wrote(rig.written("a", 12, size=2))
-    rig.cache.wrote(rig.written("new", 13))
+    rig.cache.record_write(rig.written("a", 12, size=2))
+    rig.cache.record_write(rig.written("new", 13))
 
     assert rig.read("a").spec.size == 2
     assert rig.names() == ["a", "new"]
-    assert rig.told() == []
+    assert rig.delivered() == []
 
 
-async def test_older_event_of_others_is_told_and_does_not_take_the_read_back(rig: Any) -> None:
+async def test_older_event_of_others_is_delivered_and_does_not_take_the_read_back(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3, size=1))
-    rig.cache.wrote(rig.written("a", 15, size=15))
+    rig.cache.record_write(rig.written("a", 15, size=15))
     stream.modified(rig.gadget("a", 14, size=14))
     await rig.settle()
     assert rig.read("a").spec.size == 15
@@ -250,22 +250,22 @@ async def test_older_event_of_others_is_told_and_does_not_take_the_read_back(rig
 async def test_each_of_several_own_writes_is_known_by_its_version(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3))
     for version in (12, 14, 15):
-        rig.cache.wrote(rig.written("a", version))
+        rig.cache.record_write(rig.written("a", version))
     for version in (12, 13, 14, 15):
         stream.modified(rig.gadget("a", version))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12 own", "updated a@13", "updated a@14 own", "updated a@15 own"]
+    assert rig.delivered() == ["updated a@12 own", "updated a@13", "updated a@14 own", "updated a@15 own"]
 
 
 async def test_write_that_may_have_changed_nothing_is_not_marked_as_own(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3))
-    rig.cache.wrote(rig.written("a", 12, size=5), own=False)
+    rig.cache.record_write(rig.written("a", 12, size=5), own=False)
     assert rig.read("a").spec.size == 5
     stream.modified(rig.gadget("a", 12, size=5))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12"]
+    assert rig.delivered() == ["updated a@12"]
 
 
 async def test_answer_that_the_watch_has_overtaken_changes_nothing(rig: Any) -> None:
@@ -274,14 +274,14 @@ async def test_answer_that_the_watch_has_overtaken_changes_nothing(rig: Any) -> 
     stream.modified(rig.gadget("a", 13, size=13))
     await rig.settle()
 
-    rig.cache.wrote(rig.written("a", 12, size=12))
+    rig.cache.record_write(rig.written("a", 12, size=12))
 
     assert rig.read("a").spec.size == 13
 
 
 async def test_deleted_object_is_not_found_though_the_watch_still_shows_it(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3, uid="one"))
-    rig.cache.deleted(rig.read("a"))
+    rig.cache.record_deletion(rig.read("a"))
     with pytest.raises(NotFound):
         rig.read("a")
     stream.modified(rig.gadget("a", 12, uid="one"))
@@ -293,7 +293,7 @@ async def test_deleted_object_is_not_found_though_the_watch_still_shows_it(rig: 
     stream.added(rig.gadget("a", 14, uid="two"))
     await rig.settle()
 
-    assert rig.told() == ["updated a@12", "deleted a@13", "added a@14"]
+    assert rig.delivered() == ["updated a@12", "deleted a@13", "added a@14"]
     assert rig.read("a").metadata.uid == "two"
 
 
@@ -303,7 +303,7 @@ async def test_answer_without_a_version_is_a_deletion_that_came_too_late(rig: An
     stream.deleted(rig.gadget("a", 12, uid="one"))
     await rig.settle()
 
-    rig.cache.wrote(rig.written("a", "", uid="one"))
+    rig.cache.record_write(rig.written("a", "", uid="one"))
 
     assert rig.names() == []
     stream.added(rig.gadget("a", 14, uid="two"))
@@ -314,33 +314,33 @@ async def test_answer_without_a_version_is_a_deletion_that_came_too_late(rig: An
 async def test_deletion_by_kind_key_and_uid_spares_a_namesake(rig: Any) -> None:
     await in_sync(rig, rig.gadget("a", 3, uid="two"))
 
-    rig.cache.deleted(rig.kind, rig.read("a").key, "one")
+    rig.cache.record_deletion(rig.kind, rig.read("a").key, "one")
     assert rig.names() == ["a"]
-    rig.cache.deleted(rig.kind, rig.read("a").key, "two")
+    rig.cache.record_deletion(rig.kind, rig.read("a").key, "two")
     assert rig.names() == []
-    with pytest.raises(ConfigError, match="say which one"):
-        rig.cache.deleted(rig.kind)
+    with pytest.raises(ConfigError, match="name the object"):
+        rig.cache.record_deletion(rig.kind)
 
 
 async def test_object_made_and_deleted_before_the_watch_shows_it_stays_unseen(rig: Any) -> None:
     stream = await in_sync(rig)
     made = rig.written("a", 12)
-    rig.cache.wrote(made)
-    rig.cache.deleted(made)
+    rig.cache.record_write(made)
+    rig.cache.record_deletion(made)
     stream.added(rig.gadget("a", 12))
     await rig.settle()
     assert rig.names() == []
     stream.deleted(rig.gadget("a", 13))
     await rig.settle()
 
-    assert rig.told() == ["added a@12 own", "deleted a@13"]
-    assert rig.cache.informers()[0]._view.shadows == 0
+    assert rig.delivered() == ["added a@12 own", "deleted a@13"]
+    assert rig.cache.informers()[0]._overlay.pending_count == 0
 
 
 async def test_write_out_of_scope_is_forgotten_when_the_watch_has_passed_it(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3, labels={"app": "web"}), scope=Scope(labels="app=web"))
-    rig.cache.wrote(rig.written("other", 12, labels={"app": "db"}))
-    rig.cache.wrote(rig.written("a", 13, labels={"app": "db"}))
+    rig.cache.record_write(rig.written("other", 12, labels={"app": "db"}))
+    rig.cache.record_write(rig.written("a", 13, labels={"app": "db"}))
     assert rig.names() == []
 
     stream.deleted(rig.gadget("a", 13, labels={"app": "web"}))
@@ -348,29 +348,29 @@ async def test_write_out_of_scope_is_forgotten_when_the_watch_has_passed_it(rig:
     await rig.settle()
 
     assert rig.names() == []
-    assert rig.cache.informers()[0]._view.shadows == 0
+    assert rig.cache.informers()[0]._overlay.pending_count == 0
 
 
 async def test_list_settles_own_writes_up_to_its_version(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3), rig.gadget("b", 4))
-    rig.cache.wrote(rig.written("a", 12, size=12))
-    rig.cache.wrote(rig.written("b", 30, size=30))
+    rig.cache.record_write(rig.written("a", 12, size=12))
+    rig.cache.record_write(rig.written("b", 30, size=30))
     await rig.clock.advance(2)
     stream.error(410, "Expired")
     rig.server.streams(rig.gadget("a", 15, size=15), rig.gadget("b", 4), version=20)
     await rig.settle()
 
-    assert rig.told() == ["updated a@15"]
+    assert rig.delivered() == ["updated a@15"]
     assert (rig.read("a").spec.size, rig.read("b").spec.size) == (15, 30)
 
 
-async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told(rig: Any) -> None:
+async def test_object_that_was_created_and_deleted_before_a_watch_showed_it_is_delivered(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3))
     for name, version in (("b", 12), ("c", 13), ("d", 30)):
-        rig.cache.wrote(rig.written(name, version))
+        rig.cache.record_write(rig.written(name, version))
     made = rig.written("e", 14)
-    rig.cache.wrote(made)
-    rig.cache.deleted(made)  # by this process, for another of its controllers than the one that made it
+    rig.cache.record_write(made)
+    rig.cache.record_deletion(made)  # by this process, for another of its controllers than the one that made it
     stream.error(410, "Expired")
     again = rig.gadget("c", 15)
     again["metadata"]["uid"] = "another"
@@ -378,33 +378,33 @@ async def test_object_that_was_made_and_is_gone_before_a_watch_showed_it_is_told
     rig.server.streams(rig.gadget("a", 3), again, version=20)
     await rig.settle()
 
-    assert rig.told() == [
-        "added b@12 own", "deleted b@12 uncertain",
-        "added c@13 own", "deleted c@13 uncertain",
-        "added e@14 own", "deleted e@14 uncertain",
+    assert rig.delivered() == [
+        "added b@12 own", "deleted b@12 final_state_unknown",
+        "added c@13 own", "deleted c@13 final_state_unknown",
+        "added e@14 own", "deleted e@14 final_state_unknown",
         "added c@15",
     ]  # fmt: skip
     assert rig.names() == ["a", "c", "d"]
 
 
-async def test_deletion_of_what_the_watch_never_shows_fades(rig: Any) -> None:
+async def test_tombstone_of_an_object_the_watch_never_shows_expires(rig: Any) -> None:
     await in_sync(rig)
     for number in range(5):
-        rig.cache.deleted(rig.written(f"gone{number}", 5))
-    view = rig.cache.informers()[0]._view
-    assert view.shadows == 5
+        rig.cache.record_deletion(rig.written(f"gone{number}", 5))
+    overlay = rig.cache.informers()[0]._overlay
+    assert overlay.pending_count == 5
     await rig.clock.advance(301)
 
-    rig.cache.deleted(rig.written("another", 5))
+    rig.cache.record_deletion(rig.written("another", 5))
 
-    assert view.shadows == 1
+    assert overlay.pending_count == 1
 
 
 async def test_indexes_and_lists_see_own_writes_too(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 3, color="red"))
     rig.cache.informers()[0].add_index("color", lambda gadget: [gadget.spec.color])
 
-    rig.cache.wrote(rig.written("a", 12, color="blue", labels={"x": "y"}))
+    rig.cache.record_write(rig.written("a", 12, color="blue", labels={"x": "y"}))
 
     assert rig.names(index=("color", "blue")) == ["a"]
     assert rig.names(index=("color", "red")) == []
@@ -456,7 +456,7 @@ async def test_resync_reminds_of_every_object_about_every_ten_hours(rig: Any) ->
         await rig.clock.advance(66)
         stream.bookmark(10)
 
-    told = [text for text in rig.told() if "resync" in text]
+    told = [text for text in rig.delivered() if "resync" in text]
     assert told == ["updated a@3 resync", "updated b@4 resync"]
 
 
@@ -466,7 +466,7 @@ async def test_resync_can_be_switched_off(rig: Any) -> None:
         await rig.clock.advance(66)
         stream.bookmark(10)
 
-    assert rig.told() == []
+    assert rig.delivered() == []
 
 
 async def test_observer_hears_counts_and_sizes(rig: Any) -> None:
@@ -489,5 +489,5 @@ def event(rig: Any, type_: str, tree: Any) -> Any:
     from kubewright.api.resource import definition_of
     from kubewright.cache.decoder import EventDecoder
 
-    wire = EventDecoder(definition_of(rig.kind), Scope())
-    return wire.event(json.dumps({"type": type_, "object": tree}).encode())
+    decoder = EventDecoder(definition_of(rig.kind), Scope())
+    return decoder.decode_event(json.dumps({"type": type_, "object": tree}).encode())

@@ -17,7 +17,7 @@ async def in_sync(rig: Any, *items: Any, version: int = 10) -> Any:
     stream = rig.server.streams(*items, version=version)
     rig.start()
     await rig.settle()
-    rig.told()
+    rig.delivered()
     rig.server.requests.clear()
     return stream
 
@@ -36,7 +36,7 @@ async def test_start_is_a_streaming_list_that_goes_on_as_a_watch(rig: Any) -> No
     assert rig.server.asked == ["stream"]
     assert dict(rig.server.requests[0].query)["resourceVersionMatch"] == "NotOlderThan"
     assert dict(rig.server.requests[0].query)["allowWatchBookmarks"] == "true"
-    assert rig.told() == ["added a@3 initial", "added b@5 initial", "updated a@11"]
+    assert rig.delivered() == ["added a@3 initial", "added b@5 initial", "updated a@11"]
 
 
 async def test_nothing_is_in_sync_before_the_list_has_ended(rig: Any) -> None:
@@ -46,13 +46,13 @@ async def test_nothing_is_in_sync_before_the_list_has_ended(rig: Any) -> None:
     stream.bookmark(4)
     await rig.settle()
     assert not informer.synced
-    assert rig.told() == []
+    assert rig.delivered() == []
 
     stream.bookmark(10, end=True)
     await rig.settle()
 
     assert informer.synced
-    assert rig.told() == ["added a@3 initial"]
+    assert rig.delivered() == ["added a@3 initial"]
 
 
 async def test_changes_within_a_streaming_list_are_part_of_it(rig: Any) -> None:
@@ -64,7 +64,7 @@ async def test_changes_within_a_streaming_list_are_part_of_it(rig: Any) -> None:
     stream.bookmark(10, end=True)
     await rig.settle()
 
-    assert rig.told() == ["added a@6 initial"]
+    assert rig.delivered() == ["added a@6 initial"]
 
 
 @pytest.mark.parametrize(("code", "reason"), [(422, "Invalid"), (400, "BadRequest")])
@@ -149,7 +149,7 @@ async def test_list_cut_short_is_begun_again(rig: Any) -> None:
 
     await rig.clock.advance(2)
 
-    assert rig.told() == ["added b@4 initial"]
+    assert rig.delivered() == ["added b@4 initial"]
 
 
 async def test_what_comes_together_with_the_end_of_a_streaming_list_is_not_lost(rig: Any) -> None:
@@ -162,7 +162,7 @@ async def test_what_comes_together_with_the_end_of_a_streaming_list_is_not_lost(
     rig.start()
     await rig.settle()
 
-    assert rig.told() == ["added a@3 initial", "updated a@11", "added b@12"]
+    assert rig.delivered() == ["added a@3 initial", "updated a@11", "added b@12"]
 
 
 async def test_error_within_a_streaming_list_ends_it(rig: Any) -> None:
@@ -176,7 +176,7 @@ async def test_error_within_a_streaming_list_ends_it(rig: Any) -> None:
 
     await rig.clock.advance(2)
 
-    assert rig.told() == ["added b@4 initial"]
+    assert rig.delivered() == ["added b@4 initial"]
 
 
 async def test_selectors_are_sent_to_the_server(rig: Any) -> None:
@@ -214,7 +214,7 @@ async def test_clean_close_resumes_from_the_last_version_without_a_list(rig: Any
     await rig.settle()
 
     assert rig.server.asked == ["watch 12"]
-    assert rig.told() == ["updated a@12", "updated a@13"]
+    assert rig.delivered() == ["updated a@12", "updated a@13"]
     assert rig.observer.lists == ["first"]
 
 
@@ -248,7 +248,7 @@ async def test_event_cut_in_the_middle_is_not_seen_and_comes_again(rig: Any) -> 
     await rig.settle()
 
     assert rig.server.asked == ["watch 11"]
-    assert rig.told() == ["added a@11", "added b@12"]
+    assert rig.delivered() == ["added a@11", "added b@12"]
 
 
 async def test_refused_connection_backs_off_and_resumes_without_a_list(rig: Any) -> None:
@@ -295,7 +295,7 @@ async def test_too_many_requests_backs_off_as_long_as_asked_and_does_not_list(ri
     await rig.clock.advance(2)
 
     assert rig.server.asked == ["watch 10", "watch 10"]
-    assert rig.told() == ["added a@11"]
+    assert rig.delivered() == ["added a@11"]
 
 
 async def test_server_that_stays_busy_is_not_asked_for_a_list_on_top(rig: Any) -> None:
@@ -310,7 +310,7 @@ async def test_server_that_stays_busy_is_not_asked_for_a_list_on_top(rig: Any) -
 
     assert rig.server.asked[:9] == ["watch 10"] * 9
     assert rig.observer.lists == ["first"]
-    assert rig.told() == ["added a@11"]
+    assert rig.delivered() == ["added a@11"]
 
 
 async def test_watch_that_ends_at_once_with_nothing_counts_as_a_failure(rig: Any) -> None:
@@ -383,7 +383,7 @@ async def test_expired_watch_lists_at_the_last_version_and_finds_deletions(rig: 
     await rig.settle()
 
     assert rig.server.asked == ["stream 10"]
-    assert rig.told() == ["deleted b@4 uncertain", "updated c@15", "added d@16"]
+    assert rig.delivered() == ["deleted b@4 final_state_unknown", "updated c@15", "added d@16"]
     assert rig.names() == ["a", "c", "d"]
 
 
@@ -397,7 +397,7 @@ async def test_expired_as_an_answer_to_the_watch_lists_as_well(rig: Any) -> None
     await rig.clock.advance(2)
 
     assert rig.server.asked == ["watch 10", "stream 10"]
-    assert rig.told() == ["deleted a@3 uncertain"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown"]
 
 
 async def test_list_that_expires_at_the_last_version_is_made_at_the_newest(rig: Any) -> None:
@@ -444,21 +444,26 @@ async def test_list_older_than_what_was_seen_is_not_taken(rig: Any) -> None:
     await rig.settle()
 
     assert rig.server.asked == ["stream 10", "stream"]
-    assert rig.told() == []
+    assert rig.delivered() == []
     assert rig.names() == ["a"]
 
 
 async def test_history_that_went_back_is_taken_when_the_newest_list_says_so(rig: Any) -> None:
     stream = await in_sync(rig, rig.gadget("a", 9), rig.gadget("b", 8))
-    rig.cache.wrote(rig.written("a", 11))
-    rig.cache.wrote(rig.written("c", 12))
+    rig.cache.record_write(rig.written("a", 11))
+    rig.cache.record_write(rig.written("c", 12))
     await rig.clock.advance(2)
     stream.error(410, "Expired")
     rig.server.refuses(410, "Expired")
     rig.server.streams(rig.gadget("a", 2), version=5)
     await rig.settle()
 
-    assert rig.told() == ["deleted b@8 uncertain", "added c@12", "deleted c@12 uncertain", "updated a@2"]
+    assert rig.delivered() == [
+        "deleted b@8 final_state_unknown",
+        "added c@12",
+        "deleted c@12 final_state_unknown",
+        "updated a@2",
+    ]
     assert rig.read("a").metadata.resource_version == "2"
 
 
@@ -469,7 +474,7 @@ async def test_recreation_seen_only_by_a_list_is_a_deletion_and_an_addition(rig:
     rig.server.streams(rig.gadget("a", 15, uid="two"), version=20)
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 uncertain", "deleted b@4 uncertain", "added a@15"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown", "deleted b@4 final_state_unknown", "added a@15"]
 
 
 # --- what cannot be read ---
@@ -483,12 +488,12 @@ async def test_unreadable_line_does_not_advance_the_version_and_comes_again(rig:
     second = rig.server.watches()
     second.added(rig.gadget("b", 12), rig.gadget("c", 13))
     await rig.settle()
-    assert rig.told() == ["added a@11"]
+    assert rig.delivered() == ["added a@11"]
 
     await rig.clock.advance(2)
 
     assert rig.server.asked == ["watch 11"]
-    assert rig.told() == ["added b@12", "added c@13"]
+    assert rig.delivered() == ["added b@12", "added c@13"]
 
 
 async def test_line_that_stays_unreadable_ends_in_a_list(rig: Any) -> None:
@@ -503,7 +508,7 @@ async def test_line_that_stays_unreadable_ends_in_a_list(rig: Any) -> None:
 
     assert rig.server.asked == ["watch 10", "watch 10", "stream 10"]
     assert rig.observer.lists == ["first", "unreadable"]
-    assert rig.told() == ["added a@12"]
+    assert rig.delivered() == ["added a@12"]
 
 
 async def test_object_that_cannot_be_stored_is_reported_and_the_stream_goes_on(
@@ -516,7 +521,7 @@ async def test_object_that_cannot_be_stored_is_reported_and_the_stream_goes_on(
     stream.added(rig.gadget("a", 13))
     await rig.settle()
 
-    assert rig.told() == ["added a@13"]
+    assert rig.delivered() == ["added a@13"]
     assert rig.observer.malformed == 2
     assert not stream.closed
     assert "it is a Table" in caplog.text
@@ -593,7 +598,7 @@ async def test_missing_permission_names_verb_resource_and_rule(rig: Any) -> None
     assert rig.cache.problems() == ()
 
 
-async def test_permission_to_list_but_not_to_watch_is_told_apart(rig: Any) -> None:
+async def test_permission_to_list_but_not_to_watch_is_reported_as_such(rig: Any) -> None:
     rig.server.refuses(403, "Forbidden")
     rig.server.lists(rig.gadget("a", 3), version=10)
     rig.server.refuses(403, "Forbidden")
@@ -632,7 +637,7 @@ async def test_kind_that_vanishes_and_returns_is_listed_anew(rig: Any) -> None:
     await rig.clock.advance(4)
 
     assert rig.server.asked == ["watch 10", "stream", "stream"]
-    assert rig.told() == ["deleted a@3 uncertain", "added b@30"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown", "added b@30"]
     assert rig.cache.problems() == ()
 
 
@@ -705,7 +710,7 @@ async def test_reflectors_of_several_namespaces_back_off_alone(rig: Any) -> None
     stream.bookmark(10, end=True)
     informer = rig.start(scope=Scope(namespaces=("one", "two")))
     await rig.settle()
-    assert rig.told() == ["added b@4 initial"]
+    assert rig.delivered() == ["added b@4 initial"]
     assert not informer.synced
     third = rig.server.watches()
     third.added(rig.gadget("a", 3, namespace="one"))
@@ -726,17 +731,17 @@ async def test_relist_of_one_namespace_leaves_the_others_alone(rig: Any) -> None
         stream.bookmark(10, end=True)
     rig.start(scope=Scope(namespaces=("one", "two")))
     await rig.settle()
-    rig.told()
+    rig.delivered()
     await rig.clock.advance(2)
     one.error(410, "Expired")
     rig.server.streams(version=20)
     await rig.settle()
 
-    assert rig.told() == ["deleted a@3 uncertain"]
+    assert rig.delivered() == ["deleted a@3 final_state_unknown"]
     assert [item.metadata.name for item in rig.cache.reader.list(rig.kind)] == ["b"]
 
 
-async def test_reflector_that_dies_ends_the_run_of_the_cache(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_reflector_that_dies_ends_the_cache(rig: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
     rig.server.fails(ZeroDivisionError("a bug"))
     rig.start()

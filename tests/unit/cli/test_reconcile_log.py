@@ -1,4 +1,4 @@
-"""Runs are told in lines, and a mistake with its stack once."""
+"""Each reconcile is a line, and an error has its stack once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from kubewright import Context, controller
 from kubewright._base.logs import Logger
 from kubewright.cli.reconcile_log import ReconcileLog
-from kubewright.controllers import reconcile_handler as worker
+from kubewright.controllers import reconcile_handler
 from kubewright.controllers.declaration import Declaration
 from kubewright.errors import ConfigError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap
@@ -106,7 +106,7 @@ def record(level: int, message: str, *, path: str, error: BaseException | str | 
 
 
 async def test_the_log_shows_what_the_operator_says_and_what_was_not_told_already(telling: ReconcileLog) -> None:
-    ours, failed = worker.__file__, "the run failed; trying again with back-off"
+    ours, failed = reconcile_handler.__file__, "reconcile failed; trying again with back-off"
     mistake, refused = KeyError("size"), ConfigError("there is no vault")
     for make in (lambda: mistake, lambda: refused):
         declared = failing(make)

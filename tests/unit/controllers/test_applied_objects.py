@@ -33,14 +33,14 @@ def controlled(*, name: str = "owner", uid: str = "1", version: str = "v1") -> l
 @pytest.mark.parametrize(
     ("present", "claim"),
     [
-        (child(owner_references=controlled()), Claim.OURS),
-        (child(owner_references=controlled(uid="2")), Claim.EARLIER),
-        (child(owner_references=controlled(uid="2", version="v2")), Claim.EARLIER),
-        (child(owner_references=controlled(uid="2", version="example.io/v1")), Claim.STRANGER),
-        (child(owner_references=controlled(name="other", uid="2")), Claim.STRANGER),
+        (child(owner_references=controlled()), Claim.OWNED),
+        (child(owner_references=controlled(uid="2")), Claim.STALE_OWNER),
+        (child(owner_references=controlled(uid="2", version="v2")), Claim.STALE_OWNER),
+        (child(owner_references=controlled(uid="2", version="example.io/v1")), Claim.FOREIGN),
+        (child(owner_references=controlled(name="other", uid="2")), Claim.FOREIGN),
         (child(labels={"for": "owner"}), Claim.ADOPTABLE),
-        (child(), Claim.STRANGER),
-        (child(owner_references=controlled(), deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)), Claim.LEAVING),
+        (child(), Claim.FOREIGN),
+        (child(owner_references=controlled(), deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)), Claim.TERMINATING),
     ],
 )
 def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
@@ -48,11 +48,11 @@ def test_whose_an_existing_child_is(present: ConfigMap, claim: Claim) -> None:
 
 
 def test_nobody_is_adopted_without_labels() -> None:
-    assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.STRANGER
+    assert claim_on(child(labels={"for": "owner"}), owner()) is Claim.FOREIGN
 
 
 @pytest.mark.parametrize(
-    ("present", "labels", "told"),
+    ("present", "labels", "message"),
     [
         (
             child(),
@@ -77,10 +77,10 @@ def test_nobody_is_adopted_without_labels() -> None:
     ],
     ids=["nobody's", "nobody's, and not to be adopted", "somebody's"],
 )
-def test_who_has_a_childs_place_is_told_in_a_sentence(
-    present: ConfigMap, labels: dict[str, str] | None, told: str
+def test_the_message_names_who_controls_a_foreign_object_and_what_to_do(
+    present: ConfigMap, labels: dict[str, str] | None, message: str
 ) -> None:
-    assert not_owned_message(present, "ConfigMap shop/owner", labels=labels) == told
+    assert not_owned_message(present, "ConfigMap shop/owner", labels=labels) == message
 
 
 @pytest.mark.parametrize("said", [{"uid": "7"}, {"resource_version": "12"}], ids=["uid", "version"])

@@ -1,4 +1,4 @@
-"""@controller records what a controller watches and how it runs."""
+"""@controller records what a controller watches and how it reconciles."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_class_that_needs_arguments_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"name": "Not Valid"}, "cannot be used"), ({"concurrency": 0}, "at least 1 object")],
+    [({"name": "Not Valid"}, "cannot be used"), ({"concurrency": 0}, "give at least 1")],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -96,7 +96,7 @@ def test_cause_reads_like_a_sentence() -> None:
     assert str(Cause("timer", "due")) == "timer due"
 
 
-def test_who_reconciles_what_is_being_deleted_has_no_finalizer() -> None:
+def test_a_controller_that_reconciles_terminating_objects_has_no_finalizer() -> None:
     class Both:
         async def reconcile(self, thing: Thing, ctx: Context) -> None: ...
 
@@ -108,7 +108,7 @@ def test_who_reconciles_what_is_being_deleted_has_no_finalizer() -> None:
 
 
 def test_a_mapping_by_an_index_that_nobody_declared_is_refused() -> None:
-    with pytest.raises(ConfigError, match="Secret is mapped by the index 'config', which there is not"):
+    with pytest.raises(ConfigError, match="Secret is mapped by the index 'config', which does not exist"):
 
         @controller(Thing, watches=[(Secret, by_index("config"))])
         async def reconcile(thing: Thing, ctx: Context) -> None: ...
@@ -154,7 +154,9 @@ def reconcile_alone(thing: Thing) -> None:
         (Thing, {"watches": (Secret, to_self)}, "controller thing: watches takes a list"),
     ],
 )
-def test_what_is_no_kind_and_no_list_is_told_in_a_sentence(given: Any, options: dict[str, Any], message: str) -> None:
+def test_an_option_that_is_no_kind_and_no_list_is_rejected_in_a_sentence(
+    given: Any, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         controller(given, **options)(lambda thing, ctx: None)
 

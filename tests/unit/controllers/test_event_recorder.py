@@ -87,7 +87,7 @@ async def recording(server: EventServer, clock: VirtualClock) -> AsyncIterator[E
     await task
 
 
-async def test_an_event_says_what_happened_to_what_and_who_says_so() -> None:
+async def test_an_event_has_its_object_reason_note_and_reporter() -> None:
     server, clock = EventServer(), VirtualClock()
     async with recording(server, clock) as recorder:
         recorder.record(POD, "Scaled", "3 replicas now", action="Scale", related=Node.named("n1"))

@@ -1,4 +1,4 @@
-"""Who is kept from a child by a stranger is woken when it gives way, and is remembered no longer than it is there."""
+"""Keys blocked by a foreign object are enqueued when it gives way, and forgotten when their object is deleted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def config(*, size: str = "1", labels: dict[str, str] | None = None) -> ConfigMa
 
 
 @pytest.fixture
-def strangers() -> ForeignObjects:
+def foreign() -> ForeignObjects:
     made = ForeignObjects()
-    made.met(config(), ONE)
-    made.met(config(), OTHER)
+    made.add(config(), ONE)
+    made.add(config(), OTHER)
     return made
 
 
@@ -31,33 +31,33 @@ def strangers() -> ForeignObjects:
         change_of(new=config()),
         change_of(old=config(), new=config(labels={"app": "mine"})),
     ],
-    ids=["gone", "new", "labelled"],
+    ids=["deleted", "added", "labelled"],
 )
-def test_everybody_is_woken_once_when_the_stranger_may_have_given_way(
-    strangers: ForeignObjects, change: Change[ConfigMap]
+def test_every_waiting_key_is_unblocked_once_when_the_foreign_object_changes_owner(
+    foreign: ForeignObjects, change: Change[ConfigMap]
 ) -> None:
-    assert set(strangers.left(change)) == {ONE, OTHER}
-    assert not set(strangers.left(change))
+    assert set(foreign.unblock(change)) == {ONE, OTHER}
+    assert not set(foreign.unblock(change))
 
 
-def test_what_else_changes_in_the_stranger_wakes_nobody(strangers: ForeignObjects) -> None:
-    assert not set(strangers.left(change_of(old=config(size="1"), new=config(size="2"))))
-    assert set(strangers.left(change_of(old=config(size="2")))) == {ONE, OTHER}
+def test_a_change_of_the_foreign_objects_content_unblocks_nobody(foreign: ForeignObjects) -> None:
+    assert not set(foreign.unblock(change_of(old=config(size="1"), new=config(size="2"))))
+    assert set(foreign.unblock(change_of(old=config(size="2")))) == {ONE, OTHER}
 
 
-def test_who_is_gone_waits_no_longer(strangers: ForeignObjects) -> None:
-    strangers.gone(ONE)
-    assert set(strangers.left(change_of(old=config()))) == {OTHER}
+def test_a_deleted_object_waits_no_longer(foreign: ForeignObjects) -> None:
+    foreign.forget(ONE)
+    assert set(foreign.unblock(change_of(old=config()))) == {OTHER}
 
-    strangers.met(config(), ONE)
-    strangers.gone(ONE)
-    assert not set(strangers.left(change_of(old=config())))
+    foreign.add(config(), ONE)
+    foreign.forget(ONE)
+    assert not set(foreign.unblock(change_of(old=config())))
 
 
-def test_who_was_woken_or_never_waited_can_be_gone(strangers: ForeignObjects) -> None:
-    strangers.left(change_of(old=config()))
-    strangers.gone(ONE)
-    strangers.gone(ObjectKey("third", "shop"))
+def test_a_key_that_was_unblocked_or_never_waited_can_be_forgotten(foreign: ForeignObjects) -> None:
+    foreign.unblock(change_of(old=config()))
+    foreign.forget(ONE)
+    foreign.forget(ObjectKey("third", "shop"))
 
-    strangers.met(config(), OTHER)
-    assert set(strangers.left(change_of(old=config()))) == {OTHER}
+    foreign.add(config(), OTHER)
+    assert set(foreign.unblock(change_of(old=config()))) == {OTHER}

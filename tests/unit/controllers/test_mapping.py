@@ -41,7 +41,7 @@ def test_only_the_managing_owner_of_that_group_and_kind_counts() -> None:
     change = change_of(
         new=child(
             owner("plain", controller=False),
-            owner("stranger", kind="Other"),
+            owner("foreign", kind="Other"),
             owner("other-group", group="other.io/v1"),
             owner("older-version", group="example.io/v1alpha1"),
         )

@@ -1,4 +1,4 @@
-"""Which changes wake a controller."""
+"""Which changes trigger a controller."""
 
 from __future__ import annotations
 

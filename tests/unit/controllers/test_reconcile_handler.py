@@ -1,4 +1,4 @@
-"""One run after another, on a client that keeps a single object: what a run reads, writes and says about the next."""
+"""One reconcile after another, on a client with a single object: what it reads, what it writes, and its outcome."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ import pytest
 from kubewright import ObjectKey, Resource, Spec, Status, copy_of
 from kubewright._base.logs import Logger
 from kubewright._base.metrics import Metrics
-from kubewright.api.codec import encode
 from kubewright.cache.changes import change_of
-from kubewright.controllers.applied_objects import AppliedObjects
-from kubewright.controllers.context import Context
+from kubewright.controllers.context import Context, ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration, controller
-from kubewright.controllers.foreign_objects import ForeignObjects
+from kubewright.controllers.memory import ControllerMemory
 from kubewright.controllers.reconcile import Cause, Result
 from kubewright.controllers.reconcile_handler import Outcome, ReconcileHandler
-from kubewright.controllers.self_writes import SelfWrites
-from kubewright.controllers.write_loops import LoopDetector, WriteLoop
+from kubewright.controllers.write_loops import WriteLoop
 from kubewright.errors import Cause as StatusCause
 from kubewright.errors import Conflict, Forbidden, NotFound, NotOwned, RetryAfter, ServerError, Terminal
 from kubewright.k8s.core.v1 import ConfigMap, Namespace
@@ -52,7 +49,7 @@ def toy(**metadata: Any) -> Toy:
 
 
 class Kept:
-    """As much of a client as a worker asks: one object, once as the cache has it and once as the server has it."""
+    """As much of a client as the handler uses: one object, as the cache has it and as the server has it."""
 
     def __init__(self, obj: Any) -> None:
         self.obj = obj
@@ -64,10 +61,10 @@ class Kept:
         return self
 
     async def get(self, kind: type[Any], key: ObjectKey) -> Any:
-        return self._told(self.obj)
+        return self._copy_or_raise(self.obj)
 
     async def get_fresh(self, kind: type[Any], key: ObjectKey) -> Any:
-        return self._told(self.fresh)
+        return self._copy_or_raise(self.fresh)
 
     async def patch(self, obj: Any, *, subresource: str) -> Any:
         assert subresource == "status"
@@ -77,37 +74,32 @@ class Kept:
         self.obj.status.ready += self.added_by_others
         return self.obj
 
-    def _told(self, obj: Any) -> Any:
+    def _copy_or_raise(self, obj: Any) -> Any:
         if isinstance(obj, Exception):
             raise obj
         return copy_of(obj)
 
 
 class Bench:
-    """A worker and what it works on."""
+    """A handler and what it reconciles."""
 
     def __init__(self, declaration: Declaration[Any], obj: Any, threads: ThreadPoolExecutor) -> None:
         self.client = Kept(obj)
         self.clock = VirtualClock()
-        self.written = SelfWrites()
-        client: Any = self.client
-        self.worker = ReconcileHandler(
-            declaration,
-            client=client,
-            log=Logger("test"),
+        self.memory = ControllerMemory(declaration.kind)
+        environment = ReconcileEnvironment(
+            field_manager=declaration.field_manager,
+            owned=frozenset(),
+            memory=self.memory,
             recorder=None,
-            applied=AppliedObjects(),
-            written=self.written,
-            strangers=ForeignObjects(),
-            loops=LoopDetector(encode),
-            on_write_loop=None,
             metrics=Metrics(),
             clock=self.clock,
-            threads=threads,
         )
+        client: Any = self.client
+        self.handler = ReconcileHandler(declaration, environment, client=client, log=Logger("test"), threads=threads)
 
-    async def run(self, *causes: Cause, priority: int = 0, key: ObjectKey = KEY) -> Outcome:
-        return await self.worker.run(Item(key, priority, causes, 0.0, 0.0), "run", [])
+    async def reconcile(self, *causes: Cause, priority: int = 0, key: ObjectKey = KEY) -> Outcome:
+        return await self.handler.handle(Item(key, priority, causes, 0.0, 0.0), "id", [])
 
 
 @pytest.fixture
@@ -125,21 +117,21 @@ async def test_after_a_deletion_that_nobody_saw_the_server_is_asked(threads: Thr
 
     bench = Bench(reconcile, toy(), threads)
     bench.client.fresh = toy(resource_version="7")
-    unseen = Cause("ConfigMap", "deleted", KEY, uncertain=True)
+    unseen = Cause("ConfigMap", "deleted", KEY, final_state_unknown=True)
 
-    await bench.run(Cause("ConfigMap", "deleted", KEY))
-    await bench.run(unseen)
+    await bench.reconcile(Cause("ConfigMap", "deleted", KEY))
+    await bench.reconcile(unseen)
     bench.client.fresh = Forbidden("no", code=403)
-    await bench.run(unseen)
+    await bench.reconcile(unseen)
     bench.client.fresh = NotFound("gone", code=404)
-    outcome = await bench.run(unseen)
+    outcome = await bench.reconcile(unseen)
 
     assert seen == ["1", "7", "1"]
     assert outcome.result == "success"
 
 
 @pytest.mark.parametrize(("said", "priority"), [(None, 3), (5, 5), (0, 0)])
-async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_one(
+async def test_the_next_reconcile_has_the_priority_that_was_asked_for_or_that_of_this_one(
     threads: ThreadPoolExecutor, said: int | None, priority: int
 ) -> None:
     class Keeper:
@@ -151,16 +143,16 @@ async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_
 
     declared = controller(Toy, finalizer=FINALIZER)(Keeper)
     bench = Bench(declared, toy(finalizers=[FINALIZER]), threads)
-    outcome = await bench.run(priority=3)
+    outcome = await bench.reconcile(priority=3)
     bench.client.obj.metadata.deletion_timestamp = bench.clock.now()
-    leaving = await bench.run(priority=3)
+    terminating = await bench.reconcile(priority=3)
 
     assert (outcome.requeue_after, outcome.priority) == (9, priority)
-    assert (leaving.requeue_after, leaving.priority) == (9, priority)
+    assert (terminating.requeue_after, terminating.priority) == (9, priority)
 
 
 @pytest.mark.parametrize(
-    ("kind", "key", "leaving", "result"),
+    ("kind", "key", "terminating", "result"),
     [
         pytest.param(Toy, KEY, "shop", "success", id="its own"),
         pytest.param(Toy, KEY, "mall", "requeue", id="another"),
@@ -168,30 +160,30 @@ async def test_the_next_run_has_the_priority_that_was_asked_for_or_that_of_this_
         pytest.param(Namespace, ObjectKey("", "shop"), "mall", "requeue", id="another than the object"),
     ],
 )
-async def test_who_goes_with_its_namespace_is_left_alone(
-    threads: ThreadPoolExecutor, kind: type[Any], key: ObjectKey, leaving: str, result: str
+async def test_an_object_of_a_terminating_namespace_is_left_alone(
+    threads: ThreadPoolExecutor, kind: type[Any], key: ObjectKey, terminating: str, result: str
 ) -> None:
-    cause = StatusCause(reason="NamespaceTerminating", message=f"namespace {leaving} is being terminated")
+    cause = StatusCause(reason="NamespaceTerminating", message=f"namespace {terminating} is being terminated")
 
     @controller(kind)
     async def reconcile(obj: Any, ctx: Context) -> None:
         raise Forbidden("no", code=403, causes=[cause])
 
     bench = Bench(reconcile, kind.named(key.name, key.namespace or None), threads)
-    outcome = await bench.run(key=key)
+    outcome = await bench.reconcile(key=key)
 
     assert (outcome.result, outcome.retry) == (result, result == "requeue")
 
 
 @pytest.mark.parametrize(("gone", "result"), [("shop", "success"), ("mall", "error")])
-async def test_who_has_gone_with_its_namespace_is_left_alone(
+async def test_an_object_of_a_deleted_namespace_is_left_alone(
     threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, gone: str, result: str
 ) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> None:
         raise NotFound("not there", code=404, details={"kind": "namespaces", "name": gone})
 
-    outcome = await Bench(reconcile, toy(), threads).run()
+    outcome = await Bench(reconcile, toy(), threads).reconcile()
 
     assert (outcome.result, outcome.retry) == (result, result == "error")
     assert [record.levelname for record in caplog.records] == ["WARNING"] * (result == "error")
@@ -204,7 +196,7 @@ async def test_who_has_gone_with_its_namespace_is_left_alone(
         (Terminal("never"), Outcome(result="terminal")),
         (NotOwned("taken"), Outcome(result="error", requeue_after=300.0, priority=3)),
         (Conflict("late", code=409), Outcome(result="requeue", retry=True, priority=3)),
-        (Forbidden("no", code=403), Outcome(result="error", retry=True, longest_wait=300.0, priority=3)),
+        (Forbidden("no", code=403), Outcome(result="error", retry=True, max_backoff=300.0, priority=3)),
         (ServerError("down", code=500), Outcome(result="error", retry=True, priority=3)),
         (RuntimeError("a bug"), Outcome(result="error", retry=True, priority=3, unexpected=True)),
     ],
@@ -219,23 +211,23 @@ async def test_an_error_decides_when_its_object_is_tried_again(
         raise error
 
     bench = Bench(reconcile, toy(), threads)
-    outcome = await bench.run(priority=3)
+    outcome = await bench.reconcile(priority=3)
 
-    told = None if isinstance(error, RetryAfter | Conflict) else error
-    assert outcome == msgspec.structs.replace(expected, error=told)
+    kept = None if isinstance(error, RetryAfter | Conflict) else error
+    assert outcome == msgspec.structs.replace(expected, error=kept)
     assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, None)]
 
 
-@pytest.mark.parametrize(("answer", "told"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
-async def test_only_an_answer_that_is_no_result_is_told(
-    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, told: bool
+@pytest.mark.parametrize(("answer", "logged"), [(None, False), (Result(), False), ({"requeue": 5}, True)])
+async def test_only_an_answer_that_is_no_result_is_logged(
+    threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture, answer: Any, logged: bool
 ) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Any:
         return answer
 
-    assert (await Bench(reconcile, toy(), threads).run()).result == "success"
-    assert ("the reconciler returned what is no Result" in caplog.text) is told
+    assert (await Bench(reconcile, toy(), threads).reconcile()).result == "success"
+    assert ("the reconciler returned something that is no Result" in caplog.text) is logged
 
 
 async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecutor) -> None:
@@ -244,12 +236,12 @@ async def test_a_kind_without_a_status_has_none_written(threads: ThreadPoolExecu
 
     bench = Bench(reconcile, ConfigMap.named(KEY.name, KEY.namespace), threads)
 
-    assert (await bench.run()).result == "success"
+    assert (await bench.reconcile()).result == "success"
     assert bench.client.written == []
 
 
 @pytest.mark.parametrize("finalizers", [[], ["somebody.else/holds-it"]], ids=["none", "of somebody else"])
-async def test_who_leaves_without_the_finalizer_is_not_cleaned_up(
+async def test_a_terminating_object_without_the_finalizer_is_not_finalized(
     threads: ThreadPoolExecutor, finalizers: list[str]
 ) -> None:
     called: list[str] = []
@@ -261,10 +253,10 @@ async def test_who_leaves_without_the_finalizer_is_not_cleaned_up(
         async def finalize(self, obj: Toy, ctx: Context) -> None:
             called.append("finalize")
 
-    leaving = toy(finalizers=finalizers, deletion_timestamp=VirtualClock().now())
-    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
+    terminating = toy(finalizers=finalizers, deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), terminating, threads)
 
-    assert (await bench.run()).result == "success"
+    assert (await bench.reconcile()).result == "success"
     assert called == []
 
 
@@ -274,17 +266,17 @@ async def test_a_new_generation_is_noted_in_a_status_that_stays_the_same(threads
         obj.status.ready = 2
 
     bench = Bench(reconcile, toy(), threads)
-    await bench.run()
-    await bench.run()
+    await bench.reconcile()
+    await bench.reconcile()
     bench.client.obj.metadata.generation = 2
-    await bench.run()
-    await bench.run()
+    await bench.reconcile()
+    await bench.reconcile()
 
     assert [(status.ready, status.observed_generation) for status in bench.client.written] == [(2, 1), (2, 2)]
 
 
 @pytest.mark.parametrize("added", [0, 1], ids=["nothing else", "more than was written"])
-async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
+async def test_a_written_status_is_suppressed_unless_there_is_more_in_it(
     threads: ThreadPoolExecutor, added: int
 ) -> None:
     @controller(Toy)
@@ -293,14 +285,14 @@ async def test_a_written_status_wakes_nobody_unless_there_is_more_in_it(
 
     bench = Bench(reconcile, toy(), threads)
     bench.client.added_by_others = added
-    await bench.run()
+    await bench.reconcile()
 
-    echo = change_of(old=toy(), new=bench.client.obj)
-    assert bench.written.holds(echo, KEY, lambda: None) is (added == 0)
+    own_event = change_of(old=toy(), new=bench.client.obj)
+    assert bench.memory.self_writes.suppresses(own_event, KEY, lambda: None) is (added == 0)
 
 
-def finding(wait: float, target: str = "ConfigMap shop/c") -> WriteLoop:
-    return WriteLoop(target=target, shape="empty", paths=(), count=8, wait=wait)
+def write_loop(wait: float, target: str = "ConfigMap shop/c") -> WriteLoop:
+    return WriteLoop(target=target, pattern="empty", paths=(), count=8, wait=wait)
 
 
 async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_made_anew(
@@ -309,25 +301,25 @@ async def test_an_object_in_loops_waits_for_the_slowest_unless_it_is_edited_or_m
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> Result:
         if obj.metadata.generation == 1:
-            ctx.findings += [finding(4.0), finding(60.0), finding(8.0)]
+            ctx.write_loops += [write_loop(4.0), write_loop(60.0), write_loop(8.0)]
         return Result(requeue_after=1.0)
 
     bench = Bench(reconcile, toy(), threads)
-    waits = [(await bench.run()).requeue_after]
+    waits = [(await bench.reconcile()).requeue_after]
     await bench.clock.advance(20)
-    waits.append((await bench.run()).requeue_after)
+    waits.append((await bench.reconcile()).requeue_after)
     bench.client.obj.metadata.generation = 2
-    waits.append((await bench.run()).requeue_after)
+    waits.append((await bench.reconcile()).requeue_after)
     assert waits == [60.0, 40.0, 1.0]
 
     bench.client.obj.metadata.generation = 1
-    await bench.run()
+    await bench.reconcile()
     made_anew, bench.client.obj = bench.client.obj, NotFound("gone", code=404)
-    await bench.run()
+    await bench.reconcile()
     bench.client.obj = made_anew
     await bench.clock.advance(20)
 
-    assert (await bench.run()).requeue_after == 60.0, "it is held back anew, not for what is left"
+    assert (await bench.reconcile()).requeue_after == 60.0, "it is held back anew, not for what is left"
 
 
 async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_not(threads: ThreadPoolExecutor) -> None:
@@ -335,30 +327,30 @@ async def test_a_clean_up_in_loops_waits_too_and_that_of_the_next_object_does_no
         async def reconcile(self, obj: Toy, ctx: Context) -> None: ...
 
         async def finalize(self, obj: Toy, ctx: Context) -> Result:
-            ctx.findings.append(finding(60.0))
+            ctx.write_loops.append(write_loop(60.0))
             return Result(requeue_after=1.0)
 
-    leaving = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
-    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), leaving, threads)
-    await bench.run()
+    terminating = toy(finalizers=[FINALIZER], deletion_timestamp=VirtualClock().now())
+    bench = Bench(controller(Toy, finalizer=FINALIZER)(Keeper), terminating, threads)
+    await bench.reconcile()
     await bench.clock.advance(20)
-    assert (await bench.run()).requeue_after == 40.0
+    assert (await bench.reconcile()).requeue_after == 40.0
 
     bench.client.obj = NotFound("gone", code=404)
-    await bench.run()
-    bench.client.obj = leaving
+    await bench.reconcile()
+    bench.client.obj = terminating
 
-    assert (await bench.run()).requeue_after == 1.0
+    assert (await bench.reconcile()).requeue_after == 1.0
 
 
 async def test_in_a_fight_over_the_object_itself_an_edit_is_a_blow(threads: ThreadPoolExecutor) -> None:
     @controller(Toy)
     async def reconcile(obj: Toy, ctx: Context) -> None:
-        ctx.findings.append(finding(60.0, f"Toy {KEY}"))
+        ctx.write_loops.append(write_loop(60.0, f"Toy {KEY}"))
 
     bench = Bench(reconcile, toy(), threads)
-    await bench.run()
+    await bench.reconcile()
     await bench.clock.advance(20)
     bench.client.obj.metadata.generation = 2
 
-    assert (await bench.run()).requeue_after == 40.0
+    assert (await bench.reconcile()).requeue_after == 40.0

@@ -1,4 +1,4 @@
-"""Echoes of a run's own writes do not wake it; everything else does."""
+"""Watch events of a reconcile's own writes are suppressed; all others enqueue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubewright import ObjectKey, copy_of
 from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of
-from kubewright.controllers import self_writes as written_module
+from kubewright.controllers import self_writes
 from kubewright.controllers.self_writes import SelfWrites, proves_own_apply, proves_own_patch
 from kubewright.k8s.core.v1 import ConfigMap
 
@@ -26,19 +26,19 @@ def shown(version: str, name: str = "c") -> Change[ConfigMap]:
 
 
 def write(written: SelfWrites, version: str | None, name: str = "c") -> None:
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", name)) as writing:
-        writing.version = version
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", name)) as in_flight:
+        in_flight.version = version
 
 
 def nothing() -> None:
-    raise AssertionError("not held back, so not delivered later")
+    raise AssertionError("not deferred, so not enqueued later")
 
 
-def test_echo_of_a_proven_write_is_held_for_good() -> None:
+def test_event_of_a_proven_write_is_suppressed() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert written.holds(shown("2"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
 
 
 def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_place() -> None:
@@ -46,65 +46,65 @@ def test_the_last_few_writes_of_an_object_are_known_and_unproven_ones_take_no_pl
     for version in ("2", "3", None, "4", None, "5", "6"):
         write(written, version)
 
-    known = [version for version in ("2", "3", "4", "5", "6") if written.holds(shown(version), OWNER, nothing)]
+    known = [version for version in ("2", "3", "4", "5", "6") if written.suppresses(shown(version), OWNER, nothing)]
 
     assert known == ["3", "4", "5", "6"]
 
 
 def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_module, "_REMEMBERED", 2)
+    monkeypatch.setattr(self_writes, "_MAX_OBJECTS", 2)
     written = SelfWrites()
     for name in ("c", "d", "c", "e"):
         write(written, "2", name)
 
-    assert written.holds(shown("2"), OWNER, nothing)
-    assert written.holds(shown("2", "e"), OWNER, nothing)
-    assert not written.holds(shown("2", "d"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
+    assert written.suppresses(shown("2", "e"), OWNER, nothing)
+    assert not written.suppresses(shown("2", "d"), OWNER, nothing)
 
 
-def test_other_versions_and_other_objects_are_woken() -> None:
+def test_other_versions_and_other_keys_are_enqueued() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert not written.holds(shown("3"), OWNER, nothing)
-    assert not written.holds(shown("2"), OTHER, nothing)
+    assert not written.suppresses(shown("3"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OTHER, nothing)
 
 
 def test_unproven_write_suppresses_nothing() -> None:
     written = SelfWrites()
     write(written, None)
 
-    assert not written.holds(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OWNER, nothing)
 
 
 def test_deletions_and_resyncs_always_pass() -> None:
     written = SelfWrites()
     write(written, "2")
 
-    assert not written.holds(change_of(old=child("2")), OWNER, nothing)
-    assert not written.holds(change_of(old=child("2"), new=child("2"), resync=True), OWNER, nothing)
+    assert not written.suppresses(change_of(old=child("2")), OWNER, nothing)
+    assert not written.suppresses(change_of(old=child("2"), new=child("2"), resync=True), OWNER, nothing)
 
 
-def test_change_that_overtakes_the_answer_is_held_until_it_is_known_to_be_an_echo() -> None:
+def test_change_that_overtakes_the_answer_is_deferred_until_it_is_known_to_be_a_self_write() -> None:
     written = SelfWrites()
     delivered: list[str] = []
 
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as writing:
-        assert written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
-        assert written.holds(shown("3"), OWNER, lambda: delivered.append("3"))
-        assert not written.holds(shown("2"), OTHER, nothing)
-        writing.version = "2"
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")) as in_flight:
+        assert written.suppresses(shown("2"), OWNER, lambda: delivered.append("2"))
+        assert written.suppresses(shown("3"), OWNER, lambda: delivered.append("3"))
+        assert not written.suppresses(shown("2"), OTHER, nothing)
+        in_flight.version = "2"
 
     assert delivered == ["3"]
 
 
-def test_failed_write_delivers_what_was_held() -> None:
+def test_failed_write_enqueues_what_was_deferred() -> None:
     written = SelfWrites()
     delivered: list[str] = []
 
     def fail() -> None:
-        with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")):
-            written.holds(shown("2"), OWNER, lambda: delivered.append("2"))
+        with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")):
+            written.suppresses(shown("2"), OWNER, lambda: delivered.append("2"))
             raise RuntimeError("refused")
 
     with pytest.raises(RuntimeError, match="refused"):
@@ -115,15 +115,15 @@ def test_failed_write_delivers_what_was_held() -> None:
 def test_second_write_of_the_same_object_at_once_does_no_harm() -> None:
     written = SelfWrites()
 
-    with written.writing(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
+    with written.track(OWNER, ConfigMap, ObjectKey("shop", "c")) as first:
         write(written, "9")
         first.version = "2"
 
-    assert written.holds(shown("2"), OWNER, nothing)
-    assert not written.holds(shown("9"), OWNER, nothing)
+    assert written.suppresses(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("9"), OWNER, nothing)
 
 
-def test_answer_to_a_patch_with_nothing_else_in_it_is_what_was_meant() -> None:
+def test_answer_to_a_patch_with_nothing_else_in_it_proves_the_write() -> None:
     meant = read(ConfigMap, encode(child("1", k="1")))
     meant.data = {"k": "2"}
 
@@ -154,4 +154,4 @@ def test_what_was_written_of_an_object_that_is_gone_is_forgotten() -> None:
 
     written.forget(ConfigMap, ObjectKey("shop", "c"))
 
-    assert not written.holds(shown("2"), OWNER, nothing)
+    assert not written.suppresses(shown("2"), OWNER, nothing)

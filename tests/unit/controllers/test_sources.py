@@ -47,7 +47,7 @@ async def test_channel_keeps_what_comes_before_the_controller_runs() -> None:
     await channel.wait_for_sync()
     await asyncio.sleep(0)
 
-    channel.put(B, what="paid")
+    channel.put(B, event="paid")
 
     first, second = await queue.get(), await queue.get()
     assert first is not None
@@ -65,7 +65,7 @@ async def test_channel_that_nobody_reads_keeps_each_key_once() -> None:
     channel = Channel("calls")
     for _ in range(1000):  # as on a replica that does not lead
         channel.put(A)
-        channel.put(A, what="paid")
+        channel.put(A, event="paid")
     assert len(channel._waiting) == 2
 
     running = asyncio.create_task(channel.run(queue))
@@ -92,7 +92,7 @@ async def test_timer_whose_keys_cannot_be_found_goes_on(caplog: pytest.LogCaptur
     await clock.settle()
     await clock.advance(70)
     assert len(queue) == 0
-    assert "the keys of a timer cannot be found" in caplog.text
+    assert "a timer failed to find its keys" in caplog.text
 
     await clock.advance(70)
 

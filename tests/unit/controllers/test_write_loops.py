@@ -1,4 +1,4 @@
-"""A controller that writes in circles is noticed."""
+"""A controller that writes in a loop is noticed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubewright.controllers.write_loops import LoopDetector, Slowdown, WriteLoop
 
 
 def write(detector: LoopDetector, before: object, after: object, now: float) -> WriteLoop | None:
-    return detector.wrote("t", "ConfigMap shop/t", before=before, after=after, now=now, tree=lambda state: state)
+    return detector.record_write("t", "ConfigMap shop/t", before=before, after=after, now=now, tree=lambda state: state)
 
 
 def detecting() -> LoopDetector:
@@ -25,7 +25,7 @@ def test_writes_that_change_nothing_are_a_loop() -> None:
     assert findings[:7] == [None] * 7
     found = findings[8]
     assert found is not None
-    assert found.shape == "empty"
+    assert found.pattern == "empty"
     assert "without any change" in str(found)
 
 
@@ -38,7 +38,7 @@ def test_a_field_that_goes_back_and_forth_is_named() -> None:
         found = write(detector, theirs, ours, float(second)) or found
 
     assert found is not None
-    assert found.shape == "oscillating"
+    assert found.pattern == "oscillating"
     assert found.paths == ("spec.replicas",)
 
 
@@ -71,27 +71,27 @@ def test_progress_ends_a_loop_and_the_next_one_starts_with_a_short_wait() -> Non
 
 
 def test_what_was_not_written_for_long_is_forgotten_when_there_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_REMEMBERED", 2)
+    monkeypatch.setattr(loops, "_MAX_OBJECTS", 2)
     detector = detecting()
 
-    def wrote(target: str) -> WriteLoop | None:
-        return detector.wrote(target, target, before="same", after="same", now=0.0, tree=str)
+    def write(target: str) -> WriteLoop | None:
+        return detector.record_write(target, target, before="same", after="same", now=0.0, tree=str)
 
     for _ in range(7):
-        assert (wrote("old"), wrote("kept")) == (None, None)
-    wrote("new")
+        assert (write("old"), write("kept")) == (None, None)
+    write("new")
 
-    assert wrote("kept") is not None
-    assert wrote("old") is None
+    assert write("kept") is not None
+    assert write("old") is None
 
 
 def test_only_so_many_deleted_objects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "_REMEMBERED_LOST", 2)
+    monkeypatch.setattr(loops, "_MAX_DELETED", 2)
     detector = detecting()
 
     def remade(target: str) -> WriteLoop | None:
-        found = detector.made(target, target, now=0.0)
-        detector.gone(target)
+        found = detector.record_creation(target, target, now=0.0)
+        detector.record_deletion(target)
         return found
 
     for _ in range(8):
@@ -122,24 +122,24 @@ def test_forgotten_object_starts_over() -> None:
 
 def make(detector: LoopDetector, now: float, *, owner: str = "o") -> WriteLoop | None:
     """Another one each time, as the server's uid and time of creation tell."""
-    return detector.wrote(
+    return detector.record_write(
         "t", "ConfigMap shop/t", before=None, after={"uid": now}, now=now, tree=lambda state: state, owner=owner
     )
 
 
 def test_an_object_that_somebody_keeps_deleting_is_a_loop() -> None:
     detector = detecting()
-    detector.gone("t")  # one of somebody else's
+    detector.record_deletion("t")  # one of somebody else's
 
     findings = []
     for second in range(11):
         findings.append(make(detector, float(second)))
-        detector.gone("t")
+        detector.record_deletion("t")
 
     assert findings[:8] == [None] * 8, "the first is no repetition"
     assert [found.wait for found in findings[8:] if found] == [2.0, 4.0, 8.0]
     assert findings[8] is not None
-    assert findings[8].shape == "deleted"
+    assert findings[8].pattern == "deleted"
     assert str(findings[8]) == "ConfigMap shop/t was made anew 8 times within a minute; somebody keeps deleting it"
 
 
@@ -148,11 +148,11 @@ def test_an_object_that_is_only_made_is_followed_as_well() -> None:
 
     found = None
     for second in range(9):
-        found = detector.made("t", "Pod shop/t", now=float(second), owner="o")
-        detector.gone("t")
+        found = detector.record_creation("t", "Pod shop/t", now=float(second), owner="o")
+        detector.record_deletion("t")
 
     assert found is not None
-    assert found.shape == "deleted"
+    assert found.pattern == "deleted"
 
 
 def test_what_the_controller_deletes_itself_it_may_make_again() -> None:
@@ -162,7 +162,7 @@ def test_what_the_controller_deletes_itself_it_may_make_again() -> None:
     for second in range(20):
         findings.append(make(detector, float(second)))
         detector.forget("t")  # and then the deletion is seen
-        detector.gone("t")
+        detector.record_deletion("t")
 
     assert findings == [None] * 20
 
@@ -172,9 +172,9 @@ def test_what_is_made_now_and_then_or_for_another_owner_is_no_loop() -> None:
 
     for step in range(20):
         assert make(detector, 30.0 * step) is None
-        detector.gone("t")
+        detector.record_deletion("t")
         assert make(detector, 1000.0, owner=str(step)) is None
-        detector.gone("t")
+        detector.record_deletion("t")
 
 
 def test_paths_of_differences() -> None:
@@ -187,14 +187,14 @@ def test_paths_of_differences() -> None:
     assert changed_paths(1, 2) == ["the object"]
 
 
-def test_what_wakes_a_slowed_object_early_waits_until_its_time() -> None:
+def test_a_held_key_waits_whatever_enqueues_it_earlier() -> None:
     slowdown = Slowdown()
     slowdown.hold("w", until=10.0, generation=3)
 
-    assert slowdown.left("w", now=4.0, generation=3) == 6.0
-    assert slowdown.left("x", now=4.0, generation=3) == 0.0
-    assert slowdown.left("w", now=10.0, generation=3) == 0.0
-    assert slowdown.left("w", now=4.0, generation=3) == 0.0, "once let go, it is not held again"
+    assert slowdown.remaining("w", now=4.0, generation=3) == 6.0
+    assert slowdown.remaining("x", now=4.0, generation=3) == 0.0
+    assert slowdown.remaining("w", now=10.0, generation=3) == 0.0
+    assert slowdown.remaining("w", now=4.0, generation=3) == 0.0, "once let go, it is not held again"
 
 
 def test_an_edit_lets_a_slowed_object_go_unless_the_fight_is_about_the_object_itself() -> None:
@@ -202,7 +202,7 @@ def test_an_edit_lets_a_slowed_object_go_unless_the_fight_is_about_the_object_it
     slowdown.hold("child", until=10.0, generation=3)
     slowdown.hold("itself", until=10.0, generation=None)
 
-    assert slowdown.left("child", now=4.0, generation=4) == 0.0
-    assert slowdown.left("itself", now=4.0, generation=4) == 6.0
+    assert slowdown.remaining("child", now=4.0, generation=4) == 0.0
+    assert slowdown.remaining("itself", now=4.0, generation=4) == 6.0
     slowdown.forget("itself")
-    assert slowdown.left("itself", now=4.0, generation=4) == 0.0
+    assert slowdown.remaining("itself", now=4.0, generation=4) == 0.0

@@ -52,7 +52,7 @@ async def test_keys_are_handed_out_in_the_order_they_were_added(queue: WorkQueue
     assert len(queue) == 0
 
 
-async def test_who_names_no_priority_has_none(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_an_add_without_priority_has_priority_zero(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add("now")
     queue.add_after("later", 1.0)
     queue.add_rate_limited("again")
@@ -87,7 +87,7 @@ async def test_a_key_added_again_keeps_its_place(queue: WorkQueue[str]) -> None:
     assert await take_all(queue) == ["a", "b"]
 
 
-async def test_a_key_added_while_being_worked_on_waits_for_its_worker_and_runs_once_more(
+async def test_a_key_added_while_it_is_processed_is_processed_once_more_after_done(
     queue: WorkQueue[str],
 ) -> None:
     queue.add("a", cause="first")
@@ -115,10 +115,10 @@ async def test_a_key_that_is_done_can_be_added_again(queue: WorkQueue[str]) -> N
     assert len(queue) == 0
 
 
-async def test_giving_back_a_key_nobody_has_is_an_error(queue: WorkQueue[str]) -> None:
+async def test_done_of_a_key_nobody_has_is_an_error(queue: WorkQueue[str]) -> None:
     queue.add("a")
 
-    with pytest.raises(KubewrightError, match="'a' is not being worked on"):
+    with pytest.raises(KubewrightError, match="'a' is not being processed"):
         queue.done("a")
 
     await take(queue)
@@ -135,7 +135,7 @@ async def test_a_key_taken_at_time_zero_can_be_given_back() -> None:
 
     queue.done("a")
 
-    assert queue.running() == {}
+    assert queue.processing() == {}
 
 
 async def test_an_item_tells_how_long_it_waited(queue: WorkQueue[str], clock: VirtualClock) -> None:
@@ -179,7 +179,7 @@ async def test_merging_keeps_the_highest_priority(queue: WorkQueue[str]) -> None
     assert [(await take(queue)).key for _ in range(2)] == ["b", "a"]
 
 
-async def test_a_priority_given_while_being_worked_on_counts_for_the_next_run(queue: WorkQueue[str]) -> None:
+async def test_a_priority_given_while_processing_counts_for_the_next_time(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await take(queue)
     queue.add("a", priority=-100)
@@ -213,7 +213,7 @@ async def test_low_priority_is_served_while_higher_ones_never_stop(queue: WorkQu
     assert served.index("low") >= 10
 
 
-async def test_depths_are_told_by_priority(queue: WorkQueue[str]) -> None:
+async def test_depths_are_counted_by_priority(queue: WorkQueue[str]) -> None:
     for key, priority in (("a", -100), ("b", 0), ("c", -100)):
         queue.add(key, priority=priority)
 
@@ -243,7 +243,7 @@ async def test_no_delay_is_now(queue: WorkQueue[str], delay: float) -> None:
 
 
 @pytest.mark.parametrize("delays", [(1.0, 5.0), (5.0, 1.0)])
-async def test_of_two_delays_the_earlier_counts_and_the_key_runs_once(
+async def test_of_two_delays_the_earlier_counts_and_the_key_is_processed_once(
     queue: WorkQueue[str], clock: VirtualClock, delays: tuple[float, float]
 ) -> None:
     for delay in delays:
@@ -257,7 +257,7 @@ async def test_of_two_delays_the_earlier_counts_and_the_key_runs_once(
     assert len(queue) == 0
 
 
-async def test_an_immediate_add_of_a_delayed_key_runs_it_now_and_not_again(
+async def test_an_immediate_add_of_a_delayed_key_makes_it_ready_now_and_not_again(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add_after("a", 5.0, cause="timer")
@@ -299,7 +299,7 @@ async def test_a_delay_given_while_being_worked_on_starts_at_once_and_outlasts_d
     assert await take_all(queue) == ["a"]
 
 
-async def test_a_delay_that_ends_while_the_key_is_being_worked_on_waits_for_its_worker(
+async def test_a_delay_that_ends_while_the_key_is_processed_waits_for_done(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add("a")
@@ -333,7 +333,7 @@ async def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten(
     assert queue.delayed()["a"] == pytest.approx(0.005)
 
 
-async def test_a_back_off_can_be_told_how_far_to_grow(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_a_back_off_can_be_capped_per_call(queue: WorkQueue[str], clock: VirtualClock) -> None:
     waits = []
     for at_most in (0.012, 0.012, 0.012, None):
         queue.add_rate_limited("a", at_most=at_most)
@@ -541,7 +541,7 @@ async def test_after_shutdown_workers_get_what_is_ready_and_then_none(queue: Wor
     assert await queue.get() is None
 
 
-async def test_shutdown_sends_waiting_workers_home(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_shutdown_ends_waiting_workers(queue: WorkQueue[str], clock: VirtualClock) -> None:
     workers = [asyncio.create_task(queue.get()) for _ in range(3)]
     await clock.settle()
 
@@ -563,7 +563,7 @@ async def test_a_worker_woken_just_before_shutdown_gets_its_key(queue: WorkQueue
     assert second is None
 
 
-async def test_a_worker_cancelled_while_it_is_sent_home_leaves_nothing_behind(
+async def test_a_worker_cancelled_while_shutdown_ends_it_leaves_nothing_behind(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     worker = asyncio.create_task(queue.get())
@@ -577,7 +577,7 @@ async def test_a_worker_cancelled_while_it_is_sent_home_leaves_nothing_behind(
     assert await queue.get() is None
 
 
-async def test_delayed_keys_do_not_run_after_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_delayed_keys_are_not_processed_after_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add_after("a", 1.0)
     queue.shut_down()
     await clock.advance(10.0)
@@ -587,7 +587,7 @@ async def test_delayed_keys_do_not_run_after_shutdown(queue: WorkQueue[str], clo
     assert clock.sleeping == 0
 
 
-async def test_a_key_to_be_run_once_more_is_not_lost_by_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_a_dirty_key_is_not_lost_by_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add("a")
     await take(queue)
     queue.add("a")
@@ -605,7 +605,7 @@ async def test_a_key_to_be_run_once_more_is_not_lost_by_shutdown(queue: WorkQueu
     assert await queue.get() is None
 
 
-async def test_a_drain_waits_for_keys_that_are_ready_running_and_to_be_run_once_more(
+async def test_a_drain_waits_for_keys_that_are_ready_dirty_or_being_processed(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add("running")
@@ -633,7 +633,7 @@ async def test_an_idle_queue_has_delayed_keys_at_most_and_goes_on(queue: WorkQue
     queue.add_after("later", 5.0)
     idle = asyncio.create_task(queue.idle())
     await take(queue)
-    queue.add("a")  # to be run once more
+    queue.add("a")  # dirty
     queue.done("a")
     await clock.settle()
     assert not idle.done()
@@ -648,7 +648,7 @@ async def test_an_idle_queue_has_delayed_keys_at_most_and_goes_on(queue: WorkQue
     assert queue.delayed() == {"later": 5.0}
 
 
-async def test_who_waits_for_an_idle_queue_is_let_go_when_it_is_shut_down(queue: WorkQueue[str]) -> None:
+async def test_idle_returns_when_the_queue_is_shut_down(queue: WorkQueue[str]) -> None:
     queue.add("a")
     await take(queue)
     idle = asyncio.create_task(queue.idle())
@@ -679,7 +679,7 @@ async def test_shutting_down_lets_go_of_a_drain(queue: WorkQueue[str], clock: Vi
     queue.shut_down()
     await asyncio.gather(*drains)
 
-    assert queue.running() == {"stuck": 0.0}
+    assert queue.processing() == {"stuck": 0.0}
 
 
 async def test_a_cancelled_drain_leaves_the_queue_usable(queue: WorkQueue[str], clock: VirtualClock) -> None:
@@ -774,7 +774,7 @@ async def test_running_keys_are_listed_with_their_time(queue: WorkQueue[str], cl
     await take(queue)
     await clock.advance(1.0)
 
-    assert queue.running() == {"a": 3.0, "b": 1.0}
+    assert queue.processing() == {"a": 3.0, "b": 1.0}
 
 
 class Refusing(Noting):
@@ -782,7 +782,7 @@ class Refusing(Noting):
         raise RuntimeError("metrics are broken")
 
 
-async def test_a_timer_that_cannot_go_on_stops_the_queue_and_its_workers_say_why(clock: VirtualClock) -> None:
+async def test_a_timer_that_cannot_go_on_stops_the_queue_and_get_raises_why(clock: VirtualClock) -> None:
     queue = WorkQueue[str](clock=clock, observer=Refusing())
     worker = asyncio.create_task(queue.get())
     queue.add_after("a", 1.0)

@@ -89,7 +89,7 @@ async def keep_deployment(application: Application, configuration: Configuration
 
 
 async def keep_service(application: Application, ctx: Context) -> None:
-    """One with a port, none without; a stranger's is left alone."""
+    """One with a port, none without; a foreign one is left alone."""
     port = application.spec.container.port
     if port is not None:
         before = await ctx.client.find(Service, application.key)

@@ -20,8 +20,8 @@ __all__ = ("reconcile",)
 async def reconcile(modelbox: ModelBox, ctx: Context) -> Result | None:
     """Bring the children in line with the object, each by itself, then say how they are.
 
-    Nothing is remembered from one run to the next: the whole desired state is applied each time, and field ownership
-    tells what is ours. Deletion needs no code, since children go with their owner.
+    Nothing is remembered from one reconcile to the next: the whole desired state is applied each time, and field
+    ownership tells what is ours. Deletion needs no code, since children go with their owner.
     """
     if faults := faults_of(modelbox):
         # Only without webhooks. The children stay as they are until somebody mends the spec.

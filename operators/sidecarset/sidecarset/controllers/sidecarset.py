@@ -25,7 +25,7 @@ _RETRY_REFUSED = 300.0
 """Seconds until a pod is tried again that somebody else's rules keep from being changed."""
 
 _wakeups = Wakeups()
-"""Fed by the watches below. What it may still know of an earlier run wakes somebody in vain, at worst."""
+"""Fed by the watches below. What it may still know of an earlier reconcile triggers a needless one, at worst."""
 
 
 @controller(
@@ -83,7 +83,7 @@ async def _pods_in_scope(sidecarset: SidecarSet, ctx: Context) -> dict[str, Pod]
 async def _update(pod: Pod, sidecarset: SidecarSet, revision: Revision, ctx: Context) -> dict[str, Pod]:
     """Change the images of one pod; the pod as it is then, or nothing if it is gone.
 
-    If somebody else has changed it since it was read, the Conflict ends this run, and the next one reads it again.
+    If somebody else has changed it since it was read, the Conflict ends this reconcile; the next one reads it again.
     """
     patch = update_patch(pod, sidecarset, revision)
     try:

@@ -49,7 +49,7 @@ def _queues(runnables: Runnables) -> dict[str, Any]:
         if queue is not None:
             shown[member.name] = {
                 "ready": {str(priority): count for priority, count in queue.depths().items()},
-                "running": {str(key): round(seconds, 3) for key, seconds in queue.running().items()},
+                "processing": {str(key): round(seconds, 3) for key, seconds in queue.processing().items()},
                 "delayed": {str(key): round(seconds, 3) for key, seconds in queue.delayed().items()},
             }
     return shown

@@ -217,5 +217,5 @@ class SecretCertificates:
         self._bundle.set(state.bundle)
 
     def _remember_write(self, secret: Secret) -> Secret:
-        self._cache.wrote(secret)
+        self._cache.record_write(secret)
         return secret

@@ -99,7 +99,7 @@ class Targets:
 
     def wrote(self, obj: DynamicObject) -> None:
         """Put an object this process has written into the cache, as the server returned it."""
-        self._cache.wrote(obj)
+        self._cache.record_write(obj)
 
     @property
     def problem(self) -> str:
