@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import final
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright.apiserver.auth.access import RbacAccess
 from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
@@ -93,7 +93,7 @@ def install(
     also signs clients, and of the one that signs front proxies.
     """
     if proxy_ca:
-        access.authentication.proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=")
+        access.authentication.proxy_issuer = certificate_info(proxy_ca).subject.removeprefix("CN=")
     front = server.router
     bodies = ReviewBodies(server.writes, server.admission, server.clock)
     reviews = Reviews(bodies, access.authentication, access.roles, access.signer.audiences)

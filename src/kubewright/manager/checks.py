@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubewright._base.lag import LoopMonitor
+from kubewright._base.loop_monitor import LoopMonitor
 
 if TYPE_CHECKING:
     from kubewright.manager.leadership import Leadership

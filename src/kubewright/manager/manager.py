@@ -21,9 +21,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast, final
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright._base.lag import LoopMonitor
 from kubewright._base.logs import Logger, configure
 from kubewright._base.loop import shrink_tls_buffers
+from kubewright._base.loop_monitor import LoopMonitor
 from kubewright._base.tasks import Tasks, cancel_and_wait, within
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache

@@ -58,10 +58,10 @@ class SignerPlugin:
         spec = request.get("spec") or {}
         if spec.get("signerName") != _CLIENT:
             return
-        from kubewright._base.certificate_requests import request_facts  # brings cryptography with it
+        from kubewright._base.certificate_requests import parse_request  # brings cryptography with it
 
         try:
-            facts = request_facts(b64decode(spec.get("request") or ""))
+            facts = parse_request(b64decode(spec.get("request") or ""))
         except DecodeError as error:
             raise _refused(attributes, f"failed to parse CSR: {error}") from None
         if MASTERS in facts.organizations:
