@@ -549,7 +549,7 @@ class Client:
         return (await self._route(definition_of(kind))).namespaced
 
     async def _route(self, definition: Definition) -> Route:
-        if not definition.looked_up:
+        if not definition.needs_discovery:
             return Route.of(definition)
         resource = await self.discovery.find(definition.gvk)
         return Route(resource.gvr, resource.namespaced)

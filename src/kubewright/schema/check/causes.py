@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, final
 
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
-from kubewright.api.go_text import as_maps, number_text, quoted, shown
+from kubewright.api.go_text import as_maps, format_value, number_text, quoted
 from kubewright.schema.check.correlation import Correlation
 from kubewright.schema.check.equality import deep_equal
 from kubewright.schema.check.formats import format_test, is_known
@@ -387,12 +387,12 @@ def _converts(value: Any, allowed: Any) -> bool:
 
 def shown_json(value: Any) -> str:
     """A value as JSON, without the rules for plain numbers in messages."""
-    text = shown(as_maps([value]))
+    text = format_value(as_maps([value]))
     return text[1:-1]
 
 
 def _printed(value: Any) -> str:
-    return value if isinstance(value, str) else shown(as_maps(value))
+    return value if isinstance(value, str) else format_value(as_maps(value))
 
 
 def _counted(value: dict[str, Any], schema: Mapping[str, Any], path: str, result: _Result) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from kubewright.api.field_errors import FieldError, bad_value
-from kubewright.api.go_text import as_maps, shown
+from kubewright.api.go_text import as_maps, format_value
 
 __all__ = ("list_errors",)
 
@@ -58,7 +58,7 @@ def _repeated(values: list[Any]) -> list[int]:
     seen: dict[Hashable, int] = {}
     found: list[int] = []
     for i, value in enumerate(values):
-        key: Hashable = shown(as_maps([value])) if isinstance(value, dict | list) else (type(value), value)
+        key: Hashable = format_value(as_maps([value])) if isinstance(value, dict | list) else (type(value), value)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             found.append(i)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, final
 
-from kubewright.api.go_text import as_maps, number_text, quoted, shown
+from kubewright.api.go_text import as_maps, format_value, number_text, quoted
 
 __all__ = ("MetadataMisfit", "coerce_embedded", "coerce_metadata")
 
@@ -72,14 +72,14 @@ def _embedded(tree: Any, schema: Mapping[str, Any], path: str) -> list[str]:
 def _object(tree: dict[str, Any], path: str) -> list[str]:
     for name in ("apiVersion", "kind"):
         if name in tree and not isinstance(tree[name], str):
-            raise MetadataMisfit(f"{path}.{name}: Invalid value: {shown(as_maps(tree[name]))}: must be a string")
+            raise MetadataMisfit(f"{path}.{name}: Invalid value: {format_value(as_maps(tree[name]))}: must be a string")
     if "metadata" not in tree:
         return []
     here = f"{path}.metadata" if path else "metadata"
     try:
         tree["metadata"], unknown = coerce_metadata(tree["metadata"], path=here)
     except MetadataMisfit as exc:
-        raise MetadataMisfit(f"{here}: Invalid value: {shown(as_maps(tree['metadata']))}: {exc}") from None
+        raise MetadataMisfit(f"{here}: Invalid value: {format_value(as_maps(tree['metadata']))}: {exc}") from None
     return unknown
 
 
