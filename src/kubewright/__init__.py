@@ -24,8 +24,8 @@ from kubewright.api.model import UNSET, Model, Unset, field
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import controller_of, set_controller, set_owner
 from kubewright.api.quantity import Quantity
-from kubewright.api.registry import Scheme
 from kubewright.api.resource import Column, KubeObject, Resource, Spec, Status, definition_of
+from kubewright.api.scheme import Scheme
 from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.api.times import Duration, MicroTime
 

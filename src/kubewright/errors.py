@@ -1,39 +1,40 @@
 """Every exception Kubewright raises, in one tree.
 
     KubewrightError
-    ├── ApiError                 the server answered, and the answer was no
+    ├── ApiError                 the server answered with an error
     │   ├── BadRequest           400  the request itself is malformed
-    │   ├── Unauthorized         401  who you are is not known
-    │   ├── Forbidden            403  you are known, and may not
+    │   ├── Unauthorized         401  the server does not know the caller
+    │   ├── Forbidden            403  the server knows the caller, who may not do this
     │   ├── NotFound             404  no such object, or no such kind
-    │   ├── MethodNotAllowed     405  the kind does not offer this verb
-    │   ├── NotAcceptable        406  the server cannot answer in this form
+    │   ├── MethodNotAllowed     405  the kind does not have this verb
+    │   ├── NotAcceptable        406  the server cannot answer with this media type
     │   ├── AlreadyExists        409  the name is taken
     │   ├── Conflict             409  somebody else wrote first
-    │   ├── Expired              410  the version or page asked for is gone
+    │   ├── Expired              410  the resourceVersion or continue token is too old
     │   ├── TooLarge             413  the body is above the server's limit
-    │   ├── UnsupportedMediaType 415  the server does not read this form
+    │   ├── UnsupportedMediaType 415  the server does not read this media type
     │   ├── Invalid              422  the object breaks a rule; see `causes`
     │   ├── TooManyRequests      429  slow down; see `retry_after`
     │   └── ServerError          5xx  the server failed
     │       ├── ServiceUnavailable 503
     │       └── ServerTimeout      504
-    ├── TransportError           the server was not heard        (also ConnectionError)
-    │   ├── ConnectFailed        no connection came about: nothing was executed
-    │   └── RequestTimeout       no answer in time               (also TimeoutError)
+    ├── TransportError           no response from the server     (also ConnectionError)
+    │   ├── ConnectFailed        no connection: nothing was executed
+    │   └── RequestTimeout       no response in time             (also TimeoutError)
     ├── ConfigError              no usable cluster, bad option   (also ValueError)
-    │   └── ExtraMissing         an optional dependency is absent
+    │   └── ExtraMissing         an optional dependency is not installed
     ├── DecodeError              bytes are not what they should be (also ValueError)
     ├── SchemaError              a class cannot become a schema  (also TypeError)
     ├── ClusterError             a local control plane cannot start or has died
-    ├── LeadershipLost           this process may not write: another one may be leading
-    └── verdicts of a reconciler, raised to say what is to happen next
+    ├── LeadershipLost           this process may not write: another one may be the leader
+    └── raised by a reconciler, to say what is to happen next
         ├── Terminal             do not try again until something changes
         ├── RetryAfter           try again, but not before so many seconds
-        └── NotOwned             the child exists and belongs to somebody else
+        └── NotOwned             the child exists and belongs to another owner
 
 Each class says when it is raised, whether that is normal, and what to do. Every message is a sentence a
-person can act on. Nothing here does I/O; `client.answers` turns an HTTP answer into one of these.
+person can act on. Nothing here does I/O; `kubewright.client.transport.responses` turns an HTTP response into an
+ApiError.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class KubewrightError(Exception):
 
 @final
 class Cause:
-    """One reason inside an API error: which field, which rule, in the server's words."""
+    """One cause of an API error: the field, the rule, and the server's message."""
 
     __slots__ = ("field", "message", "reason")
 
@@ -105,26 +106,26 @@ class Cause:
 
 
 class ApiError(KubewrightError):
-    """The server answered, and the answer was no.
+    """The server answered with an error.
 
-    Raised as itself only for a code without a class of its own. `str(error)` is the server's message, led by
-    what was asked. Whether it is normal depends on the class; read `code`, `reason` and `causes`.
+    Raised as itself only for a code without a class of its own. `str(error)` is the request and the server's message.
+    Whether it is normal depends on the class; read `code`, `reason` and `causes`.
     """
 
     code: int
     """The HTTP status code."""
     reason: str
-    """The machine-readable reason in the server's Status, such as `NotFound`; empty if it sent none."""
+    """The machine-readable reason in the server's Status, such as `NotFound`; empty if there is none."""
     message: str
-    """The server's own sentence."""
+    """The server's message."""
     causes: tuple[Cause, ...]
     """Field by field, what is wrong; mostly for `Invalid` and for apply conflicts."""
     retry_after: float | None
-    """Seconds the server asks to wait before another attempt, if it said so."""
+    """Seconds the server asks to wait before another attempt, if it does."""
     details: Mapping[str, Any]
     """The Status' `details` as sent: name, group, kind, uid, causes, retryAfterSeconds."""
     request: str
-    """What was asked, for people: `GET /api/v1/namespaces/shop/pods/web`."""
+    """The request, for people: `GET /api/v1/namespaces/shop/pods/web`."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class ApiError(KubewrightError):
 class BadRequest(ApiError):
     """400: the request itself is malformed: a bad selector, a body that is no JSON, an unknown field in strict mode.
 
-    Not normal. Fix the call; trying again gives the same answer.
+    Not normal. Fix the call; trying again gives the same error.
     """
 
 
@@ -163,40 +164,40 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: the caller is known but may not do this.
+    """403: the server knows the caller, who may not do this.
 
-    Not normal in a finished operator. The message names user, verb and resource: add that to its role. Also the
-    answer for a quota that is used up and for creating in a namespace that is being deleted.
+    Not normal in a finished operator. The message names user, verb and resource: add that to its role. Also for a
+    quota that is used up and for creating in a namespace that is being deleted.
     """
 
 
 class NotFound(ApiError):
     """404: no object of that name, or no such kind on this server.
 
-    Normal: objects vanish between a watch event and a read. In a reconciler it usually means there is nothing
+    Normal: objects are deleted between a watch event and a read. In a reconciler it usually means there is nothing
     left to do.
     """
 
 
 class MethodNotAllowed(ApiError):
-    """405: the kind exists but does not offer this verb, such as creating a ComponentStatus.
+    """405: the kind exists but does not have this verb, such as creating a ComponentStatus.
 
     Not normal. Use a verb the kind lists in discovery.
     """
 
 
 class NotAcceptable(ApiError):
-    """406: the server cannot answer in the form asked for.
+    """406: the server cannot answer with the requested media type.
 
-    Normal only while probing what an old server offers; the client falls back by itself.
+    Normal only while probing what an old server supports; the client falls back by itself.
     """
 
 
 class AlreadyExists(ApiError):
     """409: an object of that name exists already.
 
-    Normal when a create is tried again after an answer was lost. Read the object and check that it is yours,
-    or use `apply`, which does not mind.
+    Normal when a create is tried again after a response was lost. Read the object and check that it is yours,
+    or use `apply`, which accepts an existing object.
     """
 
 
@@ -210,7 +211,7 @@ class Conflict(ApiError):
 
 
 class Expired(ApiError):
-    """410: the resourceVersion or the continue token asked for is no longer kept by the server.
+    """410: the server no longer has the requested resourceVersion or continue token.
 
     Normal after a long pause. List again from the start; `list` and the cache do that by themselves.
     """
@@ -233,8 +234,8 @@ class UnsupportedMediaType(ApiError):
 class Invalid(ApiError):
     """422: the object breaks a rule of its kind; `causes` has one entry per field.
 
-    Normal as an answer to what people write, not to what an operator writes. Show the causes; trying again
-    without a change gives the same answer.
+    Normal for objects that people write, not for those that an operator writes. Show the causes; trying again
+    without a change gives the same error.
     """
 
 
@@ -246,14 +247,14 @@ class TooManyRequests(ApiError):
 
 
 class ServerError(ApiError):
-    """5xx: the server failed, or a webhook it had to ask did.
+    """5xx: the server failed, or a webhook it had to call did.
 
     Normal during upgrades. Try again later, with back-off.
     """
 
 
 class ServiceUnavailable(ServerError):
-    """503: the server, or the aggregated API behind it, is not ready.
+    """503: the server, or an aggregated API server behind it, is not ready.
 
     Normal at start-up. Try again later.
     """
@@ -267,19 +268,19 @@ class ServerTimeout(ServerError):
 
 
 class TransportError(KubewrightError, ConnectionError):
-    """The server was not heard: refused, reset, unresolvable, wrong certificate, or the answer was cut short.
+    """No response from the server: refused, reset, unresolvable, wrong certificate, or the response is incomplete.
 
-    Normal for moments while an API server restarts; reads are tried again by the client. If it stays, the message
-    says which address and what was wrong with it.
+    Normal for moments while an API server restarts; the client retries reads. If it stays, the message has the address
+    and the reason.
     """
 
 
 @final
 class ConnectFailed(TransportError):
-    """No usable connection came about, so the server has certainly not executed the request.
+    """No connection was established, so the server has certainly not executed the request.
 
-    Normal while a server restarts, and safe to try again even for a write, which the client does. If `lasting`
-    is set, trying again is pointless: the name does not exist, the certificate does not fit, the port speaks another
+    Normal while a server restarts, and safe to try again even for a write, which the client does. If `lasting` is set,
+    trying again is pointless: the name does not exist, the certificate is not valid for it, the port expects another
     protocol; the message says which.
     """
 
@@ -289,7 +290,7 @@ class ConnectFailed(TransportError):
 
 
 class RequestTimeout(TransportError, TimeoutError):
-    """No answer within the time allowed. For a write it is unknown whether it happened.
+    """No response within the time allowed. A write may or may not have happened.
 
     Normal when the network or the server stalls. Read before trying a write again, or raise the timeout.
     """
@@ -331,10 +332,10 @@ class ClusterError(KubewrightError):
 
 
 class LeadershipLost(KubewrightError):
-    """A write was held back, or the process stopped, because this process does not hold its lease for certain any more.
+    """A write was blocked, or the process stopped, because this process may no longer hold its lease.
 
     Normal when another replica takes over, or when the API server could not be reached for the renew deadline. Let
-    the process end: its replacement starts over as a candidate, and what was held back is done by the new leader.
+    the process end: its replacement starts over as a candidate, and the new leader does what was blocked.
     """
 
 
@@ -342,14 +343,14 @@ class Terminal(KubewrightError):
     """Raised by a reconciler: this cannot work until somebody changes something; do not try again before.
 
     Normal for what users get wrong. The message goes to the log and, as a warning, to the object's events; a change
-    of the object runs the reconciler again.
+    of the object reconciles it again (controller-runtime: TerminalError).
     """
 
 
 class RetryAfter(KubewrightError):
-    """Raised by a reconciler, from however deep: nothing is wrong, but come back after `seconds`.
+    """Raised by a reconciler, at any depth: nothing is wrong, but reconcile again after `seconds`.
 
-    Normal while waiting for something outside the cluster. Returning `Result(requeue_after=...)` says the same.
+    Normal while waiting for something outside the cluster. Returning `Result(requeue_after=...)` has the same effect.
     """
 
     def __init__(self, seconds: float, message: str = "") -> None:
@@ -360,10 +361,10 @@ class RetryAfter(KubewrightError):
 
 
 class NotOwned(KubewrightError):
-    """A child to be written exists already and is managed by somebody else, or by nobody.
+    """A child to be written exists already and belongs to another owner, or to none.
 
-    Not normal: two owners want one name, or a person made the object by hand. It is left as it is. Rename one of
-    the two, delete the foreign object, or label it for adoption as the message says.
+    Not normal: two owners want one name, or a person made the object by hand. It is not changed. Rename one of the
+    two, delete the existing object, or label it for adoption as the message says.
     """
 
 
@@ -407,7 +408,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def _class_for(code: int, reason: str) -> type[ApiError]:
-    """Which class an answer becomes: by its reason, which is finer (409 is both Conflict and AlreadyExists)."""
+    """The class for a response: by its reason, which is finer than its code (409 is Conflict or AlreadyExists)."""
     by_reason = _BY_REASON.get(reason)
     if by_reason is not None and by_reason is not ServerError:
         return by_reason
@@ -424,7 +425,7 @@ def api_error(
     details: Mapping[str, Any] | None = None,
     request: str = "",
 ) -> ApiError:
-    """The narrowest error for an answer's code and reason."""
+    """The narrowest error for a code and a reason."""
     return _class_for(code, reason)(
         message,
         code=code,

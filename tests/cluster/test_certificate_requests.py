@@ -19,7 +19,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.planes import Plane
 
 from kubewright import Client, Config, connect
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright.api.codec import from_tree
 from kubewright.errors import Forbidden
 from kubewright.k8s.authentication.v1 import SelfSubjectReview
@@ -150,7 +150,7 @@ async def test_the_certificate_says_what_was_asked_for_and_no_more(plane: Plane,
     assert (basic.critical, basic.value.ca) == (True, False)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == ["a.example"]
-    assert certificate.issuer.rfc4514_string() == facts_of(plane.ca_data).subject
+    assert certificate.issuer.rfc4514_string() == certificate_info(plane.ca_data).subject
     assert certificate.public_key() == requests.key.public_key()
 
 

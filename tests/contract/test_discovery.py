@@ -11,7 +11,7 @@ import pytest
 from kubewright import Client, GroupVersionKind
 from kubewright.api.codec import from_tree
 from kubewright.api.kinds import GroupVersion
-from kubewright.client.discovery import Catalogue, Discovery
+from kubewright.client.discovery import ApiResourceList, Discovery
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, Transport
 from kubewright.errors import NotFound
 from kubewright.k8s.apiregistration.v1 import APIService
@@ -71,8 +71,8 @@ async def test_kind_is_found_with_plural_scope_verbs_and_subresources(client: Cl
 
 async def test_miss_refreshes_once_and_finds_a_kind_installed_since(client: Client, widget: Any) -> None:
     discovery = Discovery(client.transport)
-    catalogue = await discovery.catalogue()
-    discovery._catalogue = type(catalogue)(r for r in catalogue.resources if r.gvk.kind != "Widget")
+    resource_list = await discovery.resources()
+    discovery._resources = type(resource_list)(r for r in resource_list.items if r.gvk.kind != "Widget")
 
     found = await discovery.find(GroupVersionKind("contract.example.io", "v1", "Widget"))
 
@@ -85,29 +85,29 @@ async def test_unknown_name_is_not_found(client: Client) -> None:
 
 
 async def test_category_lists_its_kinds_once(client: Client, widget: Any) -> None:
-    kinds = [resource.gvk.kind for resource in (await client.discovery.catalogue(refresh=True)).by_category("all")]
+    kinds = [resource.gvk.kind for resource in (await client.discovery.resources(refresh=True)).by_category("all")]
 
     assert "Deployment" in kinds
     assert "Widget" in kinds
     assert len(kinds) == len(set(kinds))
 
 
-async def test_old_form_of_discovery_gives_the_same_catalogue(client: Client) -> None:
+async def test_legacy_discovery_gives_the_same_resources(client: Client) -> None:
     old = OldServer(client.transport)
 
     async with asyncio.timeout(60):
         while True:  # until nothing has changed in between: definitions of other tests may still be on their way out
-            by_new = shown(await client.discovery.catalogue(refresh=True))
-            by_old = shown(await Discovery(old).catalogue())
-            if shown(await client.discovery.catalogue(refresh=True)) == by_new:
+            by_new = shown(await client.discovery.resources(refresh=True))
+            by_old = shown(await Discovery(old).resources())
+            if shown(await client.discovery.resources(refresh=True)) == by_new:
                 break
 
     assert "/apis/apps/v1" in old.paths
     assert by_old == by_new
 
 
-def shown(catalogue: Catalogue) -> dict[Any, Any]:
-    return {r.gvr: (r.gvk, r.namespaced, r.short_names, set(r.subresources)) for r in catalogue.resources}
+def shown(resource_list: ApiResourceList) -> dict[Any, Any]:
+    return {r.gvr: (r.gvk, r.namespaced, r.short_names, set(r.subresources)) for r in resource_list.items}
 
 
 async def test_versions_of_an_extension_server_that_does_not_answer_are_stale_and_hide_no_others(
@@ -121,7 +121,7 @@ async def test_versions_of_an_extension_server_that_does_not_answer_are_stale_an
 
     for discovery in (client.discovery, Discovery(OldServer(client.transport))):
         async with asyncio.timeout(60):
-            while away not in (await discovery.catalogue(refresh=True)).stale:
+            while away not in (await discovery.resources(refresh=True)).stale:
                 pass  # the server learns of it a moment later
         assert (await discovery.resolve("deploy")).gvk.kind == "Deployment"
 

@@ -40,9 +40,9 @@ def _lost(wanted: Any, actual: Any, path: str = "") -> list[str]:
 
 
 async def _listed(client: Client) -> list[tuple[GroupVersionKind, str]]:
-    catalogue = await client.discovery.catalogue()
+    resource_list = await client.discovery.resources()
     built_in = set(kinds())
-    served = [one for one in catalogue.resources if one.gvk in built_in and "list" in one.verbs]
+    served = [one for one in resource_list.items if one.gvk in built_in and "list" in one.verbs]
     prefix = {one.gvk: "/apis" if one.gvk.group else "/api" for one in served}
     return [(one.gvk, f"{prefix[one.gvk]}/{one.gvk.api_version}/{one.gvr.resource}") for one in served]
 

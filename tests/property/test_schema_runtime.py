@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubewright.schema.check.causes import Explainer
 from kubewright.schema.check.defaulting import compile_defaults
 from kubewright.schema.check.equality import deep_equal
+from kubewright.schema.check.error_finder import ErrorFinder
 from kubewright.schema.check.list_types import list_errors
 from kubewright.schema.check.pruning import compile_pruning
+from kubewright.schema.check.quick_tests import compile_test
 from kubewright.schema.check.validation import compile_schema
-from kubewright.schema.check.verdicts import make_test
 
 JSON = dict[str, Any]
 
@@ -100,8 +100,8 @@ SCHEMAS = st.recursive(SCALARS, _around, max_leaves=6)
 @settings(deadline=None, max_examples=300)
 @given(SCHEMAS, VALUES)
 def test_what_the_quick_test_passes_has_no_causes(schema: JSON, value: Any) -> None:
-    if make_test(schema)(value):
-        assert Explainer(schema).causes(value, prefix="") == []
+    if compile_test(schema)(value):
+        assert ErrorFinder(schema).find(value, prefix="") == []
         assert list_errors(value, schema) == []
 
 

@@ -1,8 +1,7 @@
 """How long to wait before trying again.
 
-Two pure functions (grow a delay, spread a delay) and one small object that remembers where in the row it
-is. Nothing here sleeps: who asks for a delay also waits for it. The transport's retries, the reflector and
-the work queue ask.
+Two pure functions (an exponential delay, jitter) and one small object that counts its attempts. Nothing here sleeps:
+whoever asks for a delay also waits. The transport's retries, the reflector and the webhook certificates use it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ("Backoff", "exponential", "jittered")
 
 
 class _Monotonic(Protocol):
-    """The one thing needed of a clock here: seconds that only grow."""
+    """The part of a clock that is needed here."""
 
     def monotonic(self) -> float: ...
 
@@ -24,21 +23,21 @@ def exponential(base: float, attempt: int, *, factor: float = 2.0, cap: float = 
     """`base` times `factor` to the power of `attempt`, at most `cap`; attempt 0 gives `base` itself."""
     try:
         return min(cap, base * factor**attempt)
-    except OverflowError:  # a key that failed a thousand times has simply reached the cap
+    except OverflowError:  # after a thousand attempts
         return cap
 
 
 def jittered(delay: float, rng: Random, factor: float) -> float:
-    """Somewhere between `delay` and `delay * (1 + factor)`, so that many waiters do not return together."""
+    """A random delay between `delay` and `delay * (1 + factor)`, so that many waiters do not return at once."""
     return delay * (1.0 + rng.random() * factor)
 
 
 @final
 class Backoff:
-    """Delays that grow from call to call and start over after a calm time.
+    """Delays that grow from call to call and start over after a time without failures.
 
-    The defaults are those of client-go's reflector: 0.8 s doubling to 30 s, spread up to twofold, forgotten
-    when two minutes have passed since the last failure.
+    The defaults are those of client-go's reflector (tools/cache/reflector.go): 0.8 s doubling to 30 s, jitter up to
+    twofold, reset when two minutes have passed since the last failure.
     """
 
     __slots__ = (
@@ -75,7 +74,7 @@ class Backoff:
         self._last = -math.inf
 
     def next_delay(self) -> float:
-        """Seconds to wait now. The cap holds before the spread, so waiters stay spread at the cap, too."""
+        """The seconds to wait now. The cap applies before the jitter, so that waiters stay apart at the cap, too."""
         now = self._clock.monotonic()
         if now - self._last > self._reset_after:
             self._attempt = 0
@@ -85,5 +84,5 @@ class Backoff:
         return jittered(delay, self._rng, self._jitter)
 
     def reset(self) -> None:
-        """Start over: what was tried has worked."""
+        """Start over after a success."""
         self._attempt = 0

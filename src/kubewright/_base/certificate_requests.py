@@ -1,7 +1,7 @@
-"""Certificate requests: what one asks for, and the certificate that answers it.
+"""Certificate signing requests: parse one, and sign a certificate for it.
 
-Pure: bytes in, bytes out, and the times are told by the caller. Who may have a certificate, and for how long, is not
-decided here but by the signers of a cluster. `cryptography` is imported when first needed.
+Pure functions of bytes and of times that the caller gives. The signers of the embedded controller manager decide who
+gets a certificate, and for how long. `cryptography` is imported when first needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubewright.errors import DecodeError
 if TYPE_CHECKING:
     from cryptography import x509
 
-__all__ = ("RequestFacts", "answer_request", "request_facts")
+__all__ = ("CertificateRequestInfo", "parse_request", "sign_request")
 
 _USAGES: Final = {
     "signing": "digital_signature",
@@ -50,8 +50,8 @@ _PURPOSES: Final = {
 
 @final
 @dataclass(frozen=True, slots=True)
-class RequestFacts:
-    """What somebody asks for."""
+class CertificateRequestInfo:
+    """The subject and the alternative names of a request."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -61,16 +61,16 @@ class RequestFacts:
     uris: tuple[str, ...]
 
 
-def request_facts(request: bytes) -> RequestFacts:
-    """What a PEM certificate request says; DecodeError if it is none."""
+def parse_request(request: bytes) -> CertificateRequestInfo:
+    """The content of a PEM certificate request; DecodeError if it is none."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    read = _read(request)
-    names = _alternative_names(read)
-    subject = read.subject
+    csr = _load_request(request)
+    names = _alternative_names(csr)
+    subject = csr.subject
     common = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return RequestFacts(
+    return CertificateRequestInfo(
         common_name=str(common[-1].value) if common else "",
         organizations=tuple(str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)),
         hosts=tuple(names.get_values_for_type(x509.DNSName)) if names else (),
@@ -80,34 +80,35 @@ def request_facts(request: bytes) -> RequestFacts:
     )
 
 
-def answer_request(
+def sign_request(
     request: bytes, issuer: KeyPair, *, usages: Iterable[str], not_before: datetime, not_after: datetime
 ) -> bytes:
-    """The certificate, PEM, for a request: its subject and alternative names, and nothing else of what it asks for.
+    """The certificate, PEM, for a request, with its subject and alternative names; other requested extensions are
+    ignored.
 
-    `usages` are named as in the API of Kubernetes. It never outlives its issuer. DecodeError if the request is none, or
-    not signed by the key that it shows.
+    `usages` are named as in certificates.k8s.io/v1. The certificate never outlives its issuer. DecodeError if the
+    request cannot be parsed, or is not signed by its own key.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    read = _read(request)
-    if not read.is_signature_valid:
-        raise DecodeError("the certificate request is not signed by the key that it shows")
+    csr = _load_request(request)
+    if not csr.is_signature_valid:
+        raise DecodeError("the certificate request is not signed by its own key")
     authority = x509.load_pem_x509_certificate(issuer.certificate)
     key = serialization.load_pem_private_key(issuer.key, password=None)
     builder = x509.CertificateBuilder(
-        subject_name=read.subject,
+        subject_name=csr.subject,
         issuer_name=authority.subject,
-        public_key=read.public_key(),
+        public_key=csr.public_key(),
         serial_number=x509.random_serial_number(),
         not_valid_before=not_before,
         not_valid_after=min(not_after, authority.not_valid_after_utc),
     )
-    for extension, critical in _extensions(read, authority, tuple(usages)):
+    for extension, critical in _extensions(csr, authority, tuple(usages)):
         builder = builder.add_extension(extension, critical=critical)
-    # mypy cannot know that a CA key is of a kind that signs.
+    # mypy cannot know that a CA's key is of a type that signs.
     return builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)  # type: ignore[arg-type]
 
 
@@ -116,20 +117,20 @@ def _extensions(
 ) -> list[tuple[x509.ExtensionType, bool]]:
     from cryptography import x509
 
-    found: list[tuple[x509.ExtensionType, bool]] = []
-    said = {_USAGES[usage] for usage in usages if usage in _USAGES}
-    if said:
-        found.append((x509.KeyUsage(**{name: name in said for name in set(_USAGES.values())}), True))
+    extensions: list[tuple[x509.ExtensionType, bool]] = []
+    key_usages = {_USAGES[usage] for usage in usages if usage in _USAGES}
+    if key_usages:
+        extensions.append((x509.KeyUsage(**{name: name in key_usages for name in set(_USAGES.values())}), True))
     purposes = sorted({_PURPOSES[usage] for usage in usages if usage in _PURPOSES})
     if purposes:
-        found.append((x509.ExtendedKeyUsage(map(x509.ObjectIdentifier, purposes)), False))
-    found.append((x509.BasicConstraints(ca=False, path_length=None), True))
+        extensions.append((x509.ExtendedKeyUsage(map(x509.ObjectIdentifier, purposes)), False))
+    extensions.append((x509.BasicConstraints(ca=False, path_length=None), True))
     issuer = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    found.append((x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), False))
+    extensions.append((x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), False))
     names = _alternative_names(request)
     if names is not None:
-        found.append((names, False))
-    return found
+        extensions.append((names, False))
+    return extensions
 
 
 def _alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
@@ -141,7 +142,7 @@ def _alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectA
         return None
 
 
-def _read(request: bytes) -> x509.CertificateSigningRequest:
+def _load_request(request: bytes) -> x509.CertificateSigningRequest:
     from cryptography import x509
 
     try:

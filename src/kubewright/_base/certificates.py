@@ -1,8 +1,8 @@
-"""Certificates and keys: a CA, what it signs, what a certificate says, and a service-account key.
+"""Certificates and keys: an authority, the certificates it signs, parsing, and a service-account key.
 
-Pure: bytes in, bytes out, and the time is told by the caller. A local control plane and the webhooks make theirs here;
-who keeps them, and where, is not known. Elliptic curve P-256 throughout, because a key takes microseconds to make and
-RSA takes a noticeable part of a start-up. `cryptography` is imported when first needed.
+Pure functions of bytes and of times that the caller gives; storing is the caller's task. The local control planes, the
+webhooks and the metrics server use it. Elliptic curve P-256 throughout: such a key takes microseconds to make, an RSA
+key a noticeable part of a start. `cryptography` is imported when first needed.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 __all__ = (
     "BACKDATED",
     "Authority",
-    "CertificateFacts",
+    "CertificateInfo",
     "KeyPair",
+    "certificate_info",
     "certificates_in",
-    "facts_of",
     "matches_key",
     "service_account_keys",
 )
 
 _YEAR = datetime.timedelta(days=365)
 BACKDATED = datetime.timedelta(hours=1)
-"""A certificate is valid from so long before it was made: a machine whose clock lags must not refuse it."""
+"""A certificate is valid from this long before it was made, so that a machine whose clock is late accepts it."""
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 _END = b"-----END CERTIFICATE-----"
 # X.509's upper bound on a common or organization name.
-_LONGEST_NAME = 64
+_MAX_NAME_LENGTH = 64
 
 
 @final
@@ -50,22 +50,22 @@ class KeyPair:
 
 @final
 @dataclass(frozen=True, slots=True)
-class CertificateFacts:
-    """What a certificate says about itself."""
+class CertificateInfo:
+    """The content of a certificate."""
 
     subject: str
     issuer: str
     not_before: datetime.datetime
     not_after: datetime.datetime
     hosts: frozenset[str]
-    """The names and addresses it is good for."""
+    """The DNS names and IP addresses it is valid for."""
     serial: int
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority that signs servers and users."""
+    """A certificate authority that signs server and client certificates."""
 
     pair: KeyPair
 
@@ -73,9 +73,9 @@ class Authority:
     def create(
         cls, name: str, *, lifetime: datetime.timedelta = 10 * _YEAR, now: datetime.datetime | None = None
     ) -> Self:
-        """A new CA, valid for ten years from now unless told otherwise.
+        """A new authority, valid for ten years from now by default.
 
-        Two that are trusted at once need different names, or a verifier may try the wrong one and stop.
+        Two that are trusted at once need different names, or a verifier may try the wrong one and fail.
         """
         _need_cryptography()
         from cryptography import x509
@@ -90,7 +90,7 @@ class Authority:
 
     @property
     def certificate(self) -> bytes:
-        """The CA certificate that clients and servers are to trust, PEM."""
+        """The certificate to trust, PEM."""
         return self.pair.certificate
 
     def server(
@@ -101,7 +101,7 @@ class Authority:
         lifetime: datetime.timedelta = _YEAR,
         now: datetime.datetime | None = None,
     ) -> KeyPair:
-        """A serving certificate for host names and IP addresses."""
+        """A serving certificate for DNS names and IP addresses."""
         return self._issue(name, (), hosts=tuple(hosts), lifetime=lifetime, now=now)
 
     def client(self, user: str, *, groups: Iterable[str] = ()) -> KeyPair:
@@ -130,7 +130,7 @@ class Authority:
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_usage(authority=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        # mypy cannot know that our own CA key is of the one kind we make.
+        # mypy cannot know that our own CA's key is an EC key.
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())  # type: ignore[arg-type]
         builder = builder.add_extension(signer, critical=False)
         if hosts:
@@ -140,13 +140,13 @@ class Authority:
 
 
 def certificates_in(bundle: bytes) -> tuple[bytes, ...]:
-    """The certificates of a PEM bundle, each by itself, in their order; what is no certificate is left out."""
+    """The certificates of a PEM bundle, one by one, in their order; other text is left out."""
     parts = [part.partition(_BEGIN) for part in bundle.split(_END)[:-1]]
     return tuple(_BEGIN + body + _END + b"\n" for _, begin, body in parts if begin)
 
 
-def facts_of(certificate: bytes) -> CertificateFacts:
-    """What the first certificate of a PEM text says; DecodeError if there is none."""
+def certificate_info(certificate: bytes) -> CertificateInfo:
+    """The content of the first certificate in a PEM text; DecodeError if there is none."""
     _need_cryptography()
     from cryptography import x509
 
@@ -155,7 +155,7 @@ def facts_of(certificate: bytes) -> CertificateFacts:
         names = _alternative_names(read)
     except ValueError as error:
         raise DecodeError(f"this is no PEM certificate: {error}") from None
-    return CertificateFacts(
+    return CertificateInfo(
         subject=read.subject.rfc4514_string(),
         issuer=read.issuer.rfc4514_string(),
         not_before=read.not_valid_before_utc,
@@ -177,7 +177,7 @@ def _alternative_names(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def matches_key(pair: KeyPair) -> bool:
-    """Whether a certificate and a private key belong together, and both can be read."""
+    """Whether a certificate and a private key can be parsed and belong together."""
     _need_cryptography()
     from cryptography import x509
     from cryptography.hazmat.primitives import serialization
@@ -191,7 +191,7 @@ def matches_key(pair: KeyPair) -> bool:
 
 
 def service_account_keys() -> KeyPair:
-    """The key pair that signs and checks service-account tokens; the first half is a bare public key."""
+    """The key pair that signs and verifies service-account tokens; the first half is a bare public key."""
     _need_cryptography()
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -202,7 +202,7 @@ def service_account_keys() -> KeyPair:
 
 def _need_cryptography() -> None:
     try:
-        import cryptography  # noqa: F401 - only to learn whether it is there
+        import cryptography  # noqa: F401 - only to see whether it is installed
     except ModuleNotFoundError as error:
         raise ExtraMissing(
             "Certificates are made with `cryptography`, which is not installed; run: pip install "
@@ -221,9 +221,9 @@ def _name(common: str, organizations: tuple[str, ...]) -> x509.Name:
     from cryptography.x509.oid import NameOID
 
     for part in (common, *organizations):
-        if not 0 < len(part) <= _LONGEST_NAME:
+        if not 0 < len(part) <= _MAX_NAME_LENGTH:
             raise ConfigError(
-                f"A user or group in a certificate has 1 to {_LONGEST_NAME} characters, "
+                f"A user or group in a certificate has 1 to {_MAX_NAME_LENGTH} characters, "
                 f"and {part!r} has {len(part)}; choose another name."
             )
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]

@@ -1,7 +1,7 @@
-"""What time it is, and how to wait.
+"""Clock: what time it is, and how to sleep.
 
-Everything that waits, expires or measures takes a `Clock`, so that a test moves time by hand instead of
-sleeping. Back-off delays are computed in `backoff`; this module only tells and spends time.
+Everything that waits, expires or measures takes a `Clock`, so that a test moves time by hand instead of sleeping.
+`backoff` computes delays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ("Clock", "SystemClock")
 
 
 class Clock(Protocol):
-    """A source of time. `now` is for what people and servers wrote down, `monotonic` for measuring."""
+    """A source of time. Use `now` for timestamps, `monotonic` for measuring."""
 
     def now(self) -> datetime:
         """The time of day, aware, in UTC. It may jump."""
@@ -26,7 +26,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that many seconds, or at once when there are none."""
+        """Return after that many seconds; at once if there are none."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Import a dependency that is installed only by those who want its feature.
+"""Import an optional dependency, or say which extra installs it.
 
-Asked by the one module that owns such a library. Who can do without simply falls back (`metrics`, `tracing`, `loop`)
-and does not ask here.
+Called by the module that owns such a library. Modules that can do without it (`metrics`, `tracing`, `loop`) fall back
+instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def optional(module: str, *, extra: str, purpose: str) -> ModuleType:
     except ModuleNotFoundError as error:
         top = module.partition(".")[0]
         if error.name is not None and error.name.partition(".")[0] != top:
-            raise  # it is there, and something it needs is not: another sentence would mislead
+            raise  # it is installed, but a module it needs is not: our message would mislead
         raise ExtraMissing(
             f"{purpose} needs `{top}`, which is not installed; run: pip install 'kubewright[{extra}]'"
         ) from error

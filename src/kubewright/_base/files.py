@@ -1,4 +1,4 @@
-"""Files that hold secrets: written whole or not at all, and readable by their owner alone.
+"""Files that hold secrets: written atomically, readable only by their owner.
 
 Used for kubeconfigs, keys and the state of local clusters.
 """
@@ -12,12 +12,12 @@ __all__ = ("private_file", "write_private")
 
 
 def private_file(folder: Path | None, *, prefix: str) -> tuple[int, Path]:
-    """A new file that only its owner can read, open for writing, under a name that nobody can guess.
+    """A new file that only its owner can read, open for writing, under an unguessable name.
 
-    Without a folder it goes where the system has its temporary files.
+    Without a folder it is made in the system's temporary folder.
     """
     if folder is None:
-        import tempfile  # brings shutil and every way to compress, hence only where there is no better place
+        import tempfile  # loads shutil and all compression modules, so only if it is needed
 
         folder = Path(tempfile.gettempdir())
     path = folder / f"{prefix}{os.urandom(8).hex()}"
@@ -25,7 +25,7 @@ def private_file(folder: Path | None, *, prefix: str) -> tuple[int, Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, all at once: nobody ever sees half of it or wider permissions."""
+    """Write a file that only its owner can read, atomically: nobody sees half of it, or wider permissions."""
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, temporary = private_file(path.parent, prefix=f".{path.name}-")

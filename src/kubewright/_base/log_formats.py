@@ -1,10 +1,9 @@
-"""How a log record looks: one JSON object per line for machines, one line of text for people.
+"""Log formats: one JSON object per line for machines, one line of text for people.
 
 Both are formatters of the standard library and take any record, with `pairs` or without. Two rules hold for both.
-No content leaks: of an object only its kind and name are shown, of bytes only their number, and what is named like
-a password is never shown. And an error of our own tree is one sentence, since the sentence says it all; the stack is
-added at level debug, and always for an error nobody expected, from the line on where the user's code was called.
-`logs` installs them.
+No content leaks: of an object they print only kind and name, of bytes only the number, and never a value whose name
+says password or token. And a KubewrightError is one sentence without a stack; the stack is added at level debug, and
+always for any other error, from the first line of the user's code on. `logs` installs them.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from kubewright.errors import KubewrightError
 
 __all__ = ("JsonLines", "Message", "ReadableText", "plain", "stack_of")
 
-_OURS: Final = __file__.rpartition("_base")[0]
-_PYTHON: Final = os.__file__.removesuffix("os.py")
+_PACKAGE_FOLDER: Final = __file__.rpartition("_base")[0]
+_STDLIB_FOLDER: Final = os.__file__.removesuffix("os.py")
 _HIDDEN: Final = frozenset({"authorization", "client_key", "password", "private_key", "token"})
-_MOST_ITEMS: Final = 20
+_MAX_ITEMS: Final = 20
 
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 _COLOURS: Final = {
@@ -39,17 +38,17 @@ _COLOURS: Final = {
 
 
 def plain(value: object) -> Any:
-    """The value as JSON that is safe to show.
+    """The value as JSON that is safe to print.
 
-    An object whose class has no text form of its own is shown by kind and name, or else by its class alone: the
-    automatic text form of a struct would print everything in it, such as the data of a Secret.
+    An object whose class defines no `__str__` is printed as kind and name, or else as the name of its class: the
+    default repr of a struct would print everything in it, such as the data of a Secret.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
-        return {str(key): hidden_or_plain(str(key), item) for key, item in list(value.items())[:_MOST_ITEMS]}
+        return {str(key): hidden_or_plain(str(key), item) for key, item in list(value.items())[:_MAX_ITEMS]}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in list(value)[:_MOST_ITEMS]]
+        return [plain(item) for item in list(value)[:_MAX_ITEMS]]
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<{len(value)} bytes>"
     if isinstance(value, type):
@@ -63,32 +62,32 @@ def plain(value: object) -> Any:
 
 
 def hidden_or_plain(name: str, value: object) -> Any:
-    """As `plain`, unless the name says that the value is nobody's business."""
+    """As `plain`, but hidden if the name says that the value is a secret."""
     return "***" if name.lower() in _HIDDEN else plain(value)
 
 
 def stack_of(error: BaseException) -> str:
-    """The stack of an error, from the user's own code on: how that came to be called is the same every time.
+    """The stack of an error from the user's own code on; the frames before that are the same every time.
 
-    An error that never came that far is shown with everything.
+    If the error came from no user code, all frames are kept.
     """
-    told = traceback.TracebackException.from_exception(error)
-    theirs = [number for number, frame in enumerate(told.stack) if not _is_ours(frame.filename)]
-    if theirs:
-        del told.stack[: theirs[0]]
-    return "".join(told.format()).rstrip("\n")
+    formatted = traceback.TracebackException.from_exception(error)
+    user_frames = [number for number, frame in enumerate(formatted.stack) if not _is_internal(frame.filename)]
+    if user_frames:
+        del formatted.stack[: user_frames[0]]
+    return "".join(formatted.format()).rstrip("\n")
 
 
-def _is_ours(file: str) -> bool:
-    """Whether a file is Kubewright's or one of the standard library, which calls what runs in threads."""
-    return file.startswith(_OURS) or (file.startswith(_PYTHON) and "site-packages" not in file)
+def _is_internal(file: str) -> bool:
+    """Whether a file belongs to Kubewright or to the standard library, which calls what runs in threads."""
+    return file.startswith(_PACKAGE_FOLDER) or (file.startswith(_STDLIB_FOLDER) and "site-packages" not in file)
 
 
 @final
 class Message(str):
-    """A constant message that says its pairs too where the formatter is somebody else's, such as pytest's.
+    """A constant message that includes its pairs where another formatter prints it, such as pytest's.
 
-    Compared and grouped it is the constant alone; `str()`, which is what `record.getMessage()` asks for, has all.
+    Comparing and grouping use the constant alone; `str()`, which `record.getMessage()` calls, has all.
     """
 
     __slots__ = ("_pairs",)
@@ -104,12 +103,12 @@ class Message(str):
         return super().__str__()
 
     def __str__(self) -> str:
-        said = (f"{name}={_shown(hidden_or_plain(name, value))}" for name, value in self._pairs.items())
-        return " ".join((self.constant, *said))
+        pairs = (f"{name}={_format_value(hidden_or_plain(name, value))}" for name, value in self._pairs.items())
+        return " ".join((self.constant, *pairs))
 
 
 class _Formatter(logging.Formatter):
-    """What both forms share: the pairs of a record and the words for its error."""
+    """What both formats share: the pairs of a record, and the summary and stack of its error."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__()
@@ -125,7 +124,7 @@ class _Formatter(logging.Formatter):
         return {name: hidden_or_plain(name, value) for name, value in pairs.items()}
 
     def _error(self, record: logging.LogRecord) -> tuple[str, str]:
-        """The error in one line, and its stack if it is to be shown."""
+        """The error in one line, and its stack if it is to be printed."""
         if not record.exc_info or record.exc_info[1] is None:
             return "", record.stack_info or ""
         error = record.exc_info[1]
@@ -183,16 +182,16 @@ class ReadableText(_Formatter):
         return f"{line}\n{stack}" if stack else line
 
     def _pair(self, name: str, value: Any) -> str:
-        text = _shown(value)
+        text = _format_value(value)
         return f"{_DIM}{name}={_RESET}{text}" if self._colour else f"{name}={text}"
 
 
 def _one_line(text: str) -> str:
-    """Control characters made visible, so that no value can forge a line or paint the terminal."""
+    """Escapes control characters, so that no value can forge a line or change the terminal's colours."""
     return text if text.isprintable() else json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if not isinstance(value, str):

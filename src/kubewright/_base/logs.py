@@ -1,13 +1,12 @@
-"""Logs: a constant message and what it is about, as key-value pairs.
+"""Structured logs: a constant message and key-value pairs.
 
     log = Logger("shop.operator", controller="web")
     log.info("reconciled", key=key, took=0.1)
     log.error("reconcile failed", key=key, error=exc)
 
-It stands on the standard library's logging: a record carries its pairs in `record.pairs`, so records of other libraries
-and of plain `logging.getLogger` users go through the same handlers and look the same. `configure` is called once, by
-who owns the process; a library or a test that has its own logging set up does not need it. How records look is
-decided in `log_formats`.
+Built on the standard library's logging: a record carries its pairs in `record.pairs`, so records of other libraries and
+of plain `logging.getLogger` users go through the same handlers and look the same. The owner of the process calls
+`configure` once; a library, or a test with its own logging, does not need it. `log_formats` formats the records.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ class Logger:
         return self._logger.name
 
     def bind(self, **pairs: Any) -> Logger:
-        """A logger that says these too."""
+        """A logger with these pairs added."""
         return Logger(self._logger.name, **{**self._pairs, **pairs})
 
     def enabled(self, level: Literal["debug", "info", "warning", "error"]) -> bool:
-        """Whether anybody listens at that level: ask before working out a costly pair."""
+        """Whether records of this level are written: check before computing a costly pair."""
         return self._logger.isEnabledFor(LEVELS[level])
 
     def debug(self, message: str, /, **pairs: Any) -> None:  # hot
@@ -67,7 +66,7 @@ class Logger:
             self._write(logging.WARNING, message, pairs)
 
     def error(self, message: str, /, **pairs: Any) -> None:
-        """Give the exception as `error=exc`: its sentence is shown, and its stack if nobody could expect it."""
+        """Pass the exception as `error=exc`: its message is printed, and its stack unless it is a KubewrightError."""
         if self._logger.isEnabledFor(logging.ERROR):
             self._write(logging.ERROR, message, pairs)
 
@@ -81,7 +80,7 @@ class Logger:
         error = pairs.get("error")
         trace = error if isinstance(error, BaseException) else None
         if trace is not None:
-            del pairs["error"]  # the record carries it in its own place, where other handlers look for it
+            del pairs["error"]  # it goes to record.exc_info, where other handlers look for it
         merged = {**self._pairs, **pairs} if self._pairs else pairs
         # stacklevel: the caller of info() is two frames up.
         self._logger.log(level, Message(message, merged), exc_info=trace, extra={"pairs": merged}, stacklevel=3)
@@ -101,9 +100,8 @@ def configure(
 ) -> None:
     """Send every record of the process to `stream` (standard error), in one format.
 
-    `auto` is text for people when the stream is a terminal, else JSON lines. `only` says which records are shown, if
-    not all. Called again, it replaces what it set up
-    before and leaves handlers of others alone.
+    `auto` is text if the stream is a terminal, else JSON lines. `only` filters the records. Called again, it replaces
+    its own handler and leaves others alone.
     """
     if level not in LEVELS:
         raise ConfigError(f"the log level {level!r} is unknown; use one of {', '.join(LEVELS)}")

@@ -1,7 +1,7 @@
-"""Run a coroutine to its end on the fastest event loop at hand.
+"""Run a coroutine on the fastest event loop available.
 
-Called once, by whoever owns the process: the command line, a script, `manager`. Libraries and tests that
-have a loop already do not need it.
+Called once, by the owner of the process: the command line, a script, the manager. Libraries and tests that run on a
+loop already do not need it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ __all__ = ("run", "shrink_tls_buffers")
 
 T = TypeVar("T")
 
-# Enough for the largest TLS record (16 KiB of payload), so no read gets smaller than what the peer sent at
-# once.
+# The largest TLS record has 16 KiB of payload, so no read gets smaller.
 _TLS_READ_SIZE = 16 * 1024
 
 
@@ -37,13 +36,12 @@ def _uvloop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def shrink_tls_buffers() -> None:
-    """Let each TLS connection hold 16 KiB instead of 256 KiB; a setting of the whole process.
+    """Let each TLS connection allocate 16 KiB instead of 256 KiB; a setting of the whole process.
 
-    asyncio allocates and zeroes `SSLProtocol.max_size` bytes per connection, which makes an idle watch cost
-    279 KB instead of 39 KB, and an operator holds one connection per watched kind. Where connections are cut
-    now and then, such blocks leave holes in the heap, too, and the process grows by a megabyte every few
-    minutes. uvloop has a TLS layer of its own without this. The attribute is not a documented setting, so a
-    Python without it is left as it is.
+    asyncio allocates and zeroes `SSLProtocol.max_size` bytes per connection, so an idle watch costs 279 KB instead of
+    39 KB, and an operator holds one connection per watched kind. Reconnecting also fragments the heap with such blocks:
+    the process grew by a megabyte every few minutes. uvloop's own TLS layer does not have this. The attribute is not
+    documented, so a Python without it is left as it is.
     """
     from asyncio import sslproto
 

@@ -4,10 +4,10 @@
     adds = metrics.counter("workqueue_adds_total", "Keys added.", labels=("name",)).child("web")
     adds.inc()                                # bound once; then a call is one addition
 
-Plain numbers without locks: they are changed on the event loop only, and an operator changes a dozen of them for every
-object. Each `Metrics` is a registry of its own, so that two managers in one process do not clash. The metrics of
-the process itself (CPU, memory, open files) come from prometheus-client where it is installed; this is the only module
-that knows it. Which metrics there are is decided in `manager.telemetry`.
+Plain numbers without locks: only the event loop changes them, and an operator changes a dozen for every object. Each
+`Metrics` is a registry of its own, so that two managers in one process do not clash. Process metrics (CPU, memory, open
+files) come from prometheus-client if it is installed; no other module imports it. `kubewright.manager.telemetry`
+declares the metrics.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @final
 class Counter:
-    """Only grows."""
+    """A number that only grows."""
 
     __slots__ = ("value",)
 
@@ -43,7 +43,7 @@ class Counter:
 
 @final
 class Gauge:
-    """Goes up and down."""
+    """A number that goes up and down."""
 
     __slots__ = ("value",)
 
@@ -65,7 +65,7 @@ class Gauge:
 
 @final
 class Histogram:
-    """How often values of which size were seen."""
+    """Counts of observed values by bucket, and their sum."""
 
     __slots__ = ("_bounds", "_counts", "_sum")
 
@@ -100,10 +100,10 @@ C = TypeVar("C", bound=_Cell)
 class Family(Generic[C]):
     """One metric; each combination of label values is a child of it."""
 
-    __slots__ = ("_children", "_form", "_labels", "_make", "_name", "_text")
+    __slots__ = ("_children", "_labels", "_make", "_name", "_text", "_type")
 
-    def __init__(self, form: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> None:
-        self._form = form
+    def __init__(self, metric_type: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> None:
+        self._type = metric_type
         self._name = name
         self._text = text
         self._labels = tuple(labels)
@@ -111,34 +111,34 @@ class Family(Generic[C]):
         self._children: dict[tuple[str, ...], C] = {}
 
     def child(self, *labels: str) -> C:  # hot
-        """The child with these label values, in the order the family was declared with."""
+        """The child with these label values, in the declared order."""
         found = self._children.get(labels)
         if found is None:
             found = self._children[labels] = self._make()
         return found
 
     def remove(self, *labels: str) -> None:
-        """Forget a child, so that it is not shown any more."""
+        """Remove a child from the output."""
         self._children.pop(labels, None)
 
     def lines(self) -> Iterator[str]:
         """The family in Prometheus' text format."""
-        yield f"# HELP {self._name} {_escaped(self._text)}"
-        yield f"# TYPE {self._name} {self._form}"
+        yield f"# HELP {self._name} {_escape(self._text)}"
+        yield f"# TYPE {self._name} {self._type}"
         for values, cell in self._children.items():
-            given = sorted(f'{label}="{_escaped(value)}"' for label, value in zip(self._labels, values, strict=True))
+            pairs = sorted(f'{label}="{_escape(value)}"' for label, value in zip(self._labels, values, strict=True))
             for suffix, extra, value in cell.samples():
-                labels = ",".join([*given, extra] if extra else given)
-                shown = f"{{{labels}}}" if labels else ""
-                yield f"{self._name}{suffix}{shown} {_number(value)}"
+                labels = ",".join([*pairs, extra] if extra else pairs)
+                label_text = f"{{{labels}}}" if labels else ""
+                yield f"{self._name}{suffix}{label_text} {_number(value)}"
 
 
 @final
 class Metrics:
-    """A registry. Asking twice for one name gives the same family."""
+    """A registry. Declaring a name twice returns the same family."""
 
     def __init__(self, *, process: bool = False) -> None:
-        """`process` adds the process' own, if prometheus-client is installed."""
+        """`process` adds the process metrics, if prometheus-client is installed."""
         self._wants_process = process
         self._process: Callable[[], bytes] | None = None
         self._families: dict[str, Family[_Cell]] = {}
@@ -157,7 +157,7 @@ class Metrics:
         return self._family("histogram", name, text, labels, lambda: Histogram(buckets))
 
     def before_exposition(self, refresh: Callable[[], None]) -> None:
-        """Call this each time before the metrics are shown: for values that are cheaper to look up than to follow."""
+        """Call `refresh` before each exposition: for values that are cheaper to look up than to track."""
         self._refreshers.append(refresh)
 
     def exposition(self) -> bytes:
@@ -166,16 +166,18 @@ class Metrics:
             try:
                 refresh()
             except Exception as error:
-                _log.error("a metric could not be brought up to date", error=error)
+                _log.error("a metric could not be refreshed", error=error)
         text = "".join(f"{line}\n" for family in self._families.values() for line in family.lines()).encode()
-        if self._wants_process:  # loaded now: 10 MB that a program nobody scrapes does not need
+        if self._wants_process:  # imported at the first scrape: it takes 10 MB
             self._wants_process, self._process = False, _process_text()
         return text if self._process is None else text + self._process()
 
-    def _family(self, form: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]) -> Family[C]:
+    def _family(
+        self, metric_type: str, name: str, text: str, labels: Sequence[str], make: Callable[[], C]
+    ) -> Family[C]:
         family = self._families.get(name)
         if family is None:
-            family = self._families[name] = cast("Family[_Cell]", Family(form, name, text, labels, make))
+            family = self._families[name] = cast("Family[_Cell]", Family(metric_type, name, text, labels, make))
         return cast("Family[C]", family)
 
 
@@ -190,7 +192,7 @@ def _process_text() -> Callable[[], bytes] | None:
     return lambda: prometheus_client.generate_latest(registry)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

@@ -1,11 +1,11 @@
-"""Spans for those who trace: one per reconcile, children for API calls.
+"""Spans for OpenTelemetry: one per reconcile, children for API calls.
 
     with span("reconcile", controller="web", key="shop/web") as current:
         current.set("outcome", "success")
 
-Free unless the program has set up an OpenTelemetry provider. Nothing is configured or exported here, and the library is
-not even imported by us: a provider can only have been set by somebody who imported it. The only module that
-knows OpenTelemetry.
+Costs nothing unless the program has set an OpenTelemetry provider. Nothing is configured or exported here, and the
+library is not imported before the program has imported it: only then can a provider be set. No other module uses
+OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Attribute = str | bool | int | float
 
 
 class Span(Protocol):
-    """What one may say about the work under way."""
+    """A span in progress."""
 
     def set(self, name: str, value: Attribute) -> None:
         """Add an attribute."""
@@ -35,8 +35,8 @@ class Span(Protocol):
 
 
 @final
-class _Nothing:
-    """The span of a program that does not trace: one for all, and its own context manager."""
+class _NoSpan:
+    """The span of a program that does not trace: one instance for all, and its own context manager."""
 
     __slots__ = ()
 
@@ -52,32 +52,32 @@ class _Nothing:
         return None
 
 
-_NOTHING = _Nothing()
+_NO_SPAN = _NoSpan()
 
 
 @final
-class _Recorded:
+class _OpenTelemetrySpan:
     __slots__ = ("_span",)
 
-    def __init__(self, recorded: trace.Span) -> None:
-        self._span = recorded
+    def __init__(self, otel_span: trace.Span) -> None:
+        self._span = otel_span
 
     def set(self, name: str, value: Attribute) -> None:
         self._span.set_attribute(name, value)
 
 
 def span(name: str, /, **attributes: Attribute) -> AbstractContextManager[Span]:  # hot
-    """Time what happens inside, as a child of the span around it. An error inside is noted and goes on."""
+    """Measure the code inside, as a child of the current span. An error inside is recorded and propagates."""
     if "opentelemetry.trace" not in sys.modules:
-        return _NOTHING
+        return _NO_SPAN
     tracer = _tracer()
-    return _NOTHING if tracer is None else _traced(tracer, name, attributes)
+    return _NO_SPAN if tracer is None else _start_span(tracer, name, attributes)
 
 
 def _tracer() -> trace.Tracer | None:
     from opentelemetry import trace
 
-    # Asked each time: a provider may be set, once, at any moment. Until then the library hands out a stand-in.
+    # Checked each time: the program may set a provider, once, at any moment. Until then the library returns a proxy.
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
         return None
@@ -85,6 +85,6 @@ def _tracer() -> trace.Tracer | None:
 
 
 @contextmanager
-def _traced(tracer: trace.Tracer, name: str, attributes: dict[str, Attribute]) -> Iterator[Span]:
-    with tracer.start_as_current_span(name, attributes=attributes) as recorded:
-        yield _Recorded(recorded)
+def _start_span(tracer: trace.Tracer, name: str, attributes: dict[str, Attribute]) -> Iterator[Span]:
+    with tracer.start_as_current_span(name, attributes=attributes) as otel_span:
+        yield _OpenTelemetrySpan(otel_span)

@@ -1,4 +1,4 @@
-"""The version of this package, in one place: the build, the user agent and the command line read it."""
+"""The version of this package; the build, the user agent and the command line read it."""
 
 __all__ = ("__version__",)
 

@@ -1,12 +1,12 @@
-"""YAML as Kubernetes reads it, and a writer that every reader understands the same way.
+"""YAML as Kubernetes reads it, and a writer whose output every reader understands the same way.
 
-Manifests and kubeconfig files come through here, and nothing else does: the wire is JSON. Reading gives a
-JSON tree (dict with text keys, list, str, int, float, bool, None), never a date or an object. Two readers of
-one text must not disagree, so scalars follow Kubernetes' own library rather than YAML 1.2 or PyYAML: `y`,
-`yes` and `on` are true, `017` and `0o17` are 15, `1_000` is 1000; `12:30` and `2026-01-01` stay text.
+For manifests and kubeconfig files; the wire format is JSON. Reading returns a JSON tree (dict with text keys, list,
+str, int, float, bool, None), never a date or an object. Scalars follow the library of Kubernetes (sigs.k8s.io/yaml)
+and not YAML 1.2 or PyYAML, because two readers of one text must agree: `y`, `yes` and `on` are true, `017` and `0o17`
+are 15, `1_000` is 1000; `12:30` and `2026-01-01` stay text.
 
-This is the only module that imports PyYAML. Errors are `ValueError`: one sentence with line and column, and
-never with a value from the text, which may be a secret.
+No other module imports PyYAML. Errors are `ValueError`: one sentence with line and column, and never with a value from
+the text, which may be a secret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import yaml
 try:
     from yaml import CSafeLoader as _Parser
 except ImportError:  # PyYAML without libyaml: the same events, about seven times slower
-    from yaml import SafeLoader as _Parser  # type: ignore[assignment] # stands in for its C twin
+    from yaml import SafeLoader as _Parser  # type: ignore[assignment] # the Python implementation of the same class
 
 __all__ = ("dump", "dump_all", "load", "load_all")
 
@@ -49,10 +49,10 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 
 
 def load(text: str | bytes, *, repeated: list[str] | None = None, first: bool = False) -> Any:
-    """The one document in the text, or the first if that is asked for; None when there is none.
+    """The one document in the text, or with `first` the first; None if there is none.
 
-    A key that stands in one mapping twice is refused; with `repeated` the last one counts, and each further one is
-    told there as `line 3: key "a" already set in map`.
+    A key that occurs twice in one mapping is an error; with `repeated` the last one counts, and each further one is
+    added there as `line 3: key "a" already set in map`.
     """
     if first:
         return next(iter(_Reader(text, repeated).documents()), None)
@@ -63,7 +63,7 @@ def load(text: str | bytes, *, repeated: list[str] | None = None, first: bool = 
 
 
 def load_all(text: str | bytes) -> list[Any]:
-    """Every document in the text, in order; empty ones are left out, as kubectl leaves them out."""
+    """Every document in the text, in order; empty ones are left out, as in kubectl."""
     return [document for document in _Reader(text).documents() if document is not None]
 
 
@@ -78,7 +78,7 @@ def dump(tree: Any) -> str:
 
 
 def dump_all(trees: Iterable[Any]) -> str:
-    """Several documents, parted by `---`."""
+    """Several documents, separated by `---`."""
     return "---\n".join(dump(tree) for tree in trees)
 
 
@@ -91,7 +91,7 @@ class _Reader:
     """
 
     def __init__(self, text: str | bytes, repeated: list[str] | None = None) -> None:
-        self._text = _decoded(text)
+        self._text = _decode(text)
         self._repeated_keys = repeated
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._count = 0
@@ -99,7 +99,7 @@ class _Reader:
 
     def documents(self) -> Iterator[Any]:
         try:
-            # An event has a class that depends on where in the text it stands, which the stubs cannot say.
+            # The class of an event depends on its place in the text, which the stubs cannot express.
             self._next: Callable[[], Any] = _Parser(self._text).get_event
             while not isinstance(event := self._next(), yaml.StreamEndEvent):
                 if isinstance(event, yaml.DocumentStartEvent):
@@ -107,22 +107,22 @@ class _Reader:
                     yield self._value(self._next(), 0)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise _failure(_problem(error), mark) from None
+            raise _error_at(_problem(error), mark) from None
         except yaml.reader.ReaderError as error:
-            raise ValueError(_unreadable(self._text, error)) from None
+            raise ValueError(_character_error(self._text, error)) from None
 
     def _value(self, event: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
-            raise _failure(f"the nesting is deeper than {_MAX_DEPTH} levels", event.start_mark)
+            raise _error_at(f"the nesting is deeper than {_MAX_DEPTH} levels", event.start_mark)
         if isinstance(event, yaml.AliasEvent):
-            return self._repeated(event)
+            return self._alias(event)
         before = self._count
         self._count += 1
         value: Any
         if isinstance(event, yaml.ScalarEvent):
             value = _scalar(event)
         elif event.tag not in (None, "!", f"{_TAG}seq", f"{_TAG}map"):
-            raise _failure("the tag is not one that JSON data can have", event.start_mark)
+            raise _error_at("the tag is not one that JSON data can have", event.start_mark)
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._sequence(depth)
         else:
@@ -131,14 +131,14 @@ class _Reader:
             self._anchors[event.anchor] = (value, self._count - before)
         return value
 
-    def _repeated(self, event: Any) -> Any:
+    def _alias(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
-            raise _failure("an alias names an anchor that is not complete before it", event.start_mark)
+            raise _error_at("an alias names an anchor that is not complete before it", event.start_mark)
         value, count = self._anchors[event.anchor]
         self._count += count
         self._aliased += count
         if self._aliased > _MAX_ALIASED:
-            raise _failure(f"aliases repeat more than {_MAX_ALIASED} values", event.start_mark)
+            raise _error_at(f"aliases repeat more than {_MAX_ALIASED} values", event.start_mark)
         return copy.deepcopy(value)
 
     def _sequence(self, depth: int) -> list[Any]:
@@ -157,19 +157,19 @@ class _Reader:
             key = _key(self._value(event, depth + 1), event.start_mark)
             if key in found:
                 if self._repeated_keys is None:
-                    raise _failure(f"the key {json.dumps(key)} stands here a second time", event.start_mark)
+                    raise _error_at(f"the key {json.dumps(key)} occurs here a second time", event.start_mark)
                 line = event.start_mark.line + 1
                 self._repeated_keys.append(f"line {line}: key {json.dumps(key)} already set in map")
             found[key] = self._value(self._next(), depth + 1)
         for mark, value in merged:
             for part in value if isinstance(value, list) else [value]:
                 if not isinstance(part, dict):
-                    raise _failure("the merge key << takes a mapping or a list of mappings", mark)
+                    raise _error_at("the merge key << takes a mapping or a list of mappings", mark)
                 found = found | {key: part[key] for key in part if key not in found}
         return found
 
 
-def _decoded(text: str | bytes) -> str:
+def _decode(text: str | bytes) -> str:
     if isinstance(text, bytes):
         try:
             return text.decode("utf-8-sig")
@@ -179,17 +179,17 @@ def _decoded(text: str | bytes) -> str:
     return text.removeprefix("\ufeff")
 
 
-def _failure(problem: str, mark: Any) -> ValueError:
+def _error_at(problem: str, mark: Any) -> ValueError:
     return ValueError(f"line {mark.line + 1}, column {mark.column + 1}: {problem}")
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     problem = " ".join(str(error.problem or error.context or "the text is not YAML").split())
-    # What follows these words is a piece of the text itself.
+    # The quoted part is a piece of the text itself, which may be a secret.
     return re.sub(r"(alias|tag handle|anchor) '.*'", r"\1", problem)
 
 
-def _unreadable(text: str, error: yaml.reader.ReaderError) -> str:
+def _character_error(text: str, error: yaml.reader.ReaderError) -> str:
     for number, line in enumerate(text.split("\n"), 1):
         for column, character in enumerate(line, 1):
             if not (character.isprintable() or character in "\t\r\x85\xa0\u2028\u2029\ufeff"):
@@ -212,10 +212,10 @@ def _scalar(event: Any) -> Any:
         "null": (type(None),),
     }
     if name not in kinds:
-        raise _failure("the tag is not one that JSON data can have", event.start_mark)
+        raise _error_at("the tag is not one that JSON data can have", event.start_mark)
     value = _plain(event.value, event.start_mark)
     if type(value) not in kinds[name]:
-        raise _failure(f"the value is not of the type its tag !!{name} says", event.start_mark)
+        raise _error_at(f"the value is not of the type its tag !!{name} says", event.start_mark)
     return value
 
 
@@ -226,7 +226,7 @@ def _plain(text: str, mark: Any) -> Any:
     if text[0] not in "0123456789+-.":
         return text
     if _NOT_A_JSON_NUMBER.fullmatch(text):
-        raise _failure("infinity and not-a-number cannot be written as JSON", mark)
+        raise _error_at("infinity and not-a-number cannot be written as JSON", mark)
     return _number(text)
 
 
@@ -253,16 +253,16 @@ def _key(value: Any, mark: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    raise _failure("a key must be text, not empty, a list or a mapping", mark)
+    raise _error_at("a key must be text, not empty, a list or a mapping", mark)
 
 
-# Writing ----------------------------------------------------------------------------------------------------
+# Writer -----------------------------------------------------------------------------------------------------
 
 _NUMBER_LIKE = re.compile(r"[-+]?\.?[0-9][-+0-9a-fA-FxXoO_.:TtZz ]*")
-"""Wider than any reader's numbers and dates: what matches is quoted."""
+"""Wider than any reader's numbers and dates: text that matches is quoted."""
 
 _PLAIN = re.compile(r"(?:[^\W]|[/$(.]|-[A-Za-z_-])(?:[^:#]|:(?! |$)|(?<! )#)*")
-"""Text that may begin and go on without quotes in a block; `_is_plain` adds what a pattern says badly."""
+"""Text that may begin and go on without quotes in a block; `_is_plain` adds what a pattern cannot express."""
 
 
 def _write(value: Any, lines: list[str], first: str, rest: str, depth: int) -> None:
@@ -275,7 +275,7 @@ def _write(value: Any, lines: list[str], first: str, rest: str, depth: int) -> N
         for item in value:
             _write(item, lines, f"{first}- ", f"{rest}  ", depth + 1)
             first = rest
-    elif isinstance(value, str) and _fits_literal(value):
+    elif isinstance(value, str) and _can_be_literal(value):
         _write_literal(value, lines, first, rest)
     else:
         lines.append(first + _inline(value))
@@ -285,7 +285,7 @@ def _write_mapping(value: Mapping[Any, Any], lines: list[str], first: str, rest:
     for key, item in value.items():
         if not isinstance(key, str):
             raise ValueError(f"the key {key!r} is not text; YAML for Kubernetes has text keys only")
-        name = _quoted_if_needed(key)
+        name = _quote_if_needed(key)
         # Readers look at most 1024 characters ahead for the colon after a key.
         lead = f"{first}{name}:" if len(name) < 256 else f"{first}? {name}\n{rest}:"
         if isinstance(item, Mapping) and item:
@@ -308,7 +308,7 @@ def _write_literal(text: str, lines: list[str], first: str, rest: str) -> None:
     lines.extend("" for _ in range(ends - 1))
 
 
-def _fits_literal(text: str) -> bool:
+def _can_be_literal(text: str) -> bool:
     if "\n" not in text or text[0].isspace():
         return False
     if not text.rstrip("\n").rpartition("\n")[2].strip():
@@ -322,7 +322,7 @@ def _inline(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _quoted_if_needed(value)
+        return _quote_if_needed(value)
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -334,8 +334,8 @@ def _inline(value: Any) -> str:
     raise ValueError(f"a value of type {type(value).__name__} cannot be written as YAML for Kubernetes")
 
 
-def _quoted_if_needed(text: str) -> str:
-    return text if _is_plain(text) else _quoted(text)
+def _quote_if_needed(text: str) -> str:
+    return text if _is_plain(text) else _quote(text)
 
 
 def _is_plain(text: str) -> bool:
@@ -346,7 +346,7 @@ def _is_plain(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""The object model: plain data, no I/O. Kinds as classes, the values they are made of, and patches between them."""
+"""The object model: kinds as classes, the values they are made of, and patches between objects. Plain data, no I/O."""

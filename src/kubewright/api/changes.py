@@ -1,9 +1,9 @@
-"""What changed in an object since it was read, and the object as it should now be on the server.
+"""The changes made to an object since it was read, and the object with these changes as JSON for the server.
 
-The heart of "a write never drops a field the class does not know". An object that was read remembers its bytes
-(`codec.read`). Three trees are compared: what the server sent, what the class understood of it, and what the class says
-now. The difference between the last two is carried over to the first, so that everything unknown stays, also inside the
-items of lists.
+This is why a write never drops a field the class does not know. An object that was read keeps its bytes (`codec.read`).
+Three trees are compared: what the server sent, what the class decoded of it, and the object now. The difference
+between the last two is applied to the first, so that every unknown field stays, also inside the items of lists. The
+client and the controllers' Context call this; no I/O.
 """
 
 from __future__ import annotations
@@ -29,55 +29,55 @@ def whole_tree(obj: KubeObject) -> Tree:
     origin = origin_of(obj)
     if origin is None:
         return to_tree(obj)
-    return _carried_over(obj, origin, decode_tree(origin))
+    return _with_changes(obj, origin, decode_tree(origin))
 
 
 def merge_patch_since_read(obj: KubeObject) -> Tree:
-    """The smallest merge patch that brings the server from what was read to what the object says now."""
-    origin = _needed_origin(obj)
+    """The smallest merge patch from the object as it was read to the object now."""
+    origin = _require_origin(obj)
     sent = decode_tree(origin)
-    # The result shares what stayed the same with `sent`, so the comparison skips it.
-    return cast("Tree", merge_patch(sent, _carried_over(obj, origin, sent)))
+    # `_with_changes` shares every unchanged part with `sent`, so merge_patch skips it by identity.
+    return cast("Tree", merge_patch(sent, _with_changes(obj, origin, sent)))
 
 
 def status_patch_since_read(obj: KubeObject) -> Tree:  # hot
-    """What of `merge_patch_since_read` concerns the status; empty if nothing of it was changed.
+    """The part of `merge_patch_since_read` about the status; empty if the status did not change.
 
-    Once something was, what the class fills in is said too where the server has nothing: a status that never had
-    `ready: 0` is to say it from its first write on, and a field that the schema requires must be there.
+    A patch that is not empty also has the class's defaults for fields that the server does not have: a status with
+    `ready: 0` has it from its first write on, and fields that the schema requires are there.
     """
     status = getattr(obj, "status", None)
-    if not isinstance(status, Model):  # free-form: there is no class that fills anything in
+    if not isinstance(status, Model):  # free-form data, without defaults
         changes = merge_patch_since_read(obj).get("status")
         return {} if changes is None else {"status": changes}
-    # The rest of the object, mostly the larger part, is skipped over rather than decoded.
-    sent = _STATUSES.decode(_needed_origin(obj)).status
+    # The rest of the object, mostly the larger part, is skipped and not decoded.
+    sent = _STATUS_DECODER.decode(_require_origin(obj)).status
     stored = decode_tree(sent)
-    understood = _status_of_nothing(type(obj)) if stored is None else encode(decode(type(status), sent))
+    decoded = _default_status(type(obj)) if stored is None else encode(decode(type(status), sent))
     now = encode(status)
-    if understood == now:
+    if decoded == now:
         return {}
     tree, stored = decode_tree(now), stored or {}
-    changes = merge_patch(stored, overlay(stored, decode_tree(understood), tree))
+    changes = merge_patch(stored, overlay(stored, decode_tree(decoded), tree))
     return {"status": {name: value for name, value in tree.items() if name not in stored} | changes} if changes else {}
 
 
-class _StatusAlone(msgspec.Struct):
+class _StatusOnly(msgspec.Struct):
     status: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_STATUSES = msgspec.json.Decoder(_StatusAlone)
+_STATUS_DECODER = msgspec.json.Decoder(_StatusOnly)
 
 
 @cache
-def _status_of_nothing(kind: type[KubeObject]) -> bytes:
-    """What the class says of an object that has no status yet."""
+def _default_status(kind: type[KubeObject]) -> bytes:
+    """The JSON of a new object's status."""
     (field,) = (field for field in msgspec.structs.fields(kind) if field.name == "status")
-    made = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
-    return encode(made) if isinstance(made, Model) else b"{}"
+    default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    return encode(default) if isinstance(default, Model) else b"{}"
 
 
-def _needed_origin(obj: KubeObject) -> bytes:
+def _require_origin(obj: KubeObject) -> bytes:
     origin = origin_of(obj)
     if origin is None:
         raise ConfigError(
@@ -87,13 +87,13 @@ def _needed_origin(obj: KubeObject) -> bytes:
     return origin
 
 
-def _carried_over(obj: KubeObject, origin: bytes, sent: Any) -> Tree:
-    understood, now = encode(decode(type(obj), origin)), encode(obj)
-    if understood == now:
+def _with_changes(obj: KubeObject, origin: bytes, sent: Any) -> Tree:
+    decoded, now = encode(decode(type(obj), origin)), encode(obj)
+    if decoded == now:
         return cast("Tree", sent)
-    return cast("Tree", overlay(sent, decode_tree(understood), decode_tree(now)))
+    return cast("Tree", overlay(sent, decode_tree(decoded), decode_tree(now)))
 
 
 def merge_patch_between(before: KubeObject, after: KubeObject) -> Tree:
-    """The smallest merge patch from one object to another of the same kind; unknown fields are left alone."""
+    """The smallest merge patch from one object to another of the same kind, without fields the class does not know."""
     return cast("Tree", merge_patch(to_tree(before), to_tree(after)))

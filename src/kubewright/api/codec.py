@@ -1,11 +1,11 @@
-"""Bytes to typed objects and back, and private copies.
+"""Bytes to typed objects and back, and deep copies.
 
-One cached decoder per class. Three promises, relied on by the client, the cache and the webhooks:
+One cached decoder per class. The client, the cache and the webhooks rely on three properties:
 
 - null means absent, as it does in Go: a server that sends `"endpoints": null` for a list is understood;
-- an object can remember the bytes it was read from (`read`). `api.changes` compares with them, so a write sends what
-  was changed and never drops a field the class does not know;
-- a private copy costs one encode and one decode.
+- an object can keep the bytes it was read from (`read`). `api.changes` compares with them, so a write sends only the
+  changes and never drops a field the class does not know;
+- a deep copy costs one encode and one decode.
 
 No I/O. `apiVersion` and `kind` are facts of the class: written here in front of the fields, skipped when reading.
 """
@@ -59,9 +59,9 @@ def decode(cls: type[M], data: bytes | msgspec.Raw) -> M:  # hot
 
 
 def read(cls: type[K], data: bytes, *, partial: bool = False) -> K:  # hot
-    """As `decode`, and the object remembers these bytes, which it keeps alive.
+    """As `decode`, and the object keeps these bytes alive for `api.changes`.
 
-    `partial` says that they are not all the server has of it.
+    `partial` says that the bytes are not all the server has of the object.
     """
     obj = decode(cls, data)
     obj.__dict__[_ORIGIN] = data
@@ -76,14 +76,14 @@ def origin_of(obj: KubeObject) -> bytes | None:
 
 
 def is_partial(obj: KubeObject) -> bool:
-    """Whether the object, or its class, has only a part of what the server has: replacing it would lose the rest."""
+    """Whether the object, or its class, has only some of the fields on the server: an update would lose the rest."""
     return obj.__definition__.partial or _PARTIAL in obj.__dict__
 
 
 def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
     """The JSON of an object, as the class sees it.
 
-    `with_status=False` leaves a kind's status out: the server ignores it where status is a subresource.
+    `with_status=False` leaves the status out: the server ignores it where status is a subresource.
     """
     if not isinstance(obj, KubeObject):
         return _ENCODER.encode(obj)
@@ -98,7 +98,7 @@ def encode(obj: Model, *, with_status: bool = True) -> bytes:  # hot
 
 
 def copy_of(obj: M) -> M:
-    """A private copy: change it freely, the original stays as it is. It remembers the same bytes."""
+    """A deep copy. It keeps the same original bytes."""
     copied = decode(type(obj), encode(obj))
     if isinstance(obj, KubeObject):
         copied.__dict__.update(obj.__dict__)
@@ -106,7 +106,7 @@ def copy_of(obj: M) -> M:
 
 
 def to_tree(obj: Model) -> dict[str, Any]:
-    """The object as plain dicts, lists and scalars, in wire form."""
+    """The object as plain dicts, lists and scalars, as in its JSON."""
     return cast("dict[str, Any]", _TREE_DECODER.decode(encode(obj)))
 
 
@@ -160,10 +160,10 @@ def _encode_dynamic(obj: DynamicObject, *, with_status: bool) -> bytes:
 
 
 def _decode_without_nulls(cls: type[M], data: bytes | msgspec.Raw, first: msgspec.ValidationError) -> M:
-    """The slow way round: Go prints an empty list as null where the field is not optional.
+    """Decode again without nulls: Go prints an empty list as null if the field is not optional.
 
-    Rare, so the common path pays nothing for it: only an object that does not fit is read again with its nulls
-    left out. If it still does not fit, the first error is the one that tells.
+    Rare, so the common path pays nothing: only an object that does not match its class is decoded again. If it still
+    does not match, the first error is reported.
     """
     tree = decode_tree(data)
     try:
@@ -218,7 +218,7 @@ def _encode_value(value: Any) -> Any:
         return format_micro_time(value)
     if isinstance(value, Duration):
         return str(value)
-    raise NotImplementedError(f"{type(value).__name__} has no form on the wire")
+    raise NotImplementedError(f"{type(value).__name__} cannot be encoded as JSON")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_encode_value)

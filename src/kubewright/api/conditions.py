@@ -1,7 +1,7 @@
-"""Conditions: what is true of an object now, each with a reason.
+"""Conditions: aspects of an object's state, each with a status and a reason (metav1.Condition).
 
-`set_condition` is the only way to write one: it keeps `lastTransitionTime` unless the status flips, so that setting the
-same condition twice changes nothing and causes no write.
+Write them with `set_condition` only: it keeps `lastTransitionTime` unless the status changes (apimachinery:
+pkg/api/meta/conditions.go), so that setting the same condition twice changes nothing and causes no write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | No
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Whether the condition of that type is there and `True`."""
+    """Whether there is a condition of that type with status `True`."""
     condition = find_condition(conditions, kind)
     return condition is not None and condition.status == "True"
 
@@ -56,8 +56,7 @@ def set_condition(
 ) -> bool:
     """Set or add a condition; True if anything changed.
 
-    `None` stands for Unknown. Without a reason the condition's own status serves as one, since Kubernetes
-    wants it to be non-empty.
+    A status of None is Unknown. Kubernetes requires a reason; by default it is made from the type and the status.
     """
     text = _status_text(status)
     wanted = Condition(
@@ -102,5 +101,5 @@ def _reason(kind: str, text: str) -> str:
 
 
 def _now() -> datetime:
-    # Kubernetes stores whole seconds; a fraction would differ from what is read back.
+    # metav1.Time has whole seconds; a fraction would differ from what is read back.
     return datetime.now(UTC).replace(microsecond=0)

@@ -1,7 +1,7 @@
-"""What changed between two JSON trees: as the smallest merge patch, or carried over to a third tree.
+"""The difference between two JSON trees: as the smallest merge patch, or applied to a third tree.
 
-Both are on the path of every write. `api.changes` asks them; applying patches is in `api.patches`. Arguments
-are never changed; results share what stayed the same.
+Both are on the path of every write; `api.changes` and the webhooks call them. `api.patches` applies patches. Arguments
+are never changed; results share the unchanged parts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MERGE_KEYS: Final = (
     "topologyKey",
     "manager",
 )
-"""What tells the objects in a list apart: the first of these that all have, no two with the same value."""
+"""What identifies the objects in a list: the first of these that all have, no two with the same value."""
 
 _MISSING: Final = object()
 
@@ -60,31 +60,30 @@ def merge_patch(before: Json, after: Json) -> Json:  # hot
 
 
 def overlay(raw: Json, before: Json, after: Json, *, keys: Sequence[str] = MERGE_KEYS) -> Json:  # hot
-    """The change from `before` to `after`, made to `raw`.
+    """Apply the change from `before` to `after` to `raw`.
 
-    `raw` is a whole object as the server sent it, `before` the part of it that a class understood, `after` that
-    part once somebody changed it. What the class does not know stays in the result, also inside the items of
-    lists. What did not change stays as it is in `raw`, even where `raw` has nothing and the class a default.
+    `raw` is a whole object as the server sent it, `before` the part of it that a class decoded, `after` that part once
+    somebody changed it. Fields that the class does not know stay in the result, also inside the items of lists.
+    Unchanged fields stay as they are in `raw`, even where `raw` has nothing and the class a default.
 
-    An item of a list is found again by its merge key, the first of `keys` that tells all items apart; without
-    one, by being equal, or else by its place if the length is the same. A removed object or item is removed
-    with all it had.
+    Items of a list are matched by their merge key, the first of `keys` that identifies all items; without one, by
+    equality, or else by position if the length is the same. A removed object or item is removed with all its fields.
     """
-    return raw if json_equal(before, after) else _overlaid(raw, before, after, keys)
+    return raw if json_equal(before, after) else _overlay_value(raw, before, after, keys)
 
 
-def _overlaid(raw: Json, before: Json, after: Json, keys: Sequence[str]) -> Json:
+def _overlay_value(raw: Json, before: Json, after: Json, keys: Sequence[str]) -> Json:
     if type(before) is dict and type(after) is dict:
         if type(raw) is dict:
-            return _overlaid_object(raw, before, after, keys)
-        if raw is None:  # absent, and the class had a default: only the difference is news to the server
-            return _overlaid_object({}, before, after, keys)
+            return _overlay_object(raw, before, after, keys)
+        if raw is None:  # absent, and `before` is the class's default: send only the difference
+            return _overlay_object({}, before, after, keys)
     elif type(raw) is list and type(before) is list and type(after) is list:
-        return _overlaid_list(raw, before, after, keys)
+        return _overlay_list(raw, before, after, keys)
     return after
 
 
-def _overlaid_object(
+def _overlay_object(
     raw: dict[str, Json], before: dict[str, Json], after: dict[str, Json], keys: Sequence[str]
 ) -> dict[str, Json]:
     result = dict(raw)
@@ -92,10 +91,10 @@ def _overlaid_object(
         old = before.get(name, _MISSING)
         if json_equal(old, new):
             continue
-        theirs = raw.get(name)
-        if old is _MISSING and type(new) is dict and type(theirs) is dict:
-            old = {}  # all that is in `theirs` is unknown to the class, which said nothing at all before
-        result[name] = _overlaid(theirs, old, new, keys)
+        raw_value = raw.get(name)
+        if old is _MISSING and type(new) is dict and type(raw_value) is dict:
+            old = {}  # the class knew nothing of it before, so all of `raw_value` stays
+        result[name] = _overlay_value(raw_value, old, new, keys)
     if not before.keys() <= after.keys():
         for name in before:
             if name not in after:
@@ -103,8 +102,8 @@ def _overlaid_object(
     return result
 
 
-def _overlaid_list(raw: list[Json], before: list[Json], after: list[Json], keys: Sequence[str]) -> list[Json]:
-    if len(raw) != len(before):  # the class does not see items one by one, so there is nothing to pair
+def _overlay_list(raw: list[Json], before: list[Json], after: list[Json], keys: Sequence[str]) -> list[Json]:
+    if len(raw) != len(before):  # the class decodes the list in another way, so items cannot be matched
         return after
     result: list[Json] = []
     for new, source in zip(after, _sources(before, after, keys), strict=True):
@@ -113,17 +112,17 @@ def _overlaid_list(raw: list[Json], before: list[Json], after: list[Json], keys:
 
 
 def _sources(before: list[Json], after: list[Json], keys: Sequence[str]) -> list[int | None]:
-    """For each item of `after`, where it was in `before`."""
+    """For each item of `after`, its index in `before`."""
     if all(type(item) is dict for item in before) and all(type(item) is dict for item in after):
         for key in keys:
-            places, wanted = _places(before, key), _places(after, key)
+            places, wanted = _index_by_key(before, key), _index_by_key(after, key)
             if places is not None and wanted is not None:
                 return [places.get(value) for value in wanted]
     return _sources_by_value(before, after)
 
 
-def _places(items: list[dict[str, Json]], key: str) -> dict[str | int, int] | None:
-    """Merge key to index, in order; None if the key does not tell the items apart."""
+def _index_by_key(items: list[dict[str, Json]], key: str) -> dict[str | int, int] | None:
+    """Merge key to index, in order; None if the key does not identify the items."""
     places: dict[str | int, int] = {}
     for index, item in enumerate(items):
         value = item.get(key)

@@ -1,11 +1,10 @@
-"""Dynamic: objects of a kind that has no class, beside the typed ones.
+"""Dynamic: objects of a kind that has no class (client-go: unstructured.Unstructured).
 
     certificate = await client.get(Dynamic("cert-manager.io/v1", "Certificate"), "web", namespace="shop")
     certificate["spec"]["dnsNames"].append("shop.example.io")
 
-`Dynamic(...)` makes a class, so it goes wherever a class goes; the same arguments give the same class. Metadata is
-typed; everything else is plain data under its wire name. `metadata_of(Pod)` makes a class for the metadata of a kind
-alone.
+`Dynamic(...)` makes a class, so it can be used wherever a class can; the same arguments return the same class. Metadata
+is typed; everything else is plain data as in JSON. `metadata_of(Pod)` makes a class for the metadata of a kind alone.
 """
 
 from __future__ import annotations
@@ -59,12 +58,12 @@ class PartialObjectMetadata(KubeObject):
 
 
 @cache
-def Dynamic(  # noqa: N802 - it makes a class and stands where a class stands
+def Dynamic(  # noqa: N802 - it is used like a class
     api_version: str, kind: str, *, plural: str | None = None, namespaced: bool | None = None
 ) -> type[DynamicObject]:
     """The class for objects of a kind known only by name.
 
-    Its plural name and scope are looked up on the server when first needed, unless both are given here.
+    Its plural name and scope come from the server's discovery when first needed, unless both are given here.
     """
     version = GroupVersion.parse(api_version)
     return _subclass(
@@ -75,13 +74,13 @@ def Dynamic(  # noqa: N802 - it makes a class and stands where a class stands
         kind=kind,
         plural=plural or "",
         scope="Cluster" if namespaced is False else "Namespaced",
-        looked_up=plural is None or namespaced is None,
+        needs_discovery=plural is None or namespaced is None,
     )
 
 
 @cache
 def metadata_of(kind: type[KubeObject]) -> type[PartialObjectMetadata]:
-    """The class for the metadata of a kind alone: the server then sends nothing else."""
+    """The class for the metadata of a kind: the server then sends PartialObjectMetadata."""
     definition = definition_of(kind)
     return _subclass(
         PartialObjectMetadata,
@@ -93,7 +92,7 @@ def metadata_of(kind: type[KubeObject]) -> type[PartialObjectMetadata]:
         scope="Namespaced" if definition.namespaced else "Cluster",
         metadata_only=True,
         partial=True,
-        looked_up=definition.looked_up,
+        needs_discovery=definition.needs_discovery,
     )
 
 

@@ -1,9 +1,9 @@
-"""What is wrong with one field of an object, in the API server's own words.
+"""FieldError: what is wrong with one field of an object, in the API server's words.
 
-The embedded API server, schema validation and validating webhooks all say "no" with a list of these; each becomes
-one cause of a 422 answer. The wording is that of Kubernetes, which people search for and scripts match:
-`spec.size: Invalid value: -1: must be greater than or equal to 0`. A path is written as Kubernetes writes it:
-`spec.containers[0].name`, `metadata.labels[a/b]`.
+The embedded API server, schema validation and validating webhooks report lists of these; each becomes one cause of a
+422 response. The wording is that of Kubernetes (apimachinery: pkg/util/validation/field/errors.go), which people search
+for and scripts match: `spec.size: Invalid value: -1: must be greater than or equal to 0`. A path is written as
+Kubernetes writes it: `spec.containers[0].name`, `metadata.labels[a/b]`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, final
 
-from kubewright.api.go_text import as_maps, quoted, shown
+from kubewright.api.go_text import as_maps, format_value, quoted
 
 __all__ = ("FieldError", "FieldErrorType", "bad_value", "summary", "too_long", "too_many", "unsupported")
 
@@ -56,7 +56,7 @@ OMITTED: Final = _Omitted()
 @final
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is not as it must be."""
+    """One field that breaks a rule."""
 
     path: str
     type: FieldErrorType
@@ -70,15 +70,15 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """The message without the path, as it stands in a cause."""
+        """The message without the path, as in a cause."""
         text = _WORDS[self.type][0]
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            text += f": {shown(self.value)}"
+            text += f": {format_value(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     @property
     def message(self) -> str:
-        """The whole sentence."""
+        """The message with the path."""
         return f"{self.path}: {self.body}"
 
     def cause(self) -> dict[str, str]:
@@ -87,18 +87,18 @@ class FieldError:
 
 
 def summary(errors: Iterable[FieldError]) -> str:
-    """All errors in one line: a single one as it is, several in brackets, each said once."""
+    """All errors in one line: a single one as it is, several in brackets, without duplicates."""
     messages = list(dict.fromkeys(error.message for error in errors))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 
 
 def bad_value(path: str, kind: FieldErrorType, value: Any, detail: str = "") -> FieldError:
-    """A field error that shows its value, which Go would have as a map if it is an object: its members are sorted."""
+    """A field error that shows its value; the members of objects are sorted, as in a Go map."""
     return FieldError(path, kind, detail, as_maps(value))
 
 
 def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value that is not among those allowed, which are listed in the order given."""
+    """A value that is none of those supported, which are listed in the order given."""
     names = ", ".join(quoted(name) for name in supported)
     return FieldError(path, "NotSupported", f"supported values: {names}" if names else "", value)
 

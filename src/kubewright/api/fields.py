@@ -1,4 +1,4 @@
-"""Markers for annotations: what the type alone cannot say about a field.
+"""Field: markers for annotations, for what a Python type cannot express (kubebuilder's `+kubebuilder:validation`).
 
     size: Annotated[int, Field(ge=0, le=10)] = 1
     ports: Annotated[list[Port], Field(list_type="map", list_map_keys=("name",), max_items=16)] = []
@@ -7,7 +7,7 @@
     class Range(Model, marker=Field(rules=[Rule(rule="self.low <= self.high")])): ...
 
 A `Field` may stand on an attribute, on a type that is an alias (`Port = Annotated[int, Field(ge=1, le=65535)]`), on the
-items of a list or the values of a map, and on a class. Where several meet, the outer one wins and rules add up.
+items of a list or the values of a map, and on a class. If several apply, the outer one wins and rules add up.
 Markers are data: `schema.builder` turns them into a structural schema and the API server enforces them. They are not
 checked when an object is decoded, so an object stored under older rules can still be read.
 """
@@ -28,24 +28,24 @@ MapType = Literal["granular", "atomic"]
 
 @final
 class Rule(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """A validation rule in CEL, checked by the API server; `self` is the value, `oldSelf` the value before."""
+    """A CEL validation rule, evaluated by the API server; `self` is the value, `oldSelf` the stored value."""
 
     rule: str = msgspec.field()
     """The expression, such as `self.min <= self.max`."""
     message: str | None = None
-    """What to say when it is false."""
+    """The error message."""
     message_expression: str | None = None
-    """A CEL expression that makes the message."""
+    """A CEL expression for the error message."""
     reason: RuleReason | None = None
     field_path: str | None = None
-    """Which field to blame, such as `.spec.max`."""
+    """The field to report, such as `.spec.max`."""
     optional_old_self: bool | None = None
     """True to evaluate a transition rule on creation too, with `oldSelf` as an optional."""
 
 
 @final
 class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """What is true of a value beyond its type. Everything is optional; nothing given means nothing said."""
+    """Constraints of a value beyond its type. All are optional."""
 
     ge: float | int | None = None
     """Smallest value allowed (`minimum`)."""
@@ -101,5 +101,5 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     external_docs: Mapping[str, str] | None = None
 
     def __hash__(self) -> int:
-        # `Annotated[int, Field(enum=[1, 2])] | None` hashes its markers, and lists have no hash. A few fields will do.
+        # `Annotated[int, Field(enum=[1, 2])] | None` hashes its markers, and lists have no hash. A few fields suffice.
         return hash((self.ge, self.le, self.min_length, self.max_length, self.pattern, self.format, self.title))

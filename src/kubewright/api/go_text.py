@@ -1,7 +1,7 @@
-"""How Go writes a value in a message: strings in quotes, numbers in their shortest form, the rest as JSON.
+"""How Go formats a value in a message: strings in quotes, numbers in their shortest form, the rest as JSON.
 
-Answers of the API server are compared by people, scripts and tests, down to the last escape. `field_errors` shows every
-value this way; validation also builds sentences of its own from it.
+People, scripts and tests compare the API server's messages down to the last escape. `field_errors` formats every value
+this way; validation also uses it for messages of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, final
 
-__all__ = ("GoStruct", "as_maps", "number_text", "quoted", "shown")
+__all__ = ("GoStruct", "as_maps", "format_value", "number_text", "quoted")
 
 _ESCAPES: Final = {
     "\a": "\\a",
@@ -25,24 +25,24 @@ _ESCAPES: Final = {
 _JSON_ESCAPES: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
-_WIDEST_INTEGER: Final = 2**63
+_INT64_LIMIT: Final = 2**63
 
 
 @final
 class GoStruct(dict[str, Any]):
-    """An object whose members keep their order in a message although it is among maps, whose members are sorted."""
+    """An object whose members keep their order in a message, as those of a Go struct do; members of maps are sorted."""
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes, as `%q` does."""
+    """A string in double quotes, as Go's `%q` does."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_escaped(char) for char in text) + '"'
+    return '"' + "".join(_escape_character(char) for char in text) + '"'
 
 
 def number_text(value: float) -> str:
-    """A number in its shortest form, as `%v` does: 1, 0.5, 1e+06."""
-    if isinstance(value, int) and -_WIDEST_INTEGER <= value < _WIDEST_INTEGER:
+    """A number in its shortest form, as Go's `%v` does: 1, 0.5, 1e+06."""
+    if isinstance(value, int) and -_INT64_LIMIT <= value < _INT64_LIMIT:
         return str(value)
     number = float(value)
     if number == 0:
@@ -55,8 +55,8 @@ def number_text(value: float) -> str:
     return f"{mantissa}e{'-' if power < 0 else '+'}{abs(power):02d}"
 
 
-def shown(value: Any) -> str:
-    """Any JSON value, as a field error of the API server shows it; members of objects in the order they have."""
+def format_value(value: Any) -> str:
+    """Any JSON value, as a field error of the API server shows it; members of objects in their order."""
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, bool):
@@ -67,7 +67,7 @@ def shown(value: Any) -> str:
 
 
 def as_maps(value: Any) -> Any:
-    """A value whose objects are maps to Go, which sorts them; what is a `GoStruct` stays as it is."""
+    """A value with the members of its objects sorted, as Go prints maps; a `GoStruct` keeps its order."""
     if isinstance(value, list | tuple):
         return [as_maps(item) for item in value]
     if isinstance(value, dict):
@@ -76,7 +76,7 @@ def as_maps(value: Any) -> Any:
     return value
 
 
-def _escaped(char: str) -> str:
+def _escape_character(char: str) -> str:
     if (escape := _ESCAPES.get(char)) is not None:
         return escape
     if char.isprintable():

@@ -1,7 +1,7 @@
-"""IntOrString: fields that hold a number or a word, such as `maxUnavailable: 1` or `maxUnavailable: "25%"`.
+"""IntOrString: fields that hold a number or a text, such as `maxUnavailable: 1` or `maxUnavailable: "25%"`.
 
-A plain union, so JSON needs no help and code needs no unwrapping. The two functions here give a percentage
-its meaning. A port is the other use (`80` or `"http"`); what a port's name means only its pod knows.
+A plain union, so it needs no decoding or unwrapping. The two functions interpret percentages (apimachinery:
+pkg/util/intstr/intstr.go). A port is the other use (`80` or `"http"`); only its pod knows what a port's name means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_percent(value: IntOrString) -> bool:
 
 
 def scaled_value(value: IntOrString, total: int, *, round_up: bool) -> int:
-    """How many of `total` are meant: a number is itself, a percentage is that part of the total, rounded."""
+    """A number as it is, or a percentage of `total`, rounded."""
     if isinstance(value, int):
         return value
     match = _PERCENT.fullmatch(value)

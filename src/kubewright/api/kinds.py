@@ -1,8 +1,8 @@
-"""Kinds: what an object is called in an API, and how those names relate.
+"""Group, version, kind and resource: the names of an API.
 
-`apps/v1` is a group and version; with a kind it names what an object is (`Deployment`), with a resource it
-names where it is served (`deployments`). All are plain frozen values, fit for dictionary keys. Which kind is
-served as which resource only the server or the class knows; `pluralize` guesses, as the CRD generators do.
+`apps/v1` is a group and version; with a kind it names what an object is (`Deployment`), with a resource it names where
+it is served (`deployments`). All are plain frozen values, usable as dictionary keys. Only the server or the class knows
+which kind is served as which resource; `pluralize` guesses, as the CRD generators do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class GroupVersion(Struct, frozen=True, order=True, gc=False):
 
 
 class GroupKind(Struct, frozen=True, order=True, gc=False):
-    """A kind in whatever version: `Deployment.apps`."""
+    """A kind in any version: `Deployment.apps`."""
 
     group: str
     kind: str
@@ -75,7 +75,7 @@ class GroupKind(Struct, frozen=True, order=True, gc=False):
 
 
 class GroupResource(Struct, frozen=True, order=True, gc=False):
-    """A resource in whatever version: `deployments.apps`."""
+    """A resource in any version: `deployments.apps`."""
 
     group: str
     resource: str
@@ -152,7 +152,7 @@ class GroupVersionResource(Struct, frozen=True, order=True, gc=False):
 
     @property
     def path(self) -> str:
-        """Where the API server has it, without a namespace: `/apis/apps/v1/deployments`."""
+        """The path on the API server, without a namespace: `/apis/apps/v1/deployments`."""
         return f"/apis/{self.api_version}/{self.resource}" if self.group else f"/api/{self.version}/{self.resource}"
 
     def __str__(self) -> str:
@@ -186,8 +186,8 @@ _TAKES_ES: Final = ("ss", "us", "sh", "ch", "x", "z")
 def pluralize(kind: str) -> str:
     """The likely resource name of a kind: `NetworkPolicy` -> `networkpolicies`.
 
-    English as the CRD generators speak it: a name that already ends like a plural (`Endpoints`, `Settings`,
-    `Redis`) stays as it is. A kind with another plural says so itself.
+    English plurals as the CRD generators make them: a name that already ends like a plural (`Endpoints`, `Settings`,
+    `Redis`) stays as it is. A kind with another plural declares it.
     """
     word = kind.lower()
     for singular, plural in _IRREGULAR.items():
@@ -211,10 +211,10 @@ _STABILITY: Final = {None: 0, "beta": 1, "alpha": 2}
 
 
 def version_key(version: str) -> tuple[int, int, int, int, str]:
-    """For sorting versions, the preferred first, as Kubernetes does: v2, v1, v1beta2, v1beta1, v1alpha1.
+    """For sorting versions, the preferred first, as Kubernetes does (apimachinery: pkg/version/helpers.go).
 
-    `sorted(versions, key=version_key)`; the preferred one alone is `min(versions, key=version_key)`. What has
-    another form comes last, by the alphabet.
+    v2, v1, v1beta2, v1beta1, v1alpha1; other names come last, alphabetically. `sorted(versions, key=version_key)`; the
+    preferred one alone is `min(versions, key=version_key)`.
     """
     match = _VERSION.fullmatch(version)
     if match is None:

@@ -1,7 +1,7 @@
-"""The metadata every object has: names, labels, versions, owners.
+"""ObjectMeta: the metadata every object has, names, labels, versions, owners.
 
 Plain data. An empty string, list or map here always means "not set" to Kubernetes, so empty values are not sent and
-code can say `obj.metadata.labels["app"] = "web"` without checking first.
+code can write `obj.metadata.labels["app"] = "web"` without checking first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ("ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference")
 
 
 class OwnerReference(Model, omit_empty=True):
-    """Who owns an object; when the last owner is gone, so is the object."""
+    """An owner of an object; the garbage collector deletes the object when its last owner is gone."""
 
     api_version: str = ""
     kind: str = ""
@@ -30,7 +30,7 @@ class OwnerReference(Model, omit_empty=True):
 
 
 class ManagedFieldsEntry(Model, omit_empty=True):
-    """Which fields one manager set, for server-side apply. Written by the server only."""
+    """The fields of one field manager, for server-side apply. Written by the server only."""
 
     manager: str = ""
     operation: str = ""
@@ -77,7 +77,7 @@ class ObjectMeta(Model, omit_empty=True):
 
 
 class ListMeta(Model, omit_empty=True):
-    """Metadata of a list answer: the version it shows, and how to go on when there is more."""
+    """Metadata of a list: its resourceVersion, and the token to go on when there is more."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")

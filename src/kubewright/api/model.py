@@ -1,14 +1,14 @@
 """Model: the base of every typed piece of an object, from a whole Deployment down to one port.
 
-A model is a msgspec struct with three house rules on top:
+A model is a msgspec struct with three more rules:
 
 - snake_case in Python, camelCase on the wire;
 - unset, zero, empty and null are four different things. A field that is `None` (or `UNSET`) is not sent. Any
-  other value is sent, also one that equals its default: a status that says `ready: 0` says it on the wire too.
+  other value is sent, also one that equals its default: `ready: 0` in a status is sent.
   A field that must be able to send an explicit null is declared `T | None | Unset = UNSET`;
 - a mutable default (a list, a dict, another model) is copied for each instance.
 
-Who uses it: `api.resource` for kinds, the generated kinds, and every user's spec and status. It knows nothing of
+`api.resource` uses it for kinds, and so do the generated kinds and every user's spec and status. It knows nothing of
 Kubernetes.
 """
 
@@ -37,7 +37,7 @@ _IMMUTABLE = (bool, int, float, str, bytes, tuple, frozenset)
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Makes each class statement below `Model` obey the house rules before msgspec sees it."""
+    """Applies these rules to each class statement below `Model` before msgspec sees it."""
 
     def __new__(
         mcls,
@@ -49,7 +49,7 @@ class ModelMeta(msgspec.StructMeta):
         marker: Field | None = None,
         **options: Any,
     ) -> ModelMeta:
-        """`marker` is what is true of the class as a whole, such as rules between its attributes.
+        """`marker` holds for the class as a whole, such as rules between its attributes.
 
         `omit_empty=True` leaves defaults as msgspec has them: a value equal to its default is not sent.
         That is right for metadata, where an empty name or label map never means anything.
@@ -64,7 +64,7 @@ class ModelMeta(msgspec.StructMeta):
             if unknown := _UNKNOWN_OPTION.search(str(error)):
                 raise SchemaError(_about_option(name, unknown[1] or unknown[2], mcls)) from None
             raise
-        # Always set, so that a subclass does not seem to have said what its base said.
+        # Always set, so that a subclass does not inherit it from its base.
         cls.__marker__ = marker
         return cls
 
@@ -72,10 +72,10 @@ class ModelMeta(msgspec.StructMeta):
 
 
 def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
-    """Refuse what nobody means: `size = 1` is no attribute to msgspec, only a value that all instances share."""
+    """Reject `size = 1`: without a type it is no field to msgspec but a value that all instances share."""
     typed = _annotations(namespace)
     for attribute, value in namespace.items():
-        if isinstance(value, Field) and attribute in typed:  # as pydantic and dataclasses have it
+        if isinstance(value, Field) and attribute in typed:  # pydantic and dataclasses write it that way
             raise SchemaError(
                 f"{name}.{attribute}: Field(...) goes beside the type and is no default; write "
                 f"{attribute}: Annotated[..., Field(...)], and a default after it if there is one"
@@ -90,7 +90,7 @@ def _check_attributes(name: str, namespace: dict[str, Any]) -> None:
 
 
 def _about_option(name: str, option: str, metaclass: type) -> str:
-    from difflib import get_close_matches  # only for those who mistype
+    from difflib import get_close_matches  # only needed for the error message
 
     known = getattr(metaclass.__new__, "__kwdefaults__", None) or {}
     close = get_close_matches(option, known, n=1)
@@ -102,8 +102,8 @@ def _about_option(name: str, option: str, metaclass: type) -> str:
 def _send_defaults(namespace: dict[str, Any]) -> None:
     """Turn each constant default into a factory.
 
-    msgspec's `omit_defaults` skips a field whose value *is* its default. We want that for None alone: a factory
-    makes msgspec fill the field in when decoding and send it when encoding.
+    msgspec's `omit_defaults` skips a field whose value *is* its default. We want that for None alone: with a factory
+    msgspec fills the field in when decoding and sends it when encoding.
     """
     for name, annotation in _annotations(namespace).items():
         if name not in namespace or _is_class_variable(annotation):
@@ -131,7 +131,7 @@ def _factory(value: Any) -> Callable[[], Any]:
 
 
 def is_constant(factory: object) -> bool:
-    """Whether a field's default factory stands for a default written as a value, not for a user's function."""
+    """Whether a field's default factory was made from a default value, and is not a user's function."""
     return getattr(factory, "__module__", None) == __name__
 
 
@@ -140,7 +140,7 @@ def _annotations(namespace: dict[str, Any]) -> dict[str, Any]:
         return dict(namespace["__annotations__"])
     if sys.version_info < (3, 14):
         return {}
-    annotationlib = import_module("annotationlib")  # Python 3.14 keeps annotations unevaluated until asked
+    annotationlib = import_module("annotationlib")  # Python 3.14 evaluates annotations lazily
     annotate = annotationlib.get_annotate_from_class_namespace(namespace)
     if annotate is None:
         return {}

@@ -1,8 +1,8 @@
-"""Names: the key of an object, and what Kubernetes accepts as a name, a label key and a label value.
+"""ObjectKey, and the rules for names, label keys and label values.
 
-The checks return sentences, one for each rule that is broken, in the API server's own words, so that a check
-made here and an answer from a cluster read the same. An empty list means the name is fine. Used by selectors,
-by the schema of kinds and by the embedded API server.
+The checks return messages, one for each rule that is broken, in the API server's words (apimachinery:
+pkg/util/validation/validation.go), so that a check here and a response from a cluster read the same. An empty list
+means the name is valid. Used by selectors, by the schema of kinds and by the embedded API server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = (
 
 
 class ObjectKey(Struct, frozen=True, order=True, gc=False):
-    """Which object of a kind: `ObjectKey("shop", "web")`, or `ObjectKey("", "node-1")` in no namespace."""
+    """Namespace and name: `ObjectKey("shop", "web")`, or `ObjectKey("", "node-1")` for a cluster-scoped object."""
 
     namespace: str
     name: str
@@ -76,7 +76,7 @@ def dns1123_label_errors(name: str) -> list[str]:
         if _IS_SUBDOMAIN.fullmatch(name):
             errors.append("must not contain dots")
         else:
-            errors.append(_broken(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
+            errors.append(_rule_message(_LABEL_RULE, _LABEL, "my-name", "123-abc"))
     return errors
 
 
@@ -84,15 +84,15 @@ def dns1123_subdomain_errors(name: str) -> list[str]:
     """Most object names: labels joined by dots, at most 253 in all."""
     errors = _too_long(name, 253, "characters")
     if not _IS_SUBDOMAIN.fullmatch(name):
-        errors.append(_broken(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+        errors.append(_rule_message(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
     return errors
 
 
 def dns1035_label_errors(name: str) -> list[str]:
-    """Names of services: as a label, and the first character is a letter."""
+    """Names of services: as a label, beginning with a letter."""
     errors = _too_long(name, 63, "characters")
     if not _IS_LABEL_1035.fullmatch(name):
-        errors.append(_broken(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
+        errors.append(_rule_message(_LABEL_1035_RULE, _LABEL_1035, "my-name", "abc-123"))
     return errors
 
 
@@ -100,7 +100,7 @@ def qualified_name_errors(key: str) -> list[str]:
     """Keys of labels and annotations, finalizers, conditions: a name, or `domain/name`."""
     parts = key.split("/")
     if len(parts) > 2:
-        rule = _broken(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+        rule = _rule_message(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
         prefix_rule = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return [f"a valid label key {rule} {prefix_rule}"]
     errors: list[str] = []
@@ -111,7 +111,7 @@ def qualified_name_errors(key: str) -> list[str]:
     name = parts[-1]
     wrong = _too_long(name, 63) if name else ["must be non-empty"]
     if not _IS_QUALIFIED.fullmatch(name):
-        wrong.append(_broken(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc"))
+        wrong.append(_rule_message(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc"))
     errors.extend(f"name part {message}" for message in wrong)
     return errors
 
@@ -120,17 +120,17 @@ def label_value_errors(value: str) -> list[str]:
     """Values of labels: empty, or at most 63 of letters, digits, `-`, `_` and `.`."""
     errors = _too_long(value, 63)
     if not _IS_VALUE.fullmatch(value):
-        errors.append(_broken(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
+        errors.append(_rule_message(_VALUE_RULE, _VALUE, "MyValue", "my_value", "12345"))
     return errors
 
 
 def _too_long(text: str, limit: int, unit: str = "bytes") -> list[str]:
-    # Both are counted in bytes; which word the server uses depends on the rule.
+    # The server counts bytes in both cases; its word for the unit depends on the rule.
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return [f"must be no more than {limit} {unit}"] if size > limit else []
 
 
-def _broken(rule: str, pattern: str, *examples: str) -> str:
+def _rule_message(rule: str, pattern: str, *examples: str) -> str:
     # The stray ",  or" is the server's; tools compare these sentences.
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"

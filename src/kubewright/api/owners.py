@@ -1,7 +1,7 @@
-"""Owner references: set, find and compare.
+"""Owner references: set, find and compare (controller-runtime: controllerutil).
 
-Kubernetes deletes an object when its last owner is gone. The rules kept here are the ones an API server does not check
-by itself: an owner lives in the same namespace or in none, and an object has at most one managing owner.
+Kubernetes deletes an object when its last owner is gone. This module enforces two rules that an API server does not
+check by itself: an owner is in the same namespace or cluster-scoped, and an object has at most one controller.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ def owner_reference(
 
 
 def set_owner(owner: KubeObject, owned: KubeObject) -> None:
-    """Add `owner` to the owners of `owned`; a reference to it that is there already is brought up to date."""
+    """Add `owner` to the owners of `owned`, or update its reference."""
     _check_namespaces(owner, owned)
-    _put(owned.metadata, owner_reference(owner))
+    _set_reference(owned.metadata, owner_reference(owner))
 
 
 def set_controller(owner: KubeObject, owned: KubeObject) -> None:
-    """Make `owner` the managing owner of `owned`; refused if somebody else is."""
+    """Make `owner` the controller of `owned`; a ConfigError if another object is."""
     _check_namespaces(owner, owned)
-    present = controller_of(owned)
-    if present is not None and present.uid != owner.metadata.uid:
+    current = controller_of(owned)
+    if current is not None and current.uid != owner.metadata.uid:
         raise ConfigError(
-            f"{owned.kind} {owned.key} is managed by {present.kind} {present.name} already; "
+            f"{owned.kind} {owned.key} is managed by {current.kind} {current.name} already; "
             f"{owner.kind} {owner.key} cannot manage it too"
         )
-    _put(owned.metadata, owner_reference(owner, controller=True, block_owner_deletion=True))
+    _set_reference(owned.metadata, owner_reference(owner, controller=True, block_owner_deletion=True))
 
 
 def controller_of(owned: KubeObject) -> OwnerReference | None:
-    """The managing owner, if there is one."""
+    """The reference to the controller, if there is one."""
     return next((reference for reference in owned.metadata.owner_references if reference.controller), None)
 
 
 def is_controlled_by(owned: KubeObject, owner: KubeObject) -> bool:
-    """Whether this very object (same uid, not just the same name) manages `owned`."""
+    """Whether `owner` itself (same uid, not just the same name) is the controller of `owned`."""
     reference = controller_of(owned)
     return reference is not None and bool(reference.uid) and reference.uid == owner.metadata.uid
 
 
-def _put(metadata: ObjectMeta, wanted: OwnerReference) -> None:
+def _set_reference(metadata: ObjectMeta, wanted: OwnerReference) -> None:
     for position, reference in enumerate(metadata.owner_references):
         if reference.uid == wanted.uid:
             metadata.owner_references[position] = wanted
@@ -71,6 +71,6 @@ def _check_namespaces(owner: KubeObject, owned: KubeObject) -> None:
         place = f"in namespace {owned.metadata.namespace}" if owned.metadata.namespace else "in no namespace"
         raise ConfigError(
             f"{owner.kind} {owner.key} cannot own {owned.kind} {owned.metadata.name}, which is {place}: an owner must "
-            "be in the same namespace or cluster-scoped, else the garbage collector takes it for gone and deletes what "
-            "it owns; write it without an owner (owned=False) and delete it in finalize"
+            "be in the same namespace or cluster-scoped, else the garbage collector considers it deleted and deletes "
+            "what it owns; write it without an owner (owned=False) and delete it in finalize"
         )

@@ -1,10 +1,10 @@
-"""Apply and make patches of JSON trees: merge patch (RFC 7386) and JSON patch (RFC 6902).
+"""JSON patches: apply and make merge patches (RFC 7386) and JSON patches (RFC 6902).
 
-Trees are what a JSON decoder gives: dicts, lists and scalars. Nothing here changes its arguments; results share
-the parts that stayed the same. The embedded API server applies what clients send, webhooks answer with JSON
-patches. The smallest merge patch between two trees is made by `api.diff`. JSON patches are applied here by the
-letter of the standard, for who checks what `make_json_patch` made; `apiserver.json_patches` applies them as
-kube-apiserver does. Neither can stand in for the other: what one has to refuse, the other has to let pass.
+Trees are what a JSON decoder returns: dicts, lists and scalars. Nothing here changes its arguments; results share the
+unchanged parts. Webhooks answer with JSON patches made here; `api.diff` makes the smallest merge patch between two
+trees. JSON patches are applied here strictly by the RFC, to check what `make_json_patch` made;
+`kubewright.apiserver.verbs.json_patch` applies them as kube-apiserver does, whose library (evanphx/json-patch) deviates
+from the RFC, so neither can replace the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,17}")
 
 
 def json_equal(one: Json, two: Json) -> bool:  # hot
-    """Whether two trees are the same JSON: 1 is 1.0, but true is not 1, which Python's == mixes up."""
+    """Whether two trees are the same JSON: 1 equals 1.0, but true does not equal 1, as it does for Python's ==."""
     if one is two:
         return True
     if one != two:
@@ -39,25 +39,25 @@ def json_equal(one: Json, two: Json) -> bool:  # hot
         return True
     if kind is not dict and kind is not list:
         return (kind is bool) == (type(two) is bool)
-    # Python says equal, which leaves true and 1 somewhere inside. The same bytes rule that out, at a third of
-    # the cost of a walk; bytes may differ by the order of names alone, so only the walk can say no.
+    # Equal for Python, except that true may face 1 somewhere inside. Equal bytes rule that out at a third of the cost
+    # of a walk; different bytes may differ only in the order of names, so then the walk decides.
     try:
-        return _encode(one) == _encode(two) or _same_kinds(one, two)
-    except (TypeError, ValueError, OverflowError):  # not quite JSON: a huge number, half a surrogate pair
-        return _same_kinds(one, two)
+        return _encode(one) == _encode(two) or _same_types(one, two)
+    except (TypeError, ValueError, OverflowError):  # it cannot be encoded: a huge number, half a surrogate pair
+        return _same_types(one, two)
 
 
-def _same_kinds(one: Json, two: Json) -> bool:
-    """Of two trees that are equal to Python, whether booleans face booleans everywhere."""
+def _same_types(one: Json, two: Json) -> bool:
+    """For two trees that are equal to Python: whether booleans face booleans everywhere."""
     if type(one) is dict:
-        return all(_same_kinds(value, two[name]) for name, value in one.items())
+        return all(_same_types(value, two[name]) for name, value in one.items())
     if type(one) is list:
-        return all(map(_same_kinds, one, two))
+        return all(map(_same_types, one, two))
     return (type(one) is bool) == (type(two) is bool)
 
 
 def apply_merge_patch(target: Json, patch: Json) -> Json:
-    """The target as the merge patch wants it: null removes, objects merge, all else replaces."""
+    """The target after the merge patch: null removes, objects merge, everything else replaces."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -72,17 +72,17 @@ def apply_merge_patch(target: Json, patch: Json) -> Json:
 
 
 def apply_json_patch(target: Json, operations: Iterable[Mapping[str, Any]]) -> Json:
-    """The target after all operations, or a DecodeError that names the first one that does not fit.
+    """The target after all operations, or a DecodeError that names the first one that fails.
 
-    All or nothing: the target itself stays as it is.
+    All or nothing: the target itself does not change.
     """
-    document = _copied(target)
+    document = _copy(target)
     for index, operation in enumerate(operations):
         if not isinstance(operation, Mapping):
             raise DecodeError(f"JSON patch operation {index} is not an object; give op, path and value")
         try:
             document = _apply(document, operation)
-        except _Misfit as exc:
+        except _PatchError as exc:
             name, path = operation.get("op"), operation.get("path")
             raise DecodeError(f"JSON patch operation {index} ({name} {path!r}): {exc}") from None
     return document
@@ -91,7 +91,7 @@ def apply_json_patch(target: Json, operations: Iterable[Mapping[str, Any]]) -> J
 def make_json_patch(before: Json, after: Json) -> list[Operation]:
     """Operations that turn one tree into the other; none if they are equal.
 
-    Objects are compared name by name. In lists the equal ends are left alone, so that one item more or less is one
+    Objects are compared by name. In lists, equal items at both ends are skipped, so that one item more or less is one
     operation.
     """
     operations: list[Operation] = []
@@ -99,15 +99,15 @@ def make_json_patch(before: Json, after: Json) -> list[Operation]:
     return operations
 
 
-class _Misfit(Exception):
-    """An operation does not fit the document; the text says why."""
+class _PatchError(Exception):
+    """An operation cannot be applied to the document; the text says why."""
 
 
-def _copied(tree: Json) -> Json:
+def _copy(tree: Json) -> Json:
     if isinstance(tree, dict):
-        return {name: _copied(value) for name, value in tree.items()}
+        return {name: _copy(value) for name, value in tree.items()}
     if isinstance(tree, list):
-        return [_copied(item) for item in tree]
+        return [_copy(item) for item in tree]
     return tree
 
 
@@ -119,47 +119,47 @@ def _apply(document: Json, operation: Mapping[str, Any]) -> Json:
     if name in ("move", "copy"):
         return _relocate(document, _pointer(operation, "from"), path, keep=name == "copy")
     if name not in ("add", "replace", "test"):
-        raise _Misfit("unknown operation; use one of add, remove, replace, move, copy and test")
+        raise _PatchError("unknown operation; use one of add, remove, replace, move, copy and test")
     if "value" not in operation:
-        raise _Misfit("the value is missing")
+        raise _PatchError("the value is missing")
     value = operation["value"]
     if name == "add":
-        return _add(document, path, _copied(value))
+        return _add(document, path, _copy(value))
     if name == "replace":
-        return _replace(document, path, _copied(value))
+        return _replace(document, path, _copy(value))
     if not json_equal(_find(document, path), value):
-        raise _Misfit("the test failed: the document has another value there")
+        raise _PatchError("the test failed: the document has another value there")
     return document
 
 
 def _pointer(operation: Mapping[str, Any], member: str) -> list[str]:
     text = operation.get(member)
     if not isinstance(text, str):
-        raise _Misfit(f"the member {member!r} is missing or no string")
+        raise _PatchError(f"the member {member!r} is missing or no string")
     if text and text[0] != "/":
-        raise _Misfit(f"{member} {text!r} is no JSON pointer; it must be empty or start with a slash")
+        raise _PatchError(f"{member} {text!r} is no JSON pointer; it must be empty or start with a slash")
     if re.search(r"~(?![01])", text):
-        raise _Misfit(f"{member} {text!r} is no JSON pointer; write ~ as ~0 and / as ~1")
+        raise _PatchError(f"{member} {text!r} is no JSON pointer; write ~ as ~0 and / as ~1")
     return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
 
 
 def _position(items: list[Json], step: str, *, end: int) -> int:
-    """The index a step of a pointer means, at most `end`."""
+    """The index that a step of a pointer means, at most `end`."""
     if _INDEX.fullmatch(step) is None:
-        raise _Misfit(f"{step!r} is no index of a list")
+        raise _PatchError(f"{step!r} is no index of a list")
     if int(step) > end:
-        raise _Misfit(f"index {step} is out of range; the list has {len(items)} items")
+        raise _PatchError(f"index {step} is out of range; the list has {len(items)} items")
     return int(step)
 
 
 def _child(node: Json, step: str) -> Json:
     if isinstance(node, dict):
         if step not in node:
-            raise _Misfit(f"there is no {step!r}")
+            raise _PatchError(f"there is no {step!r}")
         return node[step]
     if isinstance(node, list):
         return node[_position(node, step, end=len(node) - 1)]
-    raise _Misfit(f"there is no {step!r} inside a {_name_of(node)}")
+    raise _PatchError(f"there is no {step!r} inside a {_name_of(node)}")
 
 
 def _name_of(node: Json) -> str:
@@ -182,7 +182,7 @@ def _add(document: Json, path: list[str], value: Json) -> Json:
     elif isinstance(parent, dict):
         parent[last] = value
     else:
-        raise _Misfit(f"{last!r} cannot be added to a {_name_of(parent)}")
+        raise _PatchError(f"{last!r} cannot be added to a {_name_of(parent)}")
     return document
 
 
@@ -207,17 +207,17 @@ def _replace(document: Json, path: list[str], value: Json) -> Json:
 
 def _relocate(document: Json, source: list[str], path: list[str], *, keep: bool) -> Json:
     if keep:
-        return _add(document, path, _copied(_find(document, source)))
+        return _add(document, path, _copy(_find(document, source)))
     if source == path:
         _find(document, source)
         return document
     if path[: len(source)] == source:
-        raise _Misfit("a value cannot be moved into itself")
+        raise _PatchError("a value cannot be moved into itself")
     rest, value = _remove(document, source)
     return _add(rest, path, value)
 
 
-def _escaped(step: str) -> str:
+def _escape(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
 
 
@@ -234,14 +234,14 @@ def _compare(before: Json, after: Json, path: str, operations: list[Operation]) 
 
 def _compare_objects(before: dict[str, Json], after: dict[str, Json], path: str, operations: list[Operation]) -> None:
     for name, old in before.items():
-        at = f"{path}/{_escaped(name)}"
+        at = f"{path}/{_escape(name)}"
         if name in after:
             _compare(old, after[name], at, operations)
         else:
             operations.append({"op": "remove", "path": at})
     for name, new in after.items():
         if name not in before:
-            operations.append({"op": "add", "path": f"{path}/{_escaped(name)}", "value": new})
+            operations.append({"op": "add", "path": f"{path}/{_escape(name)}", "value": new})
 
 
 def _compare_lists(before: list[Json], after: list[Json], path: str, operations: list[Operation]) -> None:
@@ -256,7 +256,7 @@ def _compare_lists(before: list[Json], after: list[Json], path: str, operations:
     paired = min(old_end, new_end)
     for index in range(start, paired):
         _compare(before[index], after[index], f"{path}/{index}", operations)
-    # Backwards, so that each index is still right when its turn comes.
+    # Backwards, so that removing an item does not move those still to be removed.
     operations.extend({"op": "remove", "path": f"{path}/{index}"} for index in reversed(range(paired, old_end)))
     operations.extend(
         {"op": "add", "path": f"{path}/{index}", "value": after[index]} for index in range(paired, new_end)

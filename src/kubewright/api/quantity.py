@@ -1,13 +1,12 @@
 """Quantity: the numbers of Kubernetes resources, `500m` of a CPU or `1Gi` of memory.
 
-A quantity is exact. Kubernetes keeps nothing finer than a billionth, so inside it is a whole number of
-billionths ("nano") and the family of suffixes it was written with. What is finer is rounded away from zero,
-as the API server does: who asks for something gets something.
+A quantity is exact. Kubernetes stores nothing finer than a billionth, so it is kept as a whole number of billionths
+("nano") and the format of its suffix (apimachinery: pkg/api/resource/quantity.go). Finer values are rounded away from
+zero, as the API server does, so that a request above zero never becomes zero.
 
-Made for objects decoded by the thousand: `Quantity(text)` only keeps the text; it is read at the first
-comparison or calculation. So text that is no quantity is found there, not earlier; `Quantity.parse` looks at
-once. `api.codec` builds them, whoever compares or adds resources uses them. Not a unit converter: cores and
-bytes are the same to it.
+Made for objects decoded by the thousand: `Quantity(text)` only keeps the text and parses it at the first comparison or
+calculation. An invalid text fails there, not earlier; `Quantity.parse` parses at once. `api.codec` makes them, and
+whoever compares or adds resources uses them. Not a unit converter: cores and bytes are the same to it.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ Number = int | float | Decimal | Fraction
 
 _NANO: Final = 10**9
 _MAX_BINARY: Final = (2**63 - 1) * _NANO
-"""The server caps quantities with a binary suffix here, and only those."""
+"""The server caps quantities with a binary suffix at this value, and only those."""
 _MAX_DIGITS: Final = 4000
-"""Of a quantity written out. Far beyond any use; it keeps `1e999999999` from filling the memory."""
+"""Digits of a quantity written out. Far beyond any use; it keeps `1e999999999` from filling the memory."""
 
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _BINARY_SUFFIX: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
-# The number may be empty ("m" is zero to the server), which no reader would guess but old objects rely on.
-_SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+# The number may be empty: "m" is zero to the server, and stored objects may contain it.
+_SYNTAX: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
 _EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9]+)")
 
 
 class Format(Enum):
-    """The family of suffixes a quantity is printed with."""
+    """The kind of suffix a quantity is printed with (Go: resource.Format)."""
 
     DECIMAL_SI = "DecimalSI"
     """`500m`, `2k`, `3G`"""
@@ -77,7 +76,7 @@ class Quantity:
         elif isinstance(value, str):
             self._text = str(value)
         elif isinstance(value, float | Decimal):
-            # By way of its digits: 0.1 means a tenth, not the binary number next to it.
+            # From its digits: 0.1 means a tenth, not the nearest binary fraction.
             self._text = None
             self._nanos, self._format = _read(str(value))[0], Format.DECIMAL_SI
         else:
@@ -86,19 +85,19 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
-        """A quantity from text, refused at once if it is none."""
+        """A quantity from text; a DecodeError at once if it is invalid."""
         quantity = cls(text)
         quantity._amount()
         return quantity
 
     @classmethod
-    def _make(cls, nanos: int, form: Format) -> Quantity:
+    def _make(cls, nanos: int, format_: Format) -> Quantity:
         made = cls.__new__(cls)
-        made._text, made._nanos, made._format = None, nanos, form
+        made._text, made._nanos, made._format = None, nanos, format_
         return made
 
     def _amount(self) -> int:
-        """The whole number of billionths; reads the text the first time."""
+        """The whole number of billionths; parses the text the first time."""
         try:
             return self._nanos
         except AttributeError:
@@ -108,23 +107,23 @@ class Quantity:
 
     @property
     def text(self) -> str:
-        """What goes on the wire: as it was written, or the canonical form if it was calculated."""
+        """The text in JSON: as it was written, or the canonical form if it was calculated."""
         if self._text is None:
             self._text = self.canonical
         return self._text
 
     @property
     def format(self) -> Format:
-        """The family of suffixes it was written with."""
+        """The kind of suffix it was written with."""
         self._amount()
         return self._format
 
     @property
     def canonical(self) -> str:
-        """As Kubernetes prints it: the family kept, the largest suffix that needs no fraction.
+        """As Kubernetes prints it: the same format, the largest suffix that needs no fraction.
 
-        One difference on purpose: the server prints decimal amounts from 1000E on without any suffix, which
-        changes them; here they keep the `E`.
+        One difference on purpose: the server prints decimal amounts from 1000E on without any suffix, which changes
+        their value; here they keep the `E`.
         """
         return _print(self._amount(), self._format)
 
@@ -172,7 +171,7 @@ class Quantity:
             mine = self._amount()
             theirs = _exact_nanos(other)
         except DecodeError:
-            return False  # text that is no quantity equals only itself; comparing objects must not fail
+            return False  # comparing objects must not fail, so an invalid text equals only itself
         return NotImplemented if theirs is None else mine == theirs
 
     def __lt__(self, other: Quantity | Number | str) -> bool:
@@ -192,7 +191,7 @@ class Quantity:
         return Quantity._make(self._amount() + term._amount(), self.format if self else term.format)
 
     def __radd__(self, other: Number | str) -> Quantity:
-        return self.__add__(other)  # so that sum() works, and keeps the family of the quantities
+        return self.__add__(other)  # for sum(); keeps the format of the quantities
 
     def __sub__(self, other: Quantity | Number | str) -> Quantity:
         term = _quantity(other)
@@ -233,8 +232,8 @@ class Quantity:
 
 
 def _read(text: str) -> tuple[int, Format]:
-    """Billionths and family of a written quantity."""
-    match = _SHAPE.fullmatch(text)
+    """Billionths and format of a quantity's text."""
+    match = _SYNTAX.fullmatch(text)
     if match is None or not text:
         raise DecodeError(
             f"{text!r} is not a quantity: write a number and at most one suffix, such as 2, 0.5, 500m or 1Gi"
@@ -242,12 +241,12 @@ def _read(text: str) -> tuple[int, Format]:
     sign, whole, fraction, suffix = match.groups("")
     if suffix in _BINARY:
         digits = _bounded(text, whole, fraction, power=0)
-        nanos, form = _binary(digits, len(fraction), _BINARY[suffix])
+        nanos, format_ = _binary(digits, len(fraction), _BINARY[suffix])
     else:
-        power, form = _power_of_ten(text, suffix)
+        power, format_ = _power_of_ten(text, suffix)
         digits = _bounded(text, whole, fraction, power=power)
-        nanos = _scaled_up(digits, power - len(fraction) + 9)
-    return (-nanos if sign == "-" else nanos), form
+        nanos = _scale_rounding_up(digits, power - len(fraction) + 9)
+    return (-nanos if sign == "-" else nanos), format_
 
 
 def _power_of_ten(text: str, suffix: str) -> tuple[int, Format]:
@@ -261,7 +260,7 @@ def _power_of_ten(text: str, suffix: str) -> tuple[int, Format]:
             "use one of n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or an exponent such as e3"
         )
     digits = exponent[1]
-    # Cut before int(): a longer exponent is out of range whatever it says.
+    # Cut before int(): a longer exponent is out of range in any case.
     return int(digits if len(digits) < 10 else digits[0] + "9" * 9), Format.DECIMAL_EXPONENT
 
 
@@ -273,12 +272,12 @@ def _bounded(text: str, whole: str, fraction: str, *, power: int) -> int:
 
 
 def _binary(digits: int, places: int, power: int) -> tuple[int, Format]:
-    nanos = min(_scaled_up(digits << power, 9 - places), _MAX_BINARY)
-    # Below one a binary suffix would only confuse; the server drops it here too.
+    nanos = min(_scale_rounding_up(digits << power, 9 - places), _MAX_BINARY)
+    # The server also drops a binary suffix of an amount below one.
     return nanos, Format.DECIMAL_SI if 0 < nanos < _NANO else Format.BINARY_SI
 
 
-def _scaled_up(digits: int, power: int) -> int:
+def _scale_rounding_up(digits: int, power: int) -> int:
     """digits * 10**power, a fraction rounded up; digits is not negative."""
     if power >= 0:
         return digits * int(10**power)
@@ -287,18 +286,18 @@ def _scaled_up(digits: int, power: int) -> int:
     return -(-digits // int(10**-power))
 
 
-def _print(nanos: int, form: Format) -> str:
+def _print(nanos: int, format_: Format) -> str:
     if nanos == 0:
         return "0"
-    if form is Format.BINARY_SI and abs(nanos) >= 1024 * _NANO and nanos % _NANO == 0:
+    if format_ is Format.BINARY_SI and abs(nanos) >= 1024 * _NANO and nanos % _NANO == 0:
         amount, power = nanos // _NANO, 0
         while amount % 1024 == 0 and power < 6:
             amount, power = amount // 1024, power + 1
         return f"{amount}{_BINARY_SUFFIX[power]}"
     amount, power = nanos, -9
-    while amount % 1000 == 0 and (power < 18 or form is Format.DECIMAL_EXPONENT):
+    while amount % 1000 == 0 and (power < 18 or format_ is Format.DECIMAL_EXPONENT):
         amount, power = amount // 1000, power + 3
-    if form is Format.DECIMAL_EXPONENT:
+    if format_ is Format.DECIMAL_EXPONENT:
         return f"{amount}e{power}" if power else str(amount)
     return f"{amount}{_DECIMAL_SUFFIX[power]}"
 

@@ -9,12 +9,12 @@
     class Cache(Resource[CacheSpec, CacheStatus], group="cache.example.io", version="v1alpha1", short_names=("mc",)):
         \"\"\"A memcached cluster.\"\"\"
 
-The class statement says everything about the kind: what stands after the base class becomes its `Definition`, which the
-client needs for paths and the generators for manifests. A class without `version=` is abstract: a base for others.
+The class statement declares everything about the kind: its keywords become the `Definition`, which the client needs for
+paths and the generators for manifests. A class without `version=` is abstract: a base for others.
 `KubeObject` is for kinds that have no spec and status, such as a ConfigMap.
 
-`apiVersion` and `kind` are facts of the class, not fields: they cannot be wrong, cost nothing per object, and are
-written by `api.codec`.
+`apiVersion` and `kind` belong to the class, not to an object: they cannot be wrong, cost nothing per object, and
+`api.codec` writes them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """A JSONPath into the object, such as `.status.ready`."""
     type: str | None = None
-    """string, integer, number, boolean or date; found from the schema if not given."""
+    """string, integer, number, boolean or date; from the schema if not given."""
     description: str | None = None
     format: str | None = None
     priority: int = 0
@@ -61,7 +61,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the scale subresource finds its numbers."""
+    """The JSON paths of the scale subresource."""
 
     spec_path: str
     status_path: str
@@ -69,7 +69,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a class statement says about its kind."""
+    """What a class statement declares about its kind."""
 
     gvk: GroupVersionKind
     plural: str
@@ -81,23 +81,23 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     columns: Mapping[str, Column] = {}
     scale: Scale | None = None
     status: bool = False
-    """The status is a subresource of its own: writes to the object leave it alone and the other way round."""
+    """The status is a subresource: writes to the object do not change it, and vice versa."""
     selectable_fields: tuple[str, ...] = ()
     served: bool = True
     storage: bool = True
     deprecated: str | bool = False
     """True, or the warning clients get."""
     object_names: Field | None = None
-    """What is true of the names of all objects of the kind, such as a length that leaves room for suffixes."""
+    """Constraints of the names of all objects of the kind, such as a length that leaves room for suffixes."""
     crd_labels: Mapping[str, str] = {}
     """Labels of the kind's CustomResourceDefinition itself."""
     crd_annotations: Mapping[str, str] = {}
     partial: bool = False
-    """The class names only some of the kind's fields; a full update is refused."""
+    """The class has only some of the kind's fields, so `update` refuses it."""
     metadata_only: bool = False
     """Requests ask the server for metadata alone."""
-    looked_up: bool = False
-    """Plural name and scope are not known from the class and are to be looked up on the server."""
+    needs_discovery: bool = False
+    """The class does not know plural name and scope; the client gets them from the server's discovery."""
 
     @property
     def api_version(self) -> str:
@@ -121,7 +121,7 @@ def _spec_and_status(namespace: dict[str, Any]) -> tuple[Any, Any] | None:
 
 
 def _bind_spec_and_status(name: str, namespace: dict[str, Any], spec: Any, status: Any) -> None:
-    """Give the class its own spec and status fields, present even when the wire has none."""
+    """Give the class its own spec and status fields, present even if the JSON has none."""
     annotations = namespace.setdefault("__annotations__", {})
     for attribute, bound in (("spec", spec), ("status", status)):
         if attribute in annotations or isinstance(bound, TypeVar):
@@ -163,7 +163,7 @@ def _scale(name: str, scale: Sequence[str] | Scale | None) -> Scale | None:
 
 
 class KindMeta(ModelMeta):
-    """Reads the kind's facts from the class statement."""
+    """Makes the Definition from the keywords of the class statement."""
 
     def __new__(
         mcls,
@@ -192,7 +192,7 @@ class KindMeta(ModelMeta):
         crd_annotations: Mapping[str, str] | None = None,
         partial: bool = False,
         metadata_only: bool = False,
-        looked_up: bool = False,
+        needs_discovery: bool = False,
         **options: Any,
     ) -> KindMeta:
         arguments = _spec_and_status(namespace)
@@ -223,7 +223,7 @@ class KindMeta(ModelMeta):
             crd_annotations=dict(crd_annotations or {}),
             partial=partial,
             metadata_only=metadata_only,
-            looked_up=looked_up,
+            needs_discovery=needs_discovery,
         )
         kind_class = cast("type[KubeObject]", cls)
         kind_class.__definition__ = definition
@@ -235,8 +235,8 @@ class KindMeta(ModelMeta):
 class KubeObject(
     Model,
     metaclass=KindMeta,
-    dict=True,  # room for the bytes an object was read from, see `api.changes`
-    gc=True,  # msgspec wants this with dict=True; one tracked object per kind instance, its parts stay untracked
+    dict=True,  # for the bytes an object was read from, see `api.changes`
+    gc=True,  # msgspec requires this with dict=True; only the object itself is tracked, not its parts
 ):
     """Base class of everything that has apiVersion, kind and metadata."""
 
@@ -274,7 +274,7 @@ class KubeObject(
 
 
 def _about_attribute(kind: type[KubeObject], unknown: str) -> str:
-    from difflib import get_close_matches  # only for those who mistype
+    from difflib import get_close_matches  # only needed for the error message
 
     known = kind.__struct_fields__
     close = get_close_matches(unknown, known, n=1)
@@ -287,7 +287,7 @@ class Spec(Model):
 
 
 class Status(Model, omit_empty=True):
-    """Base class for the observed state of a kind; brings what every status should have."""
+    """Base class for the observed state of a kind, with the fields every status should have."""
 
     observed_generation: int | None = None
     """The generation of the spec this status is about."""
@@ -314,7 +314,7 @@ class Resource(KubeObject, Generic[SpecT, StatusT]):
 
 
 def definition_of(kind: type[KubeObject]) -> Definition:
-    """What the class statement said; a SchemaError for an abstract class."""
+    """The Definition of a class; a SchemaError if it is abstract."""
     definition = getattr(kind, "__definition__", None)
     if not isinstance(definition, Definition):
         raise SchemaError(

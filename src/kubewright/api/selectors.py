@@ -1,9 +1,9 @@
-"""Selectors: which objects are meant, by their labels or by a few of their fields.
+"""Label and field selectors: which objects a list, a watch or a controller selects.
 
-A label selector has two written forms: the text of a URL (`app=web,tier in (front,back),!legacy`) and the
-structure inside objects (`matchLabels`, `matchExpressions`). `Selector` reads, prints and matches both, by
-the API server's grammar and in its words. `FieldSelector` is the simpler sibling for `metadata.name=web`.
-Both are immutable. The client prints them; the cache and the embedded API server match with them.
+A label selector has two forms: the text of a URL (`app=web,tier in (front,back),!legacy`) and the structure inside
+objects (`matchLabels`, `matchExpressions`). `Selector` parses, prints and matches both, with the API server's grammar
+and messages (apimachinery: pkg/labels/selector.go). `FieldSelector` does so for `metadata.name=web` (pkg/fields). Both
+are immutable. The client prints them; the cache and the embedded API server match with them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class StructuredSelector(Protocol):
 
 
 class Requirement(Struct, frozen=True, gc=False):
-    """One condition on one label. Making one checks key and values by the rules for labels."""
+    """One requirement on one label. Making one checks key and values by the rules for labels."""
 
     key: str
     operator: Operator
@@ -80,7 +80,7 @@ class Requirement(Struct, frozen=True, gc=False):
             raise DecodeError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets the condition."""
+        """Whether an object with these labels meets the requirement."""
         value = labels.get(self.key)
         operator = self.operator
         if operator == "exists":
@@ -105,7 +105,7 @@ class Requirement(Struct, frozen=True, gc=False):
 
 @final
 class Selector:
-    """A label selector: every requirement must be met. None at all selects everything."""
+    """A label selector: every requirement must be met. Without any it selects everything."""
 
     __slots__ = ("_equal", "_nothing", "_other", "_requirements")
 
@@ -113,7 +113,7 @@ class Selector:
         ordered = tuple(sorted(requirements, key=_key_of))
         self._requirements = ordered
         self._nothing = False
-        # Equality is nearly all there is in practice, and one lookup each.
+        # Most requirements are equalities, which take one lookup each.
         self._equal = tuple((r.key, r.values[0]) for r in ordered if r.operator in ("=", "=="))
         self._other = tuple(r for r in ordered if r.operator not in ("=", "=="))
 
@@ -124,7 +124,7 @@ class Selector:
 
     @classmethod
     def nothing(cls) -> Selector:
-        """Selects no object, which is what an absent structured selector means."""
+        """Selects no object, as a missing structured selector does."""
         made = cls()
         made._nothing = True
         return made
@@ -192,7 +192,7 @@ class Selector:
 
     @property
     def selects_everything(self) -> bool:
-        """Whether there is nothing to meet."""
+        """Whether there are no requirements."""
         return not self._requirements and not self._nothing
 
     @property
@@ -227,7 +227,7 @@ class Selector:
         return Selector((*self._requirements, *other._requirements))
 
     def __str__(self) -> str:
-        # Empty text would select everything. This is refused by every server, which is the safe mistake.
+        # An empty text would select everything. Every server rejects this one.
         return "<nothing>" if self._nothing else ",".join(map(str, self._requirements))
 
     def __repr__(self) -> str:
@@ -426,7 +426,7 @@ class FieldTerm(Struct, frozen=True, gc=False):
     value: str
 
     def __str__(self) -> str:
-        return f"{self.field}{self.operator}{_SPECIAL.sub(_escaped, self.value)}"
+        return f"{self.field}{self.operator}{_SPECIAL.sub(_escape, self.value)}"
 
 
 Lookup = Mapping[str, str] | Callable[[str], str | None]
@@ -434,7 +434,7 @@ Lookup = Mapping[str, str] | Callable[[str], str | None]
 
 @final
 class FieldSelector:
-    """A field selector: every term must hold. A field an object does not have counts as empty."""
+    """A field selector: every term must match. A field an object does not have counts as empty."""
 
     __slots__ = ("_terms",)
 
@@ -499,11 +499,11 @@ _SPECIAL: Final = re.compile(r"[\\,=]")
 _ESCAPE: Final = re.compile(r"\\(.?)|[,=]", re.DOTALL)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return f"\\{match[0]}"
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     if match[1] is None:
         raise DecodeError(
             f"invalid field selector: unescaped character in value: '{match[0]}'; put a backslash before it"
@@ -517,5 +517,5 @@ def _field_term(part: str, text: str) -> FieldTerm:
     found = _OPERATOR.search(part)
     if found is None:
         raise DecodeError(f"invalid selector: '{text}'; can't understand '{part}'")
-    value = _ESCAPE.sub(_unescaped, part[found.end() :])
+    value = _ESCAPE.sub(_unescape, part[found.end() :])
     return FieldTerm(part[: found.start()], "!=" if found[0] == "!=" else "=", value)

@@ -1,6 +1,7 @@
 """metav1.Status: the body of every API error, and of some successful deletes.
 
-Plain data; `client.answers` makes errors from it, the watch reads it from ERROR events.
+Plain data; the client's watch decodes it from ERROR events. `client.transport.responses` makes errors from response
+bodies without it, because a proxy's body may be anything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ __all__ = ("ApiStatus", "StatusCause", "StatusDetails")
 
 
 class StatusCause(Model, omit_empty=True):
-    """One reason, often about one field."""
+    """One cause, often about one field."""
 
     reason: str = ""
     message: str = ""
@@ -31,7 +32,7 @@ class StatusDetails(Model, omit_empty=True):
 
 
 class ApiStatus(Model, omit_empty=True):
-    """The server's answer when there is no object to give. (Not to be confused with an object's `status`.)"""
+    """The response when there is no object to return. (Not to be confused with an object's `status`.)"""
 
     metadata: ListMeta = field(default_factory=ListMeta)
     status: str = ""

@@ -1,8 +1,8 @@
 """Times and durations as Kubernetes writes them: `2024-05-01T10:00:00Z`, microseconds for leases, `1h30m0s`.
 
-Times are ordinary aware datetimes in UTC. A `MicroTime` is one too; it is a class of its own only so that a
-field can say that the wire wants microseconds. A `Duration` counts nanoseconds, as Go does: a timedelta would
-lose the last three digits. Nothing here reads a clock.
+Times are ordinary aware datetimes in UTC. `MicroTime` is one too; the class only declares that a field is written with
+microseconds. A `Duration` counts nanoseconds, as Go does: a timedelta would lose the last three digits. Nothing here
+reads a clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RFC3339: Final = re.compile(
 
 
 def format_time(moment: datetime) -> str:
-    """RFC 3339 in UTC with whole seconds; a fraction is cut off, as the server does."""
+    """RFC 3339 in UTC with whole seconds; a fraction is truncated, as the server does."""
     return f"{_utc(moment).isoformat()[:19]}Z"
 
 
@@ -34,7 +34,7 @@ def format_micro_time(moment: datetime) -> str:
 
 def parse_time(text: str) -> datetime:  # hot
     """RFC 3339 to an aware datetime in UTC; digits beyond microseconds are dropped."""
-    # What servers write is read in C. The separators are checked: fromisoformat takes other forms as well.
+    # The fast path is in C. It checks the separators, because fromisoformat accepts other formats as well.
     if len(text) == 20 and text[4:8:3] == "--" and text[10::9] == "TZ" and text[11:13] < "24":
         try:
             return datetime.fromisoformat(text)
@@ -68,7 +68,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 class MicroTime(datetime):
-    """A time the wire shows with microseconds, such as a Lease's renewTime."""
+    """A time that JSON has with microseconds, such as a Lease's renewTime."""
 
     @classmethod
     def of(cls, moment: datetime) -> Self:
@@ -104,7 +104,7 @@ _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
 @final
 @total_ordering
 class Duration:
-    """A length of time, in Go's words: `Duration("1h30m") + timedelta(seconds=5)`.
+    """A length of time, in Go's notation: `Duration("1h30m") + timedelta(seconds=5)`.
 
     Exact to the nanosecond, at most 292 years either way. Compares with timedeltas.
     """
@@ -164,7 +164,7 @@ class Duration:
         return self._nanoseconds < _nanoseconds(other)
 
     def __hash__(self) -> int:
-        # Equal to a timedelta means the same hash; what a timedelta cannot express equals none.
+        # Equal values need equal hashes; a duration that no timedelta can express equals none.
         exact = self._nanoseconds % _MICROSECOND == 0
         return hash(self.to_timedelta()) if exact else hash(self._nanoseconds)
 

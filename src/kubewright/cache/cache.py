@@ -146,7 +146,7 @@ class Cache:
     def namespaced(self, kind: type[KubeObject]) -> bool:
         """Whether a kind is namespaced. Of a kind that is looked up by its name this is known once it is watched."""
         definition = definition_of(kind)
-        if definition.looked_up:
+        if definition.needs_discovery:
             for informer in self._informers_of(kind):
                 return informer.namespaced
         return definition.namespaced

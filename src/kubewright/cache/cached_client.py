@@ -183,7 +183,7 @@ class CachedClient:
         if not isinstance(name, ObjectKey):
             name = ObjectKey(namespace or "", name)
         definition = definition_of(kind)
-        if definition.looked_up and not self._cache.namespaced(kind):
+        if definition.needs_discovery and not self._cache.namespaced(kind):
             return ObjectKey("", name.name)
         if name.namespace or not definition.namespaced:
             return name

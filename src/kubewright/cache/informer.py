@@ -69,7 +69,7 @@ class Informer(Generic[K]):
         """Whether its objects live in namespaces; before its first list, a guess for a kind that is looked up."""
         namespaces = scope.namespaces if definition.namespaced else ()
         self._client = client
-        self._looked_up = not definition.looked_up
+        self._looked_up = not definition.needs_discovery
         self._decoder = EventDecoder(definition, scope)
         self._overlay = WriteOverlay(self.store, clock=clock, by_namespace=bool(namespaces))
         self._subscriptions: list[Subscription[K]] = []

@@ -92,7 +92,7 @@ def _decode_into(
 
 async def _route(client: Client, kind: type[KubeObject]) -> Route:
     definition = definition_of(kind)
-    if not definition.looked_up:
+    if not definition.needs_discovery:
         return Route.of(definition)
     resource = await client.discovery.find(definition.gvk)
     return Route(resource.gvr, resource.namespaced)

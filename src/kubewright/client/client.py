@@ -7,12 +7,12 @@
         for pod in await client.list(Pod, labels="app=web"):
             ...
 
-What to write with: `apply` for what you own (server-side apply), `patch` for a change to what you read. `update`
+How to write: `apply` for objects you own (server-side apply), `patch` for a change to an object you read. `update`
 replaces the whole object. None of them drops a field the class does not know. Reads and writes go to the server each
-time; the cache is another layer. Objects given are never changed; each call returns what the server answered.
+time; `kubewright.cache` is another layer. Objects passed in are never changed; each call returns the server's response.
 
 Namespaces: a call about one object takes its namespace from the object, else from `namespace=`, else the client's own;
-`list` and `watch` see every namespace unless one is named.
+`list` and `watch` cover every namespace unless one is named.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from kubewright.client.routes import (
 from kubewright.client.scales import Scales
 from kubewright.client.transport.responses import check
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, Transport
-from kubewright.client.watch import Bookmark, Malformed, Watch, WatchEvent
+from kubewright.client.watch import Bookmark, MalformedHandler, Watch, WatchEvent
 from kubewright.errors import BadRequest, ConfigError, Expired, Forbidden, Invalid, NotFound
 
 __all__ = ("Client",)
@@ -60,9 +60,9 @@ Fields = str | Mapping[str, str] | FieldSelector
 
 PAGE_SIZE = 500
 WATCH_IDLE_TIMEOUT = 300.0
-"""Servers send a bookmark about once a minute; this much silence means the connection is dead."""
+"""Servers send a bookmark about once a minute; a connection silent for this long is dead."""
 
-_MOST_WARNINGS = 256
+_MAX_WARNINGS = 256
 
 _log = logging.getLogger("kubewright.client")
 
@@ -76,7 +76,7 @@ _KINDS = msgspec.json.Decoder(_KindOnly)
 
 @final
 class Client:
-    """Talks to one cluster through a transport. Made by `connect`, or by hand on any transport."""
+    """Talks to one cluster through a transport. `connect` makes one; a test makes one on any transport."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Client:
         """Close every connection."""
         await self.transport.close()
 
-    # --- reading ---
+    # --- reads ---
 
     async def get(
         self,
@@ -124,7 +124,7 @@ class Client:
     ) -> K:
         """One object; NotFound if there is none.
 
-        `resource_version="0"` allows an answer from the server's own cache, which may be slightly old.
+        `resource_version="0"` allows a response from the server's own cache, which may be slightly old.
         """
         definition = definition_of(kind)
         query = (("resourceVersion", resource_version),) if resource_version is not None else ()
@@ -133,7 +133,7 @@ class Client:
         return read(kind, response.body)
 
     async def find(self, kind: type[K], name: str | ObjectKey, *, namespace: str | None = None) -> K | None:
-        """As `get`, with None where there is no such object."""
+        """As `get`, but None if there is no such object."""
         try:
             return await self.get(kind, name, namespace=namespace)
         except NotFound:
@@ -155,7 +155,8 @@ class Client:
     ) -> ObjectList[K]:
         """All objects that match, fetched page by page; with `limit`, at most so many and a token to go on.
 
-        If a page's token expires under way, everything is read again in one piece, so that the list is consistent.
+        If a page's token expires on the way, everything is listed again in one response, so that the list is
+        consistent.
         """
         definition = definition_of(kind)
         path = (await self._route(definition)).collection(namespace)
@@ -194,9 +195,9 @@ class Client:
         fields: Fields | None = None,
         timeout: float | None = None,
     ) -> ObjectList[K]:
-        """As `list`, over a watch that sends the present state first: the server keeps no copy of the answer.
+        """As `list`, over a watch that sends the current state first (WatchList), which costs the server less memory.
 
-        Where the server does not offer it, an ordinary list is made.
+        If the server does not support it, an ordinary list is made.
         """
         items: dict[ObjectKey, K] = {}
         try:
@@ -230,7 +231,7 @@ class Client:
         bookmarks: Literal[False] = ...,
         timeout: float | None = ...,
         idle_timeout: float | None = ...,
-        on_malformed: Malformed | None = ...,
+        on_malformed: MalformedHandler | None = ...,
     ) -> Watch[K, WatchEvent[K]]: ...
 
     @overload
@@ -246,7 +247,7 @@ class Client:
         bookmarks: Literal[True],
         timeout: float | None = ...,
         idle_timeout: float | None = ...,
-        on_malformed: Malformed | None = ...,
+        on_malformed: MalformedHandler | None = ...,
     ) -> Watch[K, WatchEvent[K] | Bookmark]: ...
 
     def watch(
@@ -261,12 +262,12 @@ class Client:
         bookmarks: bool = False,
         timeout: float | None = None,
         idle_timeout: float | None = WATCH_IDLE_TIMEOUT,
-        on_malformed: Malformed | None = None,
+        on_malformed: MalformedHandler | None = None,
     ) -> Watch[K, Any]:
         """Changes as they happen, from `resource_version` on (from now on if none is given); see `client.watch`.
 
-        `timeout` is after how long the *server* ends the watch; `initial_events=True` sends the present state
-        first and then a bookmark that says so.
+        `timeout` is after how long the *server* ends the watch; `initial_events=True` sends the current state first and
+        then a bookmark that marks its end.
         """
         definition = definition_of(kind)
         query = (
@@ -277,7 +278,7 @@ class Client:
                 version_match="NotOlderThan" if initial_events else None,
             ),
             ("watch", "true"),
-            # Asked for even if the caller does not want to see them: they show that the connection lives.
+            # Requested even if the caller does not want to see them: they keep WATCH_IDLE_TIMEOUT from expiring.
             ("allowWatchBookmarks", "true"),
             *((("sendInitialEvents", "true"),) if initial_events else ()),
             *((("timeoutSeconds", str(max(1, round(timeout)))),) if timeout is not None else ()),
@@ -295,7 +296,7 @@ class Client:
 
         return Watch(self.transport, request, kind, bookmarks=bookmarks, on_malformed=on_malformed)
 
-    # --- writing ---
+    # --- writes ---
 
     async def create(
         self,
@@ -307,7 +308,7 @@ class Client:
         field_validation: FieldValidation | None = None,
         timeout: float | None = None,
     ) -> K:
-        """A new object; AlreadyExists if the name is taken."""
+        """Create an object; AlreadyExists if the name is taken."""
         definition = definition_of(type(obj))
         route = await self._route(definition)
         response = await self.request(
@@ -332,7 +333,8 @@ class Client:
     ) -> K:
         """Replace the whole object; Conflict if it was changed since it was read.
 
-        Fields the class does not know are sent as they were read. Prefer `patch` or `apply`: they say what they change.
+        Fields the class does not know are sent as they were read. Prefer `patch` or `apply`, which send only what
+        changes.
         """
         definition = definition_of(type(obj))
         if is_partial(obj):
@@ -361,11 +363,11 @@ class Client:
         field_validation: FieldValidation | None = None,
         timeout: float | None = None,
     ) -> K:
-        """Send what was changed in an object since it was read, as the smallest merge patch; nothing if nothing was.
+        """Send the changes made to an object since it was read, as the smallest merge patch; no request if there are
+        none.
 
-        The main object and its status are different places: a change of status is sent with
-        `subresource="status"`, all others without. `optimistic_lock=True` makes it a Conflict if anybody
-        else wrote meanwhile.
+        Status is a subresource: its changes are sent with `subresource="status"`, all others without.
+        `optimistic_lock=True` adds the resourceVersion, so that it is a Conflict if anybody else wrote in between.
         """
         definition = definition_of(type(obj))
         changes = status_patch_since_read(obj) if subresource == "status" else merge_patch_since_read(obj)
@@ -417,20 +419,20 @@ class Client:
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> K:
-        """Server-side apply: make the object have these fields and own them; create it if it is not there.
+        """Server-side apply: set these fields and own them; create the object if it does not exist.
 
         Fields this manager applied before and leaves out now are removed. Conflict, naming the other manager, if a
-        field belongs to somebody else and `force` is not set.
+        field belongs to another manager and `force` is not set.
         """
         definition = definition_of(type(obj))
         manager = field_manager or self.field_manager
         if not manager:
             raise ConfigError(f"apply of {obj.kind} {obj.key} needs a field_manager: give one here or to the client")
         wanted = obj
-        if obj.metadata.managed_fields:  # the server refuses them in an apply
+        if obj.metadata.managed_fields:  # the server rejects an apply that has them
             wanted = msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, managed_fields=[]))
         body = encode(wanted, with_status=subresource is not None or not definition.status)
-        # Apply validates strictly by itself; fieldValidation does not concern it.
+        # No fieldValidation: an apply always validates strictly, because it is converted by the schema.
         query = write_query(dry_run=dry_run, field_manager=manager, force=force)
         path = await self._path(definition, obj.key, namespace, subresource)
         return await self._patch(type(obj), path, body, "apply", query, timeout)
@@ -463,11 +465,11 @@ class Client:
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> K | None:
-        """Ask for the deletion of an object, or of a kind and a name.
+        """Delete an object, or the object of a kind and a name.
 
-        Answers the object if it is still there (a finalizer or a grace period holds it), else None. An object
-        given is deleted only if it is that very one: its uid is a precondition, so a namesake created
-        since is safe (Conflict).
+        Returns the object if it still exists (a finalizer or a grace period holds it), else None. An object passed in
+        is deleted only if it is that very one: its uid is a precondition, so a new object of the same name is safe
+        (Conflict).
         """
         if isinstance(kind, KubeObject):
             name, uid, kind = kind.key, uid or kind.metadata.uid, type(kind)
@@ -490,7 +492,7 @@ class Client:
         dry_run: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Ask for the deletion of all objects of a kind in a namespace that match."""
+        """Delete all objects of a kind in a namespace that match."""
         definition = definition_of(kind)
         if definition.namespaced and not namespace:
             raise ConfigError(
@@ -505,7 +507,7 @@ class Client:
             timeout=timeout,
         )
 
-    # --- anything else ---
+    # --- any other request ---
 
     async def request(
         self,
@@ -518,7 +520,7 @@ class Client:
         content_type: str = "application/json",
         timeout: float | None = None,
     ) -> HttpResponse:
-        """A request of any kind, its answer checked: an error status raises."""
+        """Send any request; an error status raises an ApiError."""
         headers: tuple[tuple[str, str], ...] = (("Accept", accept),)
         if body is not None:
             headers = (*headers, ("Content-Type", content_type))
@@ -539,15 +541,15 @@ class Client:
         namespace: str | None,
         subresource: str | None = None,
     ) -> str:
-        """Where one object, or a subresource of it, lives on the server."""
+        """The path of an object, or of a subresource of it."""
         return await self._path(definition_of(kind), name, namespace, subresource)
 
     async def namespaced(self, kind: type[KubeObject]) -> bool:
-        """Whether objects of a kind live in namespaces; the server is asked, once, of a kind known only by its name."""
+        """Whether a kind is namespaced; for a dynamic kind the server's discovery says so, once."""
         return (await self._route(definition_of(kind))).namespaced
 
     async def _route(self, definition: Definition) -> Route:
-        if not definition.looked_up:
+        if not definition.needs_discovery:
             return Route.of(definition)
         resource = await self.discovery.find(definition.gvk)
         return Route(resource.gvr, resource.namespaced)
@@ -582,12 +584,12 @@ class Client:
 
 
 class _WarningLog:
-    """Logs each warning of the server once: it repeats them with every request they concern."""
+    """Logs each warning once: the server repeats it in every response to which it applies."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def __call__(self, text: str) -> None:
-        if text not in self._said and len(self._said) < _MOST_WARNINGS:
-            self._said.add(text)
-            _log.warning("the server warns: %s", text)
+        if text not in self._logged and len(self._logged) < _MAX_WARNINGS:
+            self._logged.add(text)
+            _log.warning("warning from the server: %s", text)

@@ -1,6 +1,6 @@
 """connect(): from a configuration to a client that is ready to use.
 
-The one place where the parts are put together: a transport, an optional rate limit, retries, the client.
+It puts the parts together: a transport, an optional rate limit, retries, the client. The manager builds its own.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def connect(
 ) -> Client:
     """A client for a cluster: `async with connect() as client`.
 
-    Without a configuration it is found as `Config.load` finds it: the kubeconfig named here, `$KUBECONFIG`, the
-    pod's own service account, `~/.kube/config`. Nothing is sent before the first call. There is no rate limit
-    unless `qps` sets one: servers protect themselves by priority and fairness.
+    Without a configuration it uses `Config.load`: the kubeconfig named here, `$KUBECONFIG`, the pod's own service
+    account, `~/.kube/config`. Nothing is sent before the first call. There is no rate limit unless `qps` sets one:
+    servers protect themselves by priority and fairness.
     """
     if config is None:
         config = Config.load(kubeconfig=kubeconfig, context=context)
     transport = default_transport(config)
     if qps is not None:
-        from kubewright.client.transport.throttle import ThrottledTransport  # rarely wanted
+        from kubewright.client.transport.rate_limit import RateLimitedTransport  # rarely used
 
-        transport = ThrottledTransport(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
+        transport = RateLimitedTransport(transport, qps=qps, burst=burst or max(1, round(qps * 2)))
     return Client(
         RetryingTransport(transport),
         namespace=namespace or config.namespace,

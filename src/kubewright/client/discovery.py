@@ -1,9 +1,9 @@
-"""Which kinds the server has, where they live, and what a person may call them.
+"""Discovery: the resources a server has, by kind or by any name that kubectl accepts.
 
-Aggregated discovery answers everything in two requests; older servers are asked group by group. The catalogue is read
-when first needed, kept, and read once more when something is looked up that it does not have: a CRD may have been
-installed since. Names resolve as in kubectl: plural, singular, kind or short name, alone or as `plural.group` or
-`plural.version.group`.
+Aggregated discovery returns everything in two requests; older servers are asked for each group version. The list is
+read when first needed, cached, and read once more when a lookup misses, because a CRD may have been installed since
+(client-go: restmapper.DeferredDiscoveryRESTMapper). Names resolve as in kubectl: plural, singular, kind or short name,
+alone or as `plural.group` or `plural.version.group`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubewright.client.transport.responses import check
 from kubewright.client.transport.transport import HttpRequest, Transport
 from kubewright.errors import ApiError, NotFound, ServiceUnavailable, api_error
 
-__all__ = ("ApiResource", "Catalogue", "Discovery")
+__all__ = ("ApiResource", "ApiResourceList", "Discovery")
 
 _AGGREGATED = ",".join(
     (
@@ -33,7 +33,7 @@ _AGGREGATED = ",".join(
 
 @final
 class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind the server offers."""
+    """One resource of the server, in one version (metav1.APIResource)."""
 
     gvr: GroupVersionResource
     gvk: GroupVersionKind
@@ -47,24 +47,24 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Catalogue:
-    """All kinds of a server, in its own order: core first, then groups, preferred version first in each."""
+class ApiResourceList:
+    """All resources of a server, in its own order: core first, then groups, preferred version first in each."""
 
     def __init__(self, resources: Iterable[ApiResource], *, stale: Iterable[GroupVersion] = ()) -> None:
-        self.resources = tuple(resources)
+        self.items = tuple(resources)
         self.stale = tuple(stale)
-        """Of which it is not known what they hold: an extension server serves them, and does not answer."""
-        self._by_kind = {resource.gvk: resource for resource in reversed(self.resources)}
+        """Group versions whose resources are unknown: an aggregated API server serves them, and it does not answer."""
+        self._by_kind = {resource.gvk: resource for resource in reversed(self.items)}
 
     def by_kind(self, gvk: GroupVersionKind) -> ApiResource | None:
         """The resource that serves exactly this kind in this version."""
         return self._by_kind.get(gvk)
 
     def by_name(self, name: str) -> ApiResource | None:
-        """The resource a person means, as kubectl understands it."""
+        """The resource of a name, as kubectl resolves it."""
         wanted = name.lower()
         for matches in (self._matches_plural, self._matches_singular, self._matches_short):
-            for resource in self.resources:
+            for resource in self.items:
                 if matches(resource, wanted):
                     return resource
         return None
@@ -72,87 +72,87 @@ class Catalogue:
     def by_category(self, category: str) -> tuple[ApiResource, ...]:
         """The resources of a category such as `all`, one version of each."""
         found: dict[tuple[str, str], ApiResource] = {}
-        for resource in self.resources:
+        for resource in self.items:
             if category in resource.categories:
                 found.setdefault((resource.gvr.group, resource.gvr.resource), resource)
         return tuple(found.values())
 
     @staticmethod
     def _matches_plural(resource: ApiResource, wanted: str) -> bool:
-        return _qualified(resource, resource.gvr.resource, wanted)
+        return _matches_name(resource, resource.gvr.resource, wanted)
 
     @staticmethod
     def _matches_singular(resource: ApiResource, wanted: str) -> bool:
-        return _qualified(resource, resource.singular or resource.gvk.kind.lower(), wanted) or _qualified(
+        return _matches_name(resource, resource.singular or resource.gvk.kind.lower(), wanted) or _matches_name(
             resource, resource.gvk.kind.lower(), wanted
         )
 
     @staticmethod
     def _matches_short(resource: ApiResource, wanted: str) -> bool:
-        return any(_qualified(resource, short, wanted) for short in resource.short_names)
+        return any(_matches_name(resource, short, wanted) for short in resource.short_names)
 
 
 @final
 class Discovery:
-    """The server's catalogue, read lazily and refreshed once on a miss."""
+    """The server's resources, read lazily and refreshed once on a miss."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._catalogue: Catalogue | None = None
-        self._reading = asyncio.Lock()
+        self._resources: ApiResourceList | None = None
+        self._lock = asyncio.Lock()
         self._generation = 0
 
-    async def catalogue(self, *, refresh: bool = False) -> Catalogue:
-        """All kinds of the server; `refresh=True` asks again."""
+    async def resources(self, *, refresh: bool = False) -> ApiResourceList:
+        """All resources of the server; `refresh=True` reads them again."""
         seen = self._generation
-        if self._catalogue is not None and not refresh:
-            return self._catalogue
-        async with self._reading:
-            # Several callers that miss at once share one reading.
-            if self._catalogue is None or (refresh and seen == self._generation):
-                self._catalogue = await self._read()
+        if self._resources is not None and not refresh:
+            return self._resources
+        async with self._lock:
+            # Several callers that miss at once share one refresh.
+            if self._resources is None or (refresh and seen == self._generation):
+                self._resources = await self._read()
                 self._generation += 1
-            return self._catalogue
+            return self._resources
 
     async def find(self, gvk: GroupVersionKind) -> ApiResource:
         """The resource of a kind; NotFound, naming it, if the server has no such kind."""
-        found = (await self.catalogue()).by_kind(gvk)
+        found = (await self.resources()).by_kind(gvk)
         if found is None:
-            found = (await self.catalogue(refresh=True)).by_kind(gvk)
+            found = (await self.resources(refresh=True)).by_kind(gvk)
         if found is None:
             raise _no_such_kind(f"the server has no kind {gvk.kind} in {gvk.api_version}")
         return found
 
     async def resolve(self, name: str) -> ApiResource:
-        """The resource a person means by `deploy`, `deployments`, `Deployment` or `deployments.apps`."""
-        found = (await self.catalogue()).by_name(name)
+        """The resource of a name such as `deploy`, `deployments`, `Deployment` or `deployments.apps`."""
+        found = (await self.resources()).by_name(name)
         if found is None:
-            found = (await self.catalogue(refresh=True)).by_name(name)
+            found = (await self.resources(refresh=True)).by_name(name)
         if found is None:
             raise _no_such_kind(f'the server has no resource type "{name}"')
         return found
 
-    async def _read(self) -> Catalogue:
+    async def _read(self) -> ApiResourceList:
         core = await self._get("/api")
         if core.get("kind") == "APIGroupDiscoveryList":
             groups = await self._get("/apis")
-            return Catalogue([*_aggregated(core), *_aggregated(groups)], stale=_stale(groups))
+            return ApiResourceList([*_aggregated(core), *_aggregated(groups)], stale=_stale(groups))
         groups = await self._get("/apis")
         versions = [("", str(version)) for version in core.get("versions") or ()]
         versions += [pair for group in groups.get("groups") or () for pair in _versions_in_order(group)]
         wanted = [GroupVersion(group, version) for group, version in versions]
-        answers = await asyncio.gather(*(self._old_form(version) for version in wanted))
-        stale = [version for version, answer in zip(wanted, answers, strict=True) if answer is None]
-        return Catalogue([resource for answer in answers for resource in answer or ()], stale=stale)
+        lists = await asyncio.gather(*(self._legacy_resources(version) for version in wanted))
+        stale = [version for version, resources in zip(wanted, lists, strict=True) if resources is None]
+        return ApiResourceList([resource for resources in lists for resource in resources or ()], stale=stale)
 
-    async def _old_form(self, version: GroupVersion) -> list[ApiResource] | None:
+    async def _legacy_resources(self, version: GroupVersion) -> list[ApiResource] | None:
         path = f"/apis/{version.group}/{version.version}" if version.group else f"/api/{version.version}"
         try:
             return _resource_list(version, await self._get(path))
         except NotFound:
             return []
         except ServiceUnavailable:
-            return None  # an aggregated API whose server is away must not hide all the others
+            return None  # one unavailable aggregated API server must not fail discovery of all others
 
     async def _get(self, path: str) -> dict[str, Any]:
         request = HttpRequest(method="GET", path=path, headers=(("Accept", _AGGREGATED),))
@@ -162,7 +162,7 @@ class Discovery:
         return tree if isinstance(tree, dict) else {}
 
 
-def _qualified(resource: ApiResource, name: str, wanted: str) -> bool:
+def _matches_name(resource: ApiResource, name: str, wanted: str) -> bool:
     """Whether `wanted` is the name alone, `name.group` or `name.version.group`."""
     if wanted == name:
         return True
@@ -184,7 +184,7 @@ def _aggregated(document: dict[str, Any]) -> list[ApiResource]:
                     ApiResource(
                         gvr=GroupVersionResource(group_name, version["version"], entry["resource"]),
                         gvk=GroupVersionKind(
-                            # An aggregated answer leaves these empty where they equal the group and version.
+                            # Empty if they equal the group and version of the list.
                             kind.get("group") or group_name,
                             kind.get("version") or version["version"],
                             kind.get("kind", ""),

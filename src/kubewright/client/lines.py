@@ -1,7 +1,7 @@
-"""Split a stream of byte chunks into lines, of any length.
+"""LineSplitter: splits byte chunks into lines of any length.
 
-A watch is one JSON document per line, and a line may be as long as the largest object (megabytes) or come
-fifty to a chunk. This only finds the ends of lines; `watch` decodes them. No I/O.
+A watch sends one JSON document per line; a line may be megabytes long, and a chunk may hold fifty lines. This only
+finds the ends of lines: `client.watch` and the cache decode them, `client.pods` splits logs with it. No I/O.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ class LineSplitter:
     __slots__ = ("_parts",)
 
     def __init__(self) -> None:
-        # The pieces of an unfinished line. A list joined once: adding to a bytes object would copy it with
-        # each chunk.
+        # The pieces of an incomplete line, joined once: appending to a bytes object would copy it for each chunk.
         self._parts: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[bytes]:  # hot
@@ -37,13 +36,12 @@ class LineSplitter:
             parts.clear()
         if last:
             parts.append(last)
-        # One scan per chunk instead of a test per line; the first line may have got its \r from an earlier
-        # chunk.
+        # One scan per chunk instead of a test per line; the \r of the first line may be in an earlier chunk.
         if b"\r" in chunk or lines[0].endswith(b"\r"):
             lines = [line.removesuffix(b"\r") for line in lines]
         return lines
 
     @property
     def rest(self) -> bytes:
-        """What has come after the last line end: empty, or the beginning of a line that was cut."""
+        """The bytes after the last line end: empty, or the beginning of an incomplete line."""
         return b"".join(self._parts)

@@ -1,8 +1,8 @@
-"""A list answer: its items, and the version of the server's state it shows.
+"""ObjectList: the items of a list response and the resourceVersion they show.
 
-Each item is decoded from its own bytes and remembers them, so a listed object can be changed and patched like one that
-was read alone, and holding one item does not keep a whole page in memory. `split_list` stops before decoding the items,
-for a reader that decodes in its own way.
+Each item is decoded from its own bytes and keeps them, so a listed object can be changed and patched like one that
+was read alone, and one item does not keep a whole page in memory. `split_list` does not decode the items, for the
+cache, which decodes on its own. No I/O.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ K = TypeVar("K", bound=KubeObject)
 
 @final
 class ObjectList(msgspec.Struct, Generic[K]):
-    """Objects of one kind, as a list answer brought them. Iterates over its items."""
+    """Objects of one kind from a list response. Iterates over its items."""
 
     items: list[K]
     metadata: ListMeta
@@ -36,7 +36,7 @@ class ObjectList(msgspec.Struct, Generic[K]):
 
     @property
     def continue_token(self) -> str:
-        """Not empty if a limit cut the list short: pass it to `list` to go on."""
+        """Not empty if `limit` cut the list short: pass it to `list` to go on."""
         return self.metadata.continue_
 
     def __iter__(self) -> Iterator[K]:
@@ -58,7 +58,7 @@ _FRAMES = msgspec.json.Decoder(_Frame)
 
 
 def split_list(kind: type[KubeObject], data: bytes) -> tuple[ListMeta, list[msgspec.Raw]]:
-    """The metadata and the undecoded items of a list answer. Each item keeps the whole answer alive until copied."""
+    """The metadata and the undecoded items of a list. Each item keeps the whole response alive until copied."""
     try:
         frame = _FRAMES.decode(data)
     except msgspec.DecodeError as exc:
@@ -67,6 +67,6 @@ def split_list(kind: type[KubeObject], data: bytes) -> tuple[ListMeta, list[msgs
 
 
 def decode_list(kind: type[K], data: bytes) -> ObjectList[K]:
-    """The items of a list answer. An item that does not fit its class is a DecodeError that names it."""
+    """The items of a list response. An item that does not match its class is a DecodeError that names it."""
     metadata, items = split_list(kind, data)
     return ObjectList([read(kind, bytes(item)) for item in items], metadata)

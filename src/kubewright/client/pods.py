@@ -1,24 +1,22 @@
-"""What only pods can do: be evicted, show their logs, take on ephemeral containers.
+"""Pods: the subresources that only pods have, eviction, logs and ephemeral containers.
 
-Reached as `client.pods`. Pods are addressed by name, so nothing of the generated kinds is imported.
+Reached as `client.pods`. Pods are addressed by name, so that the generated kinds need not be imported.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from kubewright.api.codec import encode_tree, to_tree
 from kubewright.api.model import Model
 from kubewright.api.names import ObjectKey
 from kubewright.client.lines import LineSplitter
+from kubewright.client.rest import RestClient
 from kubewright.client.routes import Query, Route, delete_options, patch_content_type, pods_route
 from kubewright.client.transport.responses import check_stream
 from kubewright.client.transport.transport import HttpRequest
-
-if TYPE_CHECKING:
-    from kubewright.client.client import Client
 
 __all__ = ("Pods",)
 
@@ -27,7 +25,7 @@ __all__ = ("Pods",)
 class Pods:
     """The verbs of pods beyond those of every object."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RestClient) -> None:
         self._client = client
         self._route: Route = pods_route()
 
@@ -40,7 +38,7 @@ class Pods:
         uid: str | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Ask politely for a pod's deletion; TooManyRequests while a disruption budget does not allow it."""
+        """Ask for a pod's eviction; TooManyRequests while a PodDisruptionBudget does not allow it."""
         key = self._key(name, namespace)
         options = delete_options(None, grace_period, uid, None, dry_run=dry_run)
         body = {
@@ -61,7 +59,7 @@ class Pods:
         await self._client.request(
             "PATCH",
             self._route.object(key.namespace, key.name, "ephemeralcontainers"),
-            # Strategic merge adds to the list by name; a merge patch would have to repeat those already there.
+            # A strategic merge patch adds to the list by name; a merge patch would have to repeat all containers.
             body=encode_tree({"spec": {"ephemeralContainers": [tree]}}),
             content_type=patch_content_type("strategic"),
         )
@@ -78,7 +76,7 @@ class Pods:
         timestamps: bool = False,
         limit_bytes: int | None = None,
     ) -> str:
-        """What a container has written so far."""
+        """The log of a container so far."""
         key = self._key(name, namespace)
         response = await self._client.request(
             "GET",
@@ -100,9 +98,9 @@ class Pods:
         timestamps: bool = False,
         idle_timeout: float | None = None,
     ) -> AsyncIterator[AsyncIterator[str]]:
-        """The lines a container writes, as it writes them: `async with ... as lines: async for line in lines`.
+        """The lines of a container's log as it writes them: `async with ... as lines: async for line in lines`.
 
-        A quiet container is not an error, so there is no limit to silence unless `idle_timeout` sets one.
+        A quiet container is not an error, so there is no idle timeout unless `idle_timeout` sets one.
         """
         key = self._key(name, namespace)
         request = HttpRequest(

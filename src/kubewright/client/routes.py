@@ -1,7 +1,7 @@
-"""From a verb, a kind and a name to a path, a query and headers.
+"""Paths, queries and headers of requests, from a verb, a kind and a name.
 
-No I/O, so every request can be checked without a server. Called by `client`, `pods` and `watch`; knows the layout of
-the Kubernetes API and nothing of HTTP libraries.
+No I/O, so that every request can be tested without a server. `client`, `pods` and the cache call this; it knows the
+layout of the Kubernetes API and no HTTP library.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _PATCH_TYPES: dict[PatchForm, str] = {
 
 @final
 class Route(msgspec.Struct, frozen=True):
-    """Where the objects of one kind live on the server."""
+    """The paths of one resource."""
 
     gvr: GroupVersionResource
     namespaced: bool
 
     @classmethod
     def of(cls, definition: Definition) -> Route:
-        """From what a class says of its kind."""
+        """From the definition of a class."""
         return cls(definition.gvr, definition.namespaced)
 
     def collection(self, namespace: str | None) -> str:
-        """The path of a list; of every namespace if none is named."""
+        """The path of the collection; of all namespaces if none is named."""
         group, version = self.gvr.group, self.gvr.version
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         if self.namespaced and namespace:
@@ -72,34 +72,34 @@ class Route(msgspec.Struct, frozen=True):
     def object(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
         """The path of one object, or of a subresource of it."""
         if not name:
-            raise ConfigError(f"a name is needed to address one of {self.gvr.resource}; an empty one was given")
+            raise ConfigError(f"{self.gvr.resource}: the name is empty; give the name of an object")
         if self.namespaced and not namespace:
-            raise ConfigError(f"{self.gvr.resource} {name}: a namespace is needed, for this kind is namespaced")
+            raise ConfigError(f"{self.gvr.resource} {name}: this kind is namespaced; give a namespace")
         path = f"{self.collection(namespace)}/{_segment(name)}"
         return f"{path}/{subresource}" if subresource else path
 
 
 def _segment(text: str) -> str:
-    # Nearly every name is plain; quoting costs more than the rest of the path.
+    # Nearly every name needs no quoting, and quoting costs more than the rest of the path.
     return text if _PLAIN.fullmatch(text) else quote(text, safe="")
 
 
 def pods_route() -> Route:
-    """Where pods live, for the verbs that only they have."""
+    """The route of pods."""
     return Route(GroupVersionResource("", "v1", "pods"), True)
 
 
 def accept_header(definition: Definition | None, *, listing: bool = False) -> str:
-    """What to ask for: JSON, or JSON of the metadata alone."""
+    """The media type to ask for: JSON, or PartialObjectMetadata as JSON."""
     if definition is None or not definition.metadata_only:
         return "application/json"
-    form = "PartialObjectMetadataList" if listing else "PartialObjectMetadata"
-    # The plain form is the fallback of servers that cannot reduce an object; the codec skips what it does not need.
-    return f"application/json;as={form};g=meta.k8s.io;v=v1,application/json;q=0.9"
+    kind = "PartialObjectMetadataList" if listing else "PartialObjectMetadata"
+    # Plain JSON is the fallback for servers that cannot return metadata alone; the codec skips the rest.
+    return f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json;q=0.9"
 
 
 def patch_content_type(form: PatchForm) -> str:
-    """The content type of a form of patch."""
+    """The content type of a patch."""
     return _PATCH_TYPES[form]
 
 
@@ -112,7 +112,7 @@ def list_query(
     resource_version: str | None = None,
     version_match: VersionMatch | None = None,
 ) -> Query:
-    """The query of a list, of a watch or of a delete of many."""
+    """The query of a list, a watch or a deletecollection."""
     pairs: list[tuple[str, str]] = []
     if labels is not None and (text := selector_text(labels)):
         pairs.append(("labelSelector", text))
@@ -122,7 +122,7 @@ def list_query(
         pairs.append(("limit", str(limit)))
     if continue_token:
         pairs.append(("continue", continue_token))
-    if resource_version is not None and not continue_token:  # a token names its version itself
+    if resource_version is not None and not continue_token:  # a token carries its own version
         pairs.append(("resourceVersion", resource_version))
         if version_match is not None:
             pairs.append(("resourceVersionMatch", version_match))
@@ -164,7 +164,7 @@ def delete_options(
     *,
     dry_run: bool,
 ) -> dict[str, Any]:
-    """The body of a delete; empty values are left out, so that the server's own rules apply."""
+    """The DeleteOptions of a delete; empty values are left out, so that the server's defaults apply."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if propagation is not None:
         options["propagationPolicy"] = propagation

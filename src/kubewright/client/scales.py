@@ -1,13 +1,13 @@
-"""The scale subresource: how many replicas, for any kind that has it.
+"""Scales: the scale subresource, for any kind that has it.
 
     await client.scales.set(Deployment, "web", 3, namespace="shop")
 
-Works on kinds Kubewright has no class for too. Reached as `client.scales`.
+Reached as `client.scales`; works for dynamic kinds too.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import msgspec
 
@@ -16,28 +16,26 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.api.model import Model, field
 from kubewright.api.names import ObjectKey
 from kubewright.api.resource import KubeObject
-
-if TYPE_CHECKING:
-    from kubewright.client.client import Client
+from kubewright.client.rest import RestClient
 
 __all__ = ("Scale", "Scales")
 
 
 class ScaleSpec(Model):
-    """The number asked for."""
+    """The desired number of replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Model):
-    """The number that is there, and the label selector of what is counted."""
+    """The actual number of replicas, and the label selector of the pods counted."""
 
     replicas: int = 0
     selector: str | None = None
 
 
 class Scale(Model):
-    """What the scale subresource answers: autoscaling/v1 for every kind."""
+    """An autoscaling/v1 Scale, the same for every kind."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: ScaleSpec = field(default_factory=ScaleSpec)
@@ -48,11 +46,11 @@ class Scale(Model):
 class Scales:
     """Reads and sets the number of replicas."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: RestClient) -> None:
         self._client = client
 
     async def get(self, kind: type[KubeObject], name: str | ObjectKey, *, namespace: str | None = None) -> Scale:
-        """The present scale; NotFound also if the kind has no such subresource."""
+        """The current scale; NotFound also if the kind has no such subresource."""
         path = await self._client.object_path(kind, name, namespace=namespace, subresource="scale")
         return decode(Scale, (await self._client.request("GET", path)).body)
 
@@ -65,7 +63,7 @@ class Scales:
         namespace: str | None = None,
         dry_run: bool = False,
     ) -> Scale:
-        """Ask for so many replicas, whatever the number was before."""
+        """Set the desired number of replicas, whatever it was before."""
         path = await self._client.object_path(kind, name, namespace=namespace, subresource="scale")
         response = await self._client.request(
             "PATCH",

@@ -1,13 +1,16 @@
-"""A watch: the changes of one kind as they happen, from bytes to typed events.
+"""Watch: the changes of one kind as they happen, decoded to typed events.
 
     async with client.watch(Pod, namespace="shop") as events:
         async for event in events:
             print(event.type, event.object.metadata.name)
 
 One connection, one pass. It does not reconnect: it ends when the server closes it, raises `Expired` when the version to
-start from is gone, and `TransportError` or `RequestTimeout` when the connection breaks or stays silent too long.
-`cache.reflector` is what resumes and relists; it takes the lines undecoded (`Watch.raw`). Reading slowly slows the
-server down; nothing is buffered without bound.
+start from is no longer stored, and `TransportError` or `RequestTimeout` when the connection breaks or is idle too long.
+`kubewright.cache.reflector` resumes and relists; it takes the lines undecoded (`Watch.raw`). A slow reader slows the
+server down by TCP flow control; nothing is buffered without bound.
+
+The server writes one JSON document per line and ends a watch between two documents (kube-apiserver:
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go), so bytes after the last line end mean a cut connection.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ __all__ = (
 K = TypeVar("K", bound=KubeObject)
 E = TypeVar("E")
 WatchEventType = Literal["ADDED", "MODIFIED", "DELETED"]
-Malformed = Callable[[bytes, DecodeError], None]
+MalformedHandler = Callable[[bytes, DecodeError], None]
 
 # The annotation of the bookmark that ends the initial events of a streaming list (KEP-3157, WatchList).
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -49,7 +52,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @final
 class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
-    """One change of one object. For DELETED the object is as it was last, with the version of its deletion."""
+    """One change of one object. For DELETED the object is its last state, with the resourceVersion of the deletion."""
 
     type: WatchEventType
     object: K
@@ -57,7 +60,7 @@ class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
 
 @final
 class Bookmark(msgspec.Struct, frozen=True, gc=False):
-    """Nothing changed, but the watch has now seen everything up to this version."""
+    """No change; every event up to this resourceVersion has been sent."""
 
     resource_version: str
     initial_events_end: bool = False
@@ -98,22 +101,22 @@ def decode_bookmark(data: msgspec.Raw) -> Bookmark:
 
 @final
 class RawEvents:
-    """An open watch as the server writes it: JSON documents, one to a line."""
+    """An open watch as the server writes it: JSON documents, one per line."""
 
     def __init__(self, stream: HttpStream, request: HttpRequest) -> None:
         self._stream = stream
         self._request = request
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:  # hot
-        """The lines as they arrive, those of one chunk together; an empty batch shows that the connection lives."""
+        """The lines as they arrive, those of one chunk together; an empty batch shows that the connection is alive."""
         splitter = LineSplitter()
         async for chunk in self._stream.chunks():
             yield [line for line in splitter.feed(chunk) if line]
         if splitter.rest.strip():
-            raise _cut_short(self._request)
+            raise _incomplete_event(self._request)
 
     def error_from(self, status: bytes) -> ApiError:
-        """The error that the object of an ERROR event stands for."""
+        """The ApiError for the Status in an ERROR event."""
         return _error_in(status, self._request)
 
 
@@ -121,13 +124,13 @@ def _error_in(status: bytes, request: HttpRequest) -> ApiError:
     return error_from(HttpResponse(status=decode(ApiStatus, status).code, headers={}, body=status), request)
 
 
-def _cut_short(request: HttpRequest) -> DecodeError:
+def _incomplete_event(request: HttpRequest) -> DecodeError:
     return DecodeError(f"{request}: the watch ended in the middle of an event")
 
 
 @final
 class Watch(Generic[K, E]):
-    """A watch to be opened; made by `Client.watch`, entered with `async with`, iterated once."""
+    """A watch that opens on `async with`; made by `Client.watch`, iterated once."""
 
     def __init__(
         self,
@@ -136,7 +139,7 @@ class Watch(Generic[K, E]):
         kind: type[K],
         *,
         bookmarks: bool = False,
-        on_malformed: Malformed | None = None,
+        on_malformed: MalformedHandler | None = None,
     ) -> None:
         self._transport = transport
         self._make_request = request
@@ -160,7 +163,7 @@ class Watch(Generic[K, E]):
 
     @asynccontextmanager
     async def raw(self) -> AsyncIterator[RawEvents]:
-        """The same watch, its lines undecoded and several at a time; for a reader that decodes in its own way."""
+        """The same watch as undecoded lines, several at a time."""
         request = await self._make_request()
         async with self._transport.stream(request) as stream:
             await check_stream(stream, request)
@@ -174,7 +177,7 @@ class Watch(Generic[K, E]):
                 if event is not None:
                     yield event
         if splitter.rest.strip():
-            raise _cut_short(request)
+            raise _incomplete_event(request)
 
     def _event(self, line: bytes, request: HttpRequest) -> WatchEvent[K] | Bookmark | None:  # hot
         try:
@@ -182,7 +185,7 @@ class Watch(Generic[K, E]):
             if frame.type == "BOOKMARK":
                 return self._bookmark(frame.object)
             if frame.type != "ERROR":
-                # A copy of the object's bytes: the view in the frame would keep the whole line, and it is remembered.
+                # A copy of the object's bytes: the object keeps them, and the view in the frame keeps the whole line.
                 return WatchEvent(cast("WatchEventType", frame.type), read(self._kind, bytes(frame.object)))
             error = _error_in(bytes(frame.object), request)
         except msgspec.DecodeError as exc:
@@ -197,7 +200,7 @@ class Watch(Generic[K, E]):
         return decode_bookmark(data) if self._bookmarks else None
 
     def _malformed(self, line: bytes, error: DecodeError) -> None:
-        """One object that does not fit its class must not end the stream, unless nobody wants to hear of it."""
+        """One object that does not match its class must not end the stream, if the caller handles it."""
         if self._on_malformed is None:
             raise error
         self._on_malformed(line, error)

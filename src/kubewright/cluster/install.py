@@ -95,7 +95,7 @@ async def _until_established(client: Client, crd: DynamicObject) -> None:
 async def _until_listed(client: Client, kinds: set[GroupVersionKind]) -> None:
     """Wait for discovery, which lists a kind a moment after it is established: clients such as kubectl rely on it."""
     while kinds:
-        listed = {one.gvk for one in (await client.discovery.catalogue(refresh=True)).resources}
+        listed = {one.gvk for one in (await client.discovery.resources(refresh=True)).items}
         if kinds <= listed:
             return
         await asyncio.sleep(_POLL)

@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, final
 
 from kubewright._base.clock import Clock
-from kubewright._base.lag import LoopMonitor
+from kubewright._base.loop_monitor import LoopMonitor
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope

@@ -163,7 +163,7 @@ def foreign_kinds(operator: Operator) -> list[str]:
         f'group="{kind.__definition__.gvk.group.partition(".")[0]}.example.com"'
         for kind in _declared(operator.modules)
         if _is_kubernetes(kind.__definition__.gvk.group) and kind.__definition__.gvk not in _BUILT_IN
-        if not (kind.__definition__.partial or kind.__definition__.metadata_only or kind.__definition__.looked_up)
+        if not (kind.__definition__.partial or kind.__definition__.metadata_only or kind.__definition__.needs_discovery)
     ]
 
 
@@ -337,7 +337,7 @@ def _has_crd(kind: type[KubeObject]) -> bool:
     definition = vars(kind).get("__definition__")
     if not isinstance(definition, Definition) or issubclass(kind, DynamicObject):
         return False
-    whole = not (definition.partial or definition.metadata_only or definition.looked_up)
+    whole = not (definition.partial or definition.metadata_only or definition.needs_discovery)
     return whole and not _is_kubernetes(definition.gvk.group)
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright._base.lag import Block, report
+from kubewright._base.loop_monitor import Block, report
 from kubewright._base.metrics import Family, Gauge, Metrics
 from kubewright._base.tracing import span
 from kubewright.api.names import ObjectKey

@@ -1,1 +1,1 @@
-"""From classes to structural schemas: types, markers and docstrings become what the API server enforces."""
+"""Structural schemas: made from classes (`schema.builder`), and objects checked against them (`schema.check`)."""

@@ -122,7 +122,7 @@ async def test_a_namespace_stays_while_nobody_can_tell_what_an_extension_server_
     spec = {"group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 10, "service": service,
             "insecureSkipTLSVerify": True}  # fmt: skip
     await client.create(from_tree(APIService, {"metadata": {"name": f"v1.{group}"}, "spec": spec}))
-    while not (await client.discovery.catalogue(refresh=True)).stale:
+    while not (await client.discovery.resources(refresh=True)).stale:
         pass
 
     await client.delete(Namespace, name)

@@ -25,7 +25,7 @@ from kubewright.apiserver.apiextensions.objects import (
 from kubewright.apiserver.apiextensions.versions import versions_of
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster
-from kubewright.schema.check.metadata_coercion import MetadataMisfit
+from kubewright.schema.check.metadata_coercion import MetadataDecodeError
 from kubewright.schema.check.pruning import compile_pruning
 from kubewright.schema.check.validation import compile_schema
 
@@ -381,7 +381,7 @@ async def test_metadata_inside_an_object_is_decoded_and_checked_alike(client: Cl
         ours = copy.deepcopy(given)
         try:
             unknown = decode_custom_resource(ours, version)
-        except MetadataMisfit as exc:
+        except MetadataDecodeError as exc:
             kind = crd["spec"]["names"]["kind"]
             expected = f'{kind} in version "v1" cannot be handled as a {kind}: {exc}'
             assert (real.status, real.body["message"]) == (400, expected), metadata
@@ -402,7 +402,7 @@ async def test_metadata_of_an_object_that_cannot_be_decoded_is_refused_alike(cli
     given["metadata"] = {"name": "x", **metadata} if isinstance(metadata, dict) else metadata
 
     real = await ask(client, "POST", base, given, query=[("dryRun", "All")])
-    with pytest.raises(MetadataMisfit) as misfit:
+    with pytest.raises(MetadataDecodeError) as misfit:
         decode_custom_resource(copy.deepcopy(given), versions_of(crd)[0])
 
     assert real.body["message"] == f'Metas in version "v1" cannot be handled as a Metas: {misfit.value}'

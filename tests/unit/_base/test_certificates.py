@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubewright._base.certificates import BACKDATED, Authority, KeyPair, certificates_in, facts_of, matches_key
+from kubewright._base.certificates import BACKDATED, Authority, KeyPair, certificate_info, certificates_in, matches_key
 from kubewright.errors import DecodeError
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -21,12 +21,12 @@ def authority() -> Authority:
 def test_the_times_are_those_asked_for(authority: Authority) -> None:
     pair = authority.server("hooks", hosts=["hooks.shop.svc", "10.0.0.7", "::1"], lifetime=DAY, now=NOW)
 
-    facts = facts_of(pair.certificate)
+    facts = certificate_info(pair.certificate)
 
     assert (facts.not_before, facts.not_after) == (NOW - BACKDATED, NOW + DAY)
     assert facts.hosts == {"hooks.shop.svc", "10.0.0.7", "::1"}
-    assert facts.issuer == facts_of(authority.certificate).subject == "CN=test-ca"
-    assert facts_of(authority.certificate).not_after == NOW + 30 * DAY
+    assert facts.issuer == certificate_info(authority.certificate).subject == "CN=test-ca"
+    assert certificate_info(authority.certificate).not_after == NOW + 30 * DAY
 
 
 def test_a_bundle_is_taken_apart(authority: Authority) -> None:
@@ -48,4 +48,4 @@ def test_a_key_belongs_to_its_certificate_only(authority: Authority) -> None:
 
 def test_what_is_no_certificate_is_said_so() -> None:
     with pytest.raises(DecodeError, match="no PEM certificate"):
-        facts_of(b"nonsense")
+        certificate_info(b"nonsense")

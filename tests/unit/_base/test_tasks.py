@@ -47,7 +47,7 @@ async def test_a_task_that_ends_although_it_should_not_is_a_failure() -> None:
     tasks = Tasks("the cache")
     tasks.start(end(), name="reflector Pod")
 
-    with pytest.raises(KubewrightError, match="reflector Pod of the cache has ended, although"):
+    with pytest.raises(KubewrightError, match="reflector Pod of the cache ended, although"):
         await tasks.wait_failure()
 
 
@@ -67,7 +67,7 @@ async def test_a_task_cancelled_by_a_stranger_is_a_failure() -> None:
     tasks = Tasks("owner")
     tasks.start(forever(), name="mine").cancel()
 
-    with pytest.raises(KubewrightError, match="mine of owner was cancelled by somebody who does not own it"):
+    with pytest.raises(KubewrightError, match="mine of owner was cancelled by code that does not own it"):
         await tasks.wait_failure()
 
 

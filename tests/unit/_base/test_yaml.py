@@ -97,8 +97,8 @@ def test_bytes_may_begin_with_a_byte_order_mark() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a: 1\nb: 2\na: 3", 'line 3, column 1: the key "a" stands here a second time'),
-        ("1: a\n'1': b", 'line 2, column 1: the key "1" stands here a second time'),
+        ("a: 1\nb: 2\na: 3", 'line 3, column 1: the key "a" occurs here a second time'),
+        ("1: a\n'1': b", 'line 2, column 1: the key "1" occurs here a second time'),
         ("a: 1\n---\nb: 2", "one YAML document was expected, and the text holds 2"),
         ("a: [1\nb: 2", "line 2, column 2: did not find expected ',' or ']'"),
         ("a: *hunter2", "line 1, column 4: an alias names an anchor that is not complete before it"),

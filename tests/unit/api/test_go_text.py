@@ -3,7 +3,7 @@
 import pytest
 
 from kubewright.api.field_errors import FieldError, bad_value, too_long, too_many, unsupported
-from kubewright.api.go_text import GoStruct, as_maps, number_text, quoted, shown
+from kubewright.api.go_text import GoStruct, as_maps, format_value, number_text, quoted
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,13 @@ def test_a_string_is_quoted_with_the_escapes_of_go() -> None:
 
 def test_a_tree_is_json_with_sorted_keys_and_safe_for_html() -> None:
     assert (
-        shown(as_maps({"b": "<&>", "a": [1.0, 1e-7, 1e21, None, True]}))
+        format_value(as_maps({"b": "<&>", "a": [1.0, 1e-7, 1e21, None, True]}))
         == r'{"a":[1,1e-7,1e+21,null,true],"b":"\u003c\u0026\u003e"}'
     )
 
 
 def test_a_struct_keeps_the_order_of_its_fields() -> None:
-    assert shown(as_maps([GoStruct(Name="b", Able=True)])) == '[{"Name":"b","Able":true}]'
+    assert format_value(as_maps([GoStruct(Name="b", Able=True)])) == '[{"Name":"b","Able":true}]'
 
 
 def test_a_field_error_shows_its_value_as_go_does() -> None:

@@ -110,7 +110,7 @@ def test_a_bad_key_names_the_rule() -> None:
     )
 
 
-def test_several_mistakes_are_told_together() -> None:
+def test_several_errors_are_reported_together() -> None:
     with pytest.raises(DecodeError) as caught:
         Requirement("-a", "gt", ("-x",))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
@@ -531,7 +531,7 @@ async def test_metrics_are_served_over_tls_with_a_certificate_of_its_own_or_of_a
         writer.close()
         await writer.wait_closed()
 
-    hosts = facts_of(ssl.DER_cert_to_PEM_cert(shown).encode()).hosts
+    hosts = certificate_info(ssl.DER_cert_to_PEM_cert(shown).encode()).hosts
     assert {"localhost", "shop-controller-manager-metrics-service.home.svc"} <= hosts
     with pytest.raises(ConfigError, match=r"no folder with a tls.crt; mount one, or write self"):
         manager(Server(), clock, metrics_address="127.0.0.1:0", metrics_certificates=str(tmp_path))

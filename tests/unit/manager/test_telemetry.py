@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.lag import Block
+from kubewright._base.loop_monitor import Block
 from kubewright._base.metrics import Metrics
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import TransportError

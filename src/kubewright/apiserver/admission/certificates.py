@@ -72,13 +72,13 @@ class CertificateSubjectRestriction:
         spec = (attributes.object or {}).get("spec") or {}
         if spec.get("signerName") != _CLIENT:
             return
-        from kubewright._base.certificate_requests import request_facts  # imports cryptography, which is slow
+        from kubewright._base.certificate_requests import parse_request  # imports cryptography, which is slow
 
         try:
-            facts = request_facts(b64decode(spec.get("request") or ""))
+            info = parse_request(b64decode(spec.get("request") or ""))
         except DecodeError as error:
             raise admission_forbidden(attributes, f"failed to parse CSR: {error}") from None
-        if MASTERS in facts.organizations:
+        if MASTERS in info.organizations:
             raise admission_forbidden(attributes, f"use of {_CLIENT} signer with {MASTERS} group is not allowed")
 
 

@@ -27,7 +27,7 @@ from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_custom_kind
 from kubewright.apiserver.managedfields.types import FieldType, type_of_schema
 from kubewright.apiserver.wire.status_errors import bad_request
-from kubewright.schema.check.metadata_coercion import MetadataMisfit
+from kubewright.schema.check.metadata_coercion import MetadataDecodeError
 
 __all__ = ("Converter", "CustomResourceStrategy", "version_of")
 
@@ -84,7 +84,7 @@ class CustomResourceStrategy:
     def normalize(self, tree: Tree) -> list[str]:
         try:
             return decode_custom_resource(tree, self._version)
-        except MetadataMisfit as exc:
+        except MetadataDecodeError as exc:
             kind = self._kind
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {exc}'

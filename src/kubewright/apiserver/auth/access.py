@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.apiserver.auth.authentication import Authenticator
 from kubewright.apiserver.auth.impersonation import impersonated
@@ -43,7 +43,7 @@ class RbacAccess:
         self.client_ca = client_ca
         self.proxy_ca = proxy_ca
         self.accounts = ServiceAccounts(store, signer, clock or SystemClock())
-        proxy_issuer = facts_of(proxy_ca).subject.removeprefix("CN=") if proxy_ca else ""
+        proxy_issuer = certificate_info(proxy_ca).subject.removeprefix("CN=") if proxy_ca else ""
         self.authentication = Authenticator(
             self.accounts, tokens=tokens or {}, anonymous=anonymous, proxy_issuer=proxy_issuer
         )

@@ -60,7 +60,7 @@ async def _read(config: Config, kind: str, name: str, namespace: str | None) -> 
         place = (namespace or client.namespace) if resource.namespaced else None
         root = await client.get(_class(resource), name, namespace=place)
         kinds: dict[tuple[str, str], ApiResource] = {}
-        for other in (await client.discovery.catalogue()).resources:
+        for other in (await client.discovery.resources()).items:
             # A namespaced object owns only what is in its namespace.
             if "list" in other.verbs and other.gvr.resource not in _NOISE and (other.namespaced or not place):
                 kinds.setdefault((other.gvr.group, other.gvr.resource), other)

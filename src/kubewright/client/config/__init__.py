@@ -1,1 +1,3 @@
-"""Where a cluster is and how to log in: kubeconfig, in-cluster files, tokens, exec plugins. Not connections."""
+"""Which cluster to talk to and with which credentials: kubeconfig, in-cluster files, tokens, exec plugins. Not
+connections.
+"""

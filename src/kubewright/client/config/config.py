@@ -1,10 +1,9 @@
-"""Which cluster to talk to, and as whom.
+"""Config: which cluster to talk to, and as which user.
 
-`Config` is plain frozen data, found in the order of controller-runtime: a file named by the caller,
-`$KUBECONFIG`, the service account of the pod, `~/.kube/config`. The kubeconfig form itself is read in
-`kubeconfig`; here its fields become addresses, bytes and `Credentials`. `connect` and the transport take a
-`Config`; nothing here opens a connection or runs a program. What is missing or wrong is a `ConfigError` of one
-sentence with file and field.
+`Config` is plain frozen data, found in the order of controller-runtime (pkg/client/config/config.go): a file named by
+the caller, `$KUBECONFIG`, the service account of the pod, `~/.kube/config`. `config.kubeconfig` reads the file format;
+here its fields become addresses, bytes and `Credentials`. `connect` and the transports take a `Config`; nothing here
+opens a connection or runs a program. A missing or wrong field is a `ConfigError` that names file and field.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from urllib.parse import quote, urlsplit
 
 from kubewright._base.clock import Clock
 from kubewright._base.version import __version__
-from kubewright.client.config import kubeconfig as form
+from kubewright.client.config import kubeconfig as kubeconfigs
 from kubewright.client.config.credentials import (
     Anonymous,
-    Basic,
+    BasicAuth,
     ClientCertificate,
-    Combined,
+    CombinedCredentials,
     Credentials,
     StaticToken,
     TokenFile,
@@ -44,7 +43,7 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _PROXY_SCHEMES = ("http", "https", "socks5")
 
-_INSTEAD = {
+_AUTH_PROVIDER_ADVICE = {
     "gcp": "use the exec plug-in gke-gcloud-auth-plugin, set up by `gcloud container clusters get-credentials`",
     "azure": "use the exec plug-in kubelogin, set up by `kubelogin convert-kubeconfig`",
     "oidc": "use an exec plug-in such as kubelogin (`kubectl oidc-login`), or put a token in its place",
@@ -52,23 +51,23 @@ _INSTEAD = {
 
 
 def default_user_agent() -> str:
-    """What this client calls itself: name, version, system."""
+    """The User-Agent of this client: name, version, system."""
     return f"kubewright/{__version__} ({sys.platform}/{platform.machine().lower() or 'unknown'})"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """Somebody else in whose name to ask; the server checks that the asker may."""
+    """The user to impersonate; the server checks that the authenticated user may."""
 
     user: str = ""
-    """Whose name; without one nobody is impersonated."""
+    """The user name; empty for no impersonation."""
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The headers that say so; a name may stand there several times."""
+        """The impersonation headers; a name may occur several times."""
         if not self.user:
             return ()
         pairs = [("Impersonate-User", self.user)]
@@ -76,7 +75,8 @@ class Impersonation:
             pairs.append(("Impersonate-Uid", self.uid))
         pairs.extend(("Impersonate-Group", group) for group in self.groups)
         for key, values in self.extra.items():
-            # Keys such as example.org/team hold characters that a header name cannot.
+            # A key such as example.org/team has characters that a header name cannot have, so it is percent-encoded
+            # (client-go: transport/round_trippers.go, headerKeyEscape).
             name = f"Impersonate-Extra-{quote(key, safe='!#$&*+^|~')}"
             pairs.extend((name, value) for value in values)
         return tuple(pairs)
@@ -85,18 +85,18 @@ class Impersonation:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Config:
-    """A cluster, who is asking, and how. Change a copy with `dataclasses.replace`."""
+    """A cluster, a user, and how to connect. Change a copy with `dataclasses.replace`."""
 
     server: str
-    """The address, such as `https://10.0.0.1:6443`, without a slash at the end."""
+    """The URL, such as `https://10.0.0.1:6443`, without a slash at the end."""
     namespace: str = "default"
-    """Where to look when a call names no namespace."""
+    """For calls that name no namespace."""
     ca_data: bytes | None = None
-    """The PEM certificates that the server's has to be signed by; None trusts what this machine trusts."""
+    """The authorities that may sign the server's certificate, PEM; None for this machine's trust store."""
     ca_origin: str = "this machine's trust store"
-    """Where they come from, for messages."""
+    """Where `ca_data` comes from, for messages."""
     tls_server_name: str | None = None
-    """The name in the server's certificate, where it is not the host of the address."""
+    """The name in the server's certificate, if it is not the host of the URL."""
     insecure_skip_tls_verify: bool = False
     proxy_url: str | None = None
     disable_compression: bool = False
@@ -104,17 +104,17 @@ class Config:
     impersonation: Impersonation = field(default_factory=Impersonation)
     user_agent: str = field(default_factory=default_user_agent)
     source: str = "given by the program"
-    """Where all this comes from, for messages: the file and the context."""
+    """Where this configuration comes from, for messages: the file and the context."""
     connect_timeout: float = 10.0
-    """Seconds until a connection stands, with TLS."""
+    """Seconds until a connection is established, with TLS."""
     request_timeout: float = 30.0
-    """Seconds until an answer is complete, unless the call says otherwise."""
+    """Seconds until a response is complete, unless the call says otherwise."""
 
     def __post_init__(self) -> None:
         _check_server(self.server, f"the server of the configuration {self.source}")
 
     def __repr__(self) -> str:
-        # Neither the CA, which is long, nor the proxy, whose address may hold a password.
+        # Without the CA, which is long, and the proxy, whose URL may contain a password.
         return f"Config(server={self.server!r}, namespace={self.namespace!r}, source={self.source!r})"
 
     def impersonating(
@@ -125,7 +125,7 @@ class Config:
         uid: str = "",
         extra: Mapping[str, Sequence[str]] | None = None,
     ) -> Config:
-        """The same, asking in somebody else's name."""
+        """The same configuration, impersonating a user."""
         more = {key: tuple(values) for key, values in (extra or {}).items()}
         other = Impersonation(user=user, uid=uid, groups=tuple(groups), extra=more)
         return replace(self, impersonation=other)
@@ -142,7 +142,7 @@ class Config:
     ) -> Config:
         """Find the cluster: the file named here, `$KUBECONFIG`, the pod's own cluster, `~/.kube/config`.
 
-        A context that is named is looked for in kubeconfig files only.
+        With `context`, only kubeconfig files are considered.
         """
         env = os.environ if environ is None else environ
         if kubeconfig is not None:
@@ -172,17 +172,17 @@ class Config:
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> Config:
-        """From one file, which must exist, or from a list of files merged as kubectl does, of which one must."""
+        """From one file, which must exist, or from several files merged as kubectl does, one of which must exist."""
         if isinstance(paths, str | PathLike):
-            merged = form.read(Path(paths))
+            merged = kubeconfigs.read(Path(paths))
         else:
             files = [Path(path) for path in paths]
-            found = [form.read(path) for path in files if path.exists()]
+            found = [kubeconfigs.read(path) for path in files if path.exists()]
             if not found:
                 names = ", ".join(str(path) for path in files) or "none was named"
                 raise ConfigError(f"none of the kubeconfig files exists: {names}; check KUBECONFIG")
-            merged = form.merge(found)
-        return _configured(form.select(merged, context), merged.title, environ, clock)
+            merged = kubeconfigs.merge(found)
+        return _config_from(kubeconfigs.select(merged, context), merged.title, environ, clock)
 
     @classmethod
     def from_dict(
@@ -195,8 +195,8 @@ class Config:
         clock: Clock | None = None,
     ) -> Config:
         """From the content of a kubeconfig; relative paths in it are relative to the folder."""
-        parsed = form.parse(dict(tree), source="the given kubeconfig", folder=base_folder.absolute())
-        return _configured(form.select(parsed, context), parsed.title, environ, clock)
+        parsed = kubeconfigs.parse(dict(tree), source="the given kubeconfig", folder=base_folder.absolute())
+        return _config_from(kubeconfigs.select(parsed, context), parsed.title, environ, clock)
 
     @classmethod
     def in_cluster(
@@ -226,8 +226,8 @@ class Config:
         )
 
 
-def _configured(
-    selection: form.Selection, title: str, environ: Mapping[str, str] | None, clock: Clock | None
+def _config_from(
+    selection: kubeconfigs.Selection, title: str, environ: Mapping[str, str] | None, clock: Clock | None
 ) -> Config:
     cluster = selection.cluster
     value = cluster.value
@@ -256,11 +256,11 @@ def _configured(
     )
 
 
-def _authority(cluster: form.Entry[form.Cluster]) -> tuple[bytes | None, str]:
+def _authority(cluster: kubeconfigs.Entry[kubeconfigs.Cluster]) -> tuple[bytes | None, str]:
     value = cluster.value
     if value.certificate_authority_data:
         name = "certificate-authority-data"
-        return form.decoded(cluster, name, value.certificate_authority_data), cluster.field(name)
+        return kubeconfigs.decode_base64(cluster, name, value.certificate_authority_data), cluster.field(name)
     if value.certificate_authority:
         path = cluster.path(value.certificate_authority)
         origin = cluster.field("certificate-authority")
@@ -269,17 +269,17 @@ def _authority(cluster: form.Entry[form.Cluster]) -> tuple[bytes | None, str]:
 
 
 def _credentials(
-    user: form.Entry[form.User],
-    cluster: form.Entry[form.Cluster],
+    user: kubeconfigs.Entry[kubeconfigs.User],
+    cluster: kubeconfigs.Entry[kubeconfigs.Cluster],
     ca: bytes | None,
     environ: Mapping[str, str] | None,
     clock: Clock | None,
 ) -> Credentials:
-    """The kind that the fields of a user ask for, in kubectl's order of preference."""
+    """The credentials for the fields of a user, with kubectl's precedence."""
     value = user.value
     if value.auth_provider is not None:
         name = value.auth_provider.name
-        instead = _INSTEAD.get(name, "use an exec plug-in in its place")
+        instead = _AUTH_PROVIDER_ADVICE.get(name, "use an exec plug-in in its place")
         raise ConfigError(f"{user.field('auth-provider')} {name!r} is not supported; {instead}")
     if (value.token or value.token_file) and (value.username or value.password):
         raise ConfigError(f"{user.field('token')} and username are both given; remove one of them")
@@ -291,23 +291,23 @@ def _credentials(
     elif value.token:
         authorization = StaticToken(value.token, origin=user.field("token"))
     elif value.username or value.password:
-        authorization = Basic(value.username, value.password)
+        authorization = BasicAuth(value.username, value.password)
     elif value.exec_ is not None:
-        from kubewright.client.config.exec_plugin import ExecPlugin  # in a cluster nobody runs programs for a token
+        from kubewright.client.config.exec_plugin import ExecPlugin  # an operator in a cluster never runs one
 
         spec = _exec_spec(user, value.exec_, cluster, ca)
         authorization = ExecPlugin(spec, clock=clock, environ=environ)
     if authorization and certificate:
-        return Combined(authorization, certificate)
+        return CombinedCredentials(authorization, certificate)
     return authorization or certificate or Anonymous()
 
 
-def _certificate(user: form.Entry[form.User], clock: Clock | None) -> ClientCertificate | None:
+def _certificate(user: kubeconfigs.Entry[kubeconfigs.User], clock: Clock | None) -> ClientCertificate | None:
     value = user.value
 
     def source(name: str, data: str, path: str) -> bytes | Path | None:
         if data:
-            return form.decoded(user, f"{name}-data", data)
+            return kubeconfigs.decode_base64(user, f"{name}-data", data)
         return user.path(path) if path else None
 
     certificate = source("client-certificate", value.client_certificate_data, value.client_certificate)
@@ -326,7 +326,10 @@ def _certificate(user: form.Entry[form.User], clock: Clock | None) -> ClientCert
 
 
 def _exec_spec(
-    user: form.Entry[form.User], plugin: form.Exec, cluster: form.Entry[form.Cluster], ca: bytes | None
+    user: kubeconfigs.Entry[kubeconfigs.User],
+    plugin: kubeconfigs.Exec,
+    cluster: kubeconfigs.Entry[kubeconfigs.Cluster],
+    ca: bytes | None,
 ) -> ExecSpec:
     from kubewright.client.config.exec_plugin import EXEC_VERSIONS, ExecSpec  # see _credentials
 
@@ -344,7 +347,8 @@ def _exec_spec(
     for index, variable in enumerate(plugin.env):
         if not variable.name:
             raise ConfigError(f"{user.field(f'exec.env[{index}].name')} is missing; every variable needs one")
-    # A bare name is looked for on the PATH; one with a slash stands beside the file that names it.
+    # A bare name is looked up on the PATH; one with a slash is relative to the kubeconfig
+    # (client-go: tools/clientcmd/loader.go, ResolveLocalPaths).
     command = str(user.path(plugin.command)) if "/" in plugin.command else plugin.command
     return ExecSpec(
         command=command,
@@ -358,8 +362,8 @@ def _exec_spec(
     )
 
 
-def _cluster_info(cluster: form.Cluster, ca: bytes | None) -> dict[str, Any]:
-    """What a plug-in that asks for it is told about the cluster."""
+def _cluster_info(cluster: kubeconfigs.Cluster, ca: bytes | None) -> dict[str, Any]:
+    """The cluster part of KUBERNETES_EXEC_INFO, for a plug-in with provideClusterInfo."""
     info: dict[str, Any] = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,
@@ -372,17 +376,17 @@ def _cluster_info(cluster: form.Cluster, ca: bytes | None) -> dict[str, Any]:
     return {name: value for name, value in info.items() if value or name == "server"}
 
 
-def _impersonation(user: form.Entry[form.User]) -> Impersonation:
+def _impersonation(user: kubeconfigs.Entry[kubeconfigs.User]) -> Impersonation:
     value = user.value
     if value.as_:
         extra = value.as_user_extra
         return Impersonation(user=value.as_, uid=value.as_uid, groups=value.as_groups, extra=extra)
-    for name, given in (
+    for name, field_value in (
         ("as-uid", value.as_uid),
         ("as-groups", value.as_groups),
         ("as-user-extra", value.as_user_extra),
     ):
-        if given:
+        if field_value:
             raise ConfigError(f"{user.field(name)} is given without `as`; name the user to impersonate")
     return Impersonation()
 
@@ -390,7 +394,7 @@ def _impersonation(user: form.Entry[form.User]) -> Impersonation:
 def _check_server(server: str, what: str) -> None:
     parts, problem = _split(server)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        # The text is not repeated: what does not look like an address may be a secret in the wrong place.
+        # The message does not repeat the text: it may be a secret that was put in the wrong field.
         problem = problem or "it must be an address such as https://10.0.0.1:6443"
     elif parts.username is not None or parts.password is not None:
         problem = "it must not contain a user or a password; these belong to the user of the context"
@@ -400,7 +404,7 @@ def _check_server(server: str, what: str) -> None:
         raise ConfigError(f"{what} is no address of an API server: {problem}")
 
 
-def _proxy(cluster: form.Entry[form.Cluster]) -> str | None:
+def _proxy(cluster: kubeconfigs.Entry[kubeconfigs.Cluster]) -> str | None:
     url = cluster.value.proxy_url
     if not url:
         return None
@@ -412,7 +416,7 @@ def _proxy(cluster: form.Entry[form.Cluster]) -> str | None:
 
 
 def _split(url: str) -> tuple[Any, str]:
-    """The parts of an address, and what is wrong with them as far as the standard library says."""
+    """The parts of a URL, and what is wrong with them as far as the standard library says."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -1,9 +1,9 @@
-"""Who the client is: tokens, passwords and client certificates, each as one kind of `Credentials`.
+"""Credentials: tokens, passwords and client certificates.
 
-The transport asks `headers` before every request, `refresh` after a 401, and rebuilds its TLS context when
-`certificate_version` has moved. Files are read again as they change, because in a pod the token is replaced
-every hour. Nothing here runs a program: that is `execplugin`. Which kind a user of a kubeconfig needs is
-decided in `config`. No secret is ever part of a repr or of a message.
+A transport calls `headers` before every request, `refresh` after a 401, and rebuilds its TLS context when
+`certificate_version` has changed. Files are read again as they change, because the kubelet replaces a pod's token
+about every hour. `config.exec_plugin` runs programs for credentials; `config.config` decides which class a user of a
+kubeconfig needs. No secret is ever part of a repr or of a message.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kubewright.errors import ConfigError
 
 __all__ = (
     "Anonymous",
-    "Basic",
+    "BasicAuth",
     "Certificate",
     "ClientCertificate",
-    "Combined",
+    "CombinedCredentials",
     "Credentials",
     "StaticToken",
     "TokenFile",
@@ -34,24 +34,26 @@ __all__ = (
     "secret_folder",
 )
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
-_TOKEN_AGE = 50.0
-"""A token is at most this old, in seconds: under the minute within which it has to be read again."""
+_TOKEN_MAX_AGE = 50.0
+"""Seconds after which a token file is read again: client-go rereads it after a minute less ten seconds of leeway
+(transport/token_source.go), and the kubelet replaces a token long before it expires.
+"""
 
-_CERTIFICATE_AGE = 10.0
-"""How often, in seconds, certificate files are looked at: two `stat` calls while they stand unchanged."""
+_CERTIFICATE_POLL_SECONDS = 10.0
+"""How often certificate files are checked: two `stat` calls while they are unchanged."""
 
-_JUST_NOW = 10.0
-"""A change so many seconds ago is news to a request that was on its way meanwhile and got a 401."""
+_RECENT_SECONDS = 10.0
+"""A request that gets a 401 is worth another attempt if the credentials changed this recently: it was sent before."""
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder only; the files in it get unguessable names
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - the folder only; the files in it get unguessable names
 
-_NOT_A_TOKEN = re.compile(r"[^\x21-\x7e]")
+_NOT_IN_TOKEN = re.compile(r"[^\x21-\x7e]")
 
 
 class Certificate(NamedTuple):
-    """A client certificate with its key, both PEM, and the fields they come from, for messages."""
+    """A client certificate and its key, both PEM, and the fields they come from, for messages."""
 
     certificate: bytes
     key: bytes
@@ -62,15 +64,15 @@ class Certificate(NamedTuple):
 
 
 class Credentials(Protocol):
-    """What a transport needs to know about who is asking. Write another kind by having these four."""
+    """What a transport needs to authenticate. Implement these four for another kind."""
 
     @property
     def certificate_version(self) -> int:
-        """Moves whenever `client_certificate` answers differently; look at it after `headers`."""
+        """Changes whenever `client_certificate` returns something else; read it after `headers`."""
         ...
 
     def client_certificate(self) -> Certificate | None:
-        """The certificate to show in the TLS handshake, if there is one."""
+        """The certificate for the TLS handshake, if there is one."""
         ...
 
     async def headers(self) -> Mapping[str, str]:
@@ -78,17 +80,17 @@ class Credentials(Protocol):
         ...
 
     async def refresh(self, *, rejected: Mapping[str, str] | None = None) -> bool:
-        """After a 401: whether there is something new that is worth one more attempt.
+        """After a 401: whether the credentials are new, so that one more attempt makes sense.
 
-        `rejected` are the headers that the server refused. With them, a caller who comes late hears that
-        another one has already fetched something newer.
+        `rejected` are the headers that the server rejected. With them, a caller learns that another one has already
+        fetched newer ones.
         """
         ...
 
 
 @final
 class Anonymous:
-    """Nobody in particular."""
+    """No credentials."""
 
     __slots__ = ()
     certificate_version = 0
@@ -97,7 +99,7 @@ class Anonymous:
         return None
 
     async def headers(self) -> Mapping[str, str]:
-        return _NOTHING
+        return _NO_HEADERS
 
     async def refresh(self, *, rejected: Mapping[str, str] | None = None) -> bool:
         return False
@@ -130,7 +132,7 @@ class _FixedHeader:
 
 @final
 class StaticToken(_FixedHeader):
-    """A bearer token that is what it is."""
+    """A bearer token that never changes."""
 
     __slots__ = ()
 
@@ -139,8 +141,8 @@ class StaticToken(_FixedHeader):
 
 
 @final
-class Basic(_FixedHeader):
-    """A user name and a password, for servers behind a proxy that asks for them."""
+class BasicAuth(_FixedHeader):
+    """A user name and a password, for proxies in front of a server."""
 
     __slots__ = ()
 
@@ -151,7 +153,7 @@ class Basic(_FixedHeader):
 
 @final
 class TokenFile:
-    """A bearer token in a file that somebody else keeps fresh, as the kubelet does for every pod.
+    """A bearer token in a file that somebody else rotates, as the kubelet does for every pod.
 
     Raises `ConfigError` when made, if there is no token to read. Later a file that is missing or empty for a
     moment does not matter: the last token is used, and the server decides.
@@ -172,7 +174,7 @@ class TokenFile:
         return None
 
     async def headers(self) -> Mapping[str, str]:
-        if self._clock.monotonic() - self._read_at >= _TOKEN_AGE:
+        if self._clock.monotonic() - self._read_at >= _TOKEN_MAX_AGE:
             self._read_again()
         return self._headers
 
@@ -180,7 +182,7 @@ class TokenFile:
         self._read_again()
         if rejected is not None:
             return self._headers != rejected
-        return self._clock.monotonic() - self._changed_at < _JUST_NOW
+        return self._clock.monotonic() - self._changed_at < _RECENT_SECONDS
 
     def _read(self) -> Mapping[str, str]:
         content = read_file(self._path, self._origin)
@@ -203,12 +205,12 @@ class TokenFile:
 
 @final
 class ClientCertificate:
-    """A client certificate and its key, each as PEM or as the path of a file that is read again on change.
+    """A client certificate and its key, each as PEM or as the path of a file that is read again when it changes.
 
-    A changed pair is taken when both files can be read; until then the last one is used.
+    A changed pair is used when both files can be read; until then the last one is.
     """
 
-    __slots__ = ("_changed_at", "_clock", "_origin", "_pair", "_sources", "_stamp", "_stamp_at", "_version")
+    __slots__ = ("_changed_at", "_clock", "_file_stamp", "_origin", "_pair", "_sources", "_stamp_at", "_version")
 
     def __init__(
         self,
@@ -222,7 +224,7 @@ class ClientCertificate:
         self._origin = origin
         self._clock = clock or SystemClock()
         self._version = 0
-        self._stamp = self._look()
+        self._file_stamp = self._file_stamps()
         self._stamp_at = self._clock.monotonic()
         self._pair = self._read()
         self._changed_at = -math.inf
@@ -235,16 +237,16 @@ class ClientCertificate:
         return self._pair
 
     async def headers(self) -> Mapping[str, str]:
-        if self._clock.monotonic() - self._stamp_at >= _CERTIFICATE_AGE:
+        if self._clock.monotonic() - self._stamp_at >= _CERTIFICATE_POLL_SECONDS:
             self._read_if_changed()
-        return _NOTHING
+        return _NO_HEADERS
 
     async def refresh(self, *, rejected: Mapping[str, str] | None = None) -> bool:
         self._read_if_changed()
-        return self._clock.monotonic() - self._changed_at < _JUST_NOW
+        return self._clock.monotonic() - self._changed_at < _RECENT_SECONDS
 
-    def _look(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stamp(source) if isinstance(source, Path) else None for source in self._sources)
+    def _file_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_file_stamp(source) if isinstance(source, Path) else None for source in self._sources)
 
     def _read(self) -> Certificate:
         certificate, key = (
@@ -254,14 +256,14 @@ class ClientCertificate:
 
     def _read_if_changed(self) -> None:
         self._stamp_at = self._clock.monotonic()
-        stamp = self._look()
-        if stamp == self._stamp:
+        stamp = self._file_stamps()
+        if stamp == self._file_stamp:
             return
         try:
             pair = self._read()
         except ConfigError:
             return
-        self._stamp = stamp
+        self._file_stamp = stamp
         if pair != self._pair:
             self._pair = pair
             self._version += 1
@@ -272,8 +274,8 @@ class ClientCertificate:
 
 
 @final
-class Combined:
-    """A header from one kind, and a client certificate from another."""
+class CombinedCredentials:
+    """The headers of one kind of credentials, and the client certificate of another."""
 
     __slots__ = ("_authorization", "_certificate")
 
@@ -301,17 +303,17 @@ class Combined:
 
 
 def checked_token(token: str, origin: str) -> str:
-    """The token without surrounding white space; `ConfigError` if it cannot stand in a header."""
+    """The token without surrounding white space; `ConfigError` if it cannot be in a header."""
     token = token.strip()
     if not token:
         raise ConfigError(f"{origin} holds no token; put one there, or remove the field")
-    if _NOT_A_TOKEN.search(token):
+    if _NOT_IN_TOKEN.search(token):
         raise ConfigError(f"{origin} is no token: it has a space, a line break or another forbidden character")
     return token
 
 
 def read_file(path: Path, origin: str) -> bytes:
-    """The content of a file that a configuration names; `ConfigError` says which field, file and reason."""
+    """The content of a file that a configuration names; the `ConfigError` has field, file and reason."""
     try:
         return path.read_bytes()
     except (OSError, ValueError) as error:
@@ -320,14 +322,15 @@ def read_file(path: Path, origin: str) -> bytes:
 
 
 def secret_folder() -> Path | None:
-    """Where a temporary file with a secret never reaches a disk; None if the system has no such folder."""
-    return _MEMORY if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) else None
+    """A folder in memory, where a temporary file with a secret never reaches a disk; None if the system has none."""
+    return _MEMORY_FOLDER if _MEMORY_FOLDER.is_dir() and os.access(_MEMORY_FOLDER, os.W_OK) else None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _file_stamp(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:
         return None
-    # The inode too: a mounted secret is replaced by renaming a link, and both files may have the same time.
+    # With the inode: the kubelet replaces a mounted secret by renaming a symbolic link, and old and new file may have
+    # the same modification time.
     return (found.st_mtime_ns, found.st_ino, found.st_size)

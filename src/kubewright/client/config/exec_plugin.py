@@ -1,12 +1,12 @@
-"""Credentials from another program: the exec plug-ins of kubeconfig files.
+"""ExecPlugin: credentials that a program prints, the exec plug-ins of kubeconfig files.
 
-Cloud clusters hand out short-lived tokens through programs such as `aws` or `gke-gcloud-auth-plugin`. This
-module runs the program when there is nothing valid at hand, shortly before what it gave expires, and after a
-401; however many requests are waiting, it runs once. The protocol is `client.authentication.k8s.io`, v1 and
-v1beta1.
+Cloud clusters issue short-lived tokens through programs such as `aws` or `gke-gcloud-auth-plugin`. The program runs
+when there is no valid credential, shortly before the credential expires, and after a 401; however many requests wait,
+it runs once. The protocol is `client.authentication.k8s.io`, v1 and v1beta1, as in client-go's
+plugin/pkg/client/auth/exec/exec.go, which renews only after expiry.
 
-`config` makes an `ExecPlugin` from the `exec` part of a user; the transport sees only `Credentials`. What the
-plug-in printed is never shown, since it is the secret; what it wrote to stderr is.
+`config.config` makes an `ExecPlugin` from the `exec` field of a user; a transport sees only `Credentials`. Messages
+never contain the plug-in's output, which is the secret; they contain its stderr.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ __all__ = ("EXEC_VERSIONS", "ExecPlugin", "ExecSpec")
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
-_LEEWAY = timedelta(seconds=30)
-_PAUSE = timedelta(seconds=5)
-"""The plug-in does not run again sooner: not for what was expired when it came, not for a storm of 401s."""
+_RENEW_BEFORE_EXPIRY = timedelta(seconds=30)
+_MIN_INTERVAL = timedelta(seconds=5)
+"""The plug-in does not run again sooner: not for a credential that was issued expired, not for many 401s at once."""
 
 _OUTPUT_LIMIT = 1024 * 1024
-_STDERR_SHOWN = 500
+_STDERR_LIMIT = 500
 
 
 class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """How to run the plug-in, as the kubeconfig says it."""
+    """How to run the plug-in, from the kubeconfig."""
 
     command: str
     api_version: str
@@ -49,13 +49,13 @@ class ExecSpec(msgspec.Struct, frozen=True, kw_only=True):
     install_hint: str = ""
     interactive_mode: Literal["Never", "IfAvailable", "Always"] = "Never"
     cluster: Mapping[str, Any] | None = None
-    """What the plug-in is told about the cluster; None when `provideClusterInfo` is off."""
+    """The cluster information for the plug-in; None if `provideClusterInfo` is off."""
     timeout: float = 60.0
-    """Seconds until a plug-in that hangs is ended; five times as long when a person has to answer it."""
+    """Seconds until a plug-in that hangs is killed; five times as long if it is interactive."""
     origin: str = "the exec plug-in"
 
     def __repr__(self) -> str:
-        # Arguments and variables may be secrets.
+        # Without arguments and variables, which may be secrets.
         return f"ExecSpec(command={self.command!r}, origin={self.origin!r})"
 
 
@@ -72,8 +72,8 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
     status: _Status | None = None
 
 
-class _Issued(msgspec.Struct, frozen=True):
-    """What one run gave."""
+class _Credential(msgspec.Struct, frozen=True):
+    """The credential from one run of the plug-in."""
 
     headers: dict[str, str]
     certificate: Certificate | None
@@ -83,7 +83,7 @@ class _Issued(msgspec.Struct, frozen=True):
 
 @final
 class ExecPlugin:
-    """`Credentials` that a program prints."""
+    """`Credentials` from a program."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class ExecPlugin:
         self._clock = clock or SystemClock()
         self._environ = environ
         self._terminal = terminal
-        self._issued: _Issued | None = None
+        self._credential: _Credential | None = None
         self._version = 0
         self._runs = 0
         self._failure: ConfigError | None = None
@@ -111,65 +111,65 @@ class ExecPlugin:
         return self._version
 
     def client_certificate(self) -> Certificate | None:
-        return self._issued.certificate if self._issued else None
+        return self._credential.certificate if self._credential else None
 
     async def headers(self) -> Mapping[str, str]:
-        issued = self._issued
-        if issued is None or (issued.renew_at is not None and self._clock.now() >= issued.renew_at):
-            issued = await self._renewed(issued)
-        return issued.headers
+        credential = self._credential
+        if credential is None or (credential.renew_at is not None and self._clock.now() >= credential.renew_at):
+            credential = await self._renew(credential)
+        return credential.headers
 
     async def refresh(self, *, rejected: Mapping[str, str] | None = None) -> bool:
-        issued = self._issued
-        if issued is not None and rejected and rejected != issued.headers:
+        credential = self._credential
+        if credential is not None and rejected and rejected != credential.headers:
             return True
-        if self._refreshed_at is not None and self._clock.now() - self._refreshed_at < _PAUSE:
+        if self._refreshed_at is not None and self._clock.now() - self._refreshed_at < _MIN_INTERVAL:
             return self._refresh_helped and not rejected
-        renewed = await self._renewed(issued, keep_old=False)
-        helped = issued is None or (renewed.headers, renewed.certificate) != (
-            issued.headers,
-            issued.certificate,
+        renewed = await self._renew(credential, keep_valid=False)
+        helped = credential is None or (renewed.headers, renewed.certificate) != (
+            credential.headers,
+            credential.certificate,
         )
         self._refreshed_at, self._refresh_helped = self._clock.now(), helped
         return helped
 
-    async def _renewed(self, seen: _Issued | None, *, keep_old: bool = True) -> _Issued:
-        """What a run gives that began after `seen` was found wanting: this caller's or another's."""
+    async def _renew(self, seen: _Credential | None, *, keep_valid: bool = True) -> _Credential:
+        """The credential of a run that began after `seen` became invalid: this caller's run or another's."""
         runs = self._runs
         async with self._lock_of_this_loop():
-            if self._issued is not None and self._issued is not seen:
-                return self._issued
+            if self._credential is not None and self._credential is not seen:
+                return self._credential
             if self._runs != runs and self._failure is not None:
                 raise ConfigError(str(self._failure))
             try:
-                issued = await self._run()
+                credential = await self._run()
             except ConfigError as error:
                 self._runs += 1
                 self._failure = error
                 now = self._clock.now()
-                if keep_old and seen is not None and seen.expires_at is not None and now < seen.expires_at:
-                    # Still good: asked early, so that a plug-in that fails for a moment does no harm.
-                    self._issued = msgspec.structs.replace(seen, renew_at=now + _PAUSE)
-                    return self._issued
+                if keep_valid and seen is not None and seen.expires_at is not None and now < seen.expires_at:
+                    # `seen` is still valid: renewal starts early so that a plug-in may fail for a while.
+                    self._credential = msgspec.structs.replace(seen, renew_at=now + _MIN_INTERVAL)
+                    return self._credential
                 raise
             self._runs += 1
             self._failure = None
-            if issued.certificate != self.client_certificate():
+            if credential.certificate != self.client_certificate():
                 self._version += 1
-            self._issued = issued
-            return issued
+            self._credential = credential
+            return credential
 
     def _lock_of_this_loop(self) -> asyncio.Lock:
-        # A lock belongs to the loop that first waited for it, while a configuration may outlive a loop.
+        # An asyncio.Lock is bound to the loop that first waited for it, and a configuration may outlive a loop.
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._lock = loop, asyncio.Lock()
         return self._lock
 
-    async def _run(self) -> _Issued:
+    async def _run(self) -> _Credential:
         interactive = self._interactive()
-        output = await _output(self._spec, self._environment(interactive), interactive=interactive)
-        return self._issued_from(_parsed(output, self._spec))
+        output = await _run_plugin(self._spec, self._environment(interactive), interactive=interactive)
+        return self._credential_from(_parse(output, self._spec))
 
     def _interactive(self) -> bool:
         mode = self._spec.interactive_mode
@@ -191,7 +191,7 @@ class ExecPlugin:
         inherited = os.environ if self._environ is None else self._environ
         return {**inherited, **self._spec.env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
 
-    def _issued_from(self, status: _Status) -> _Issued:
+    def _credential_from(self, status: _Status) -> _Credential:
         origin = self._spec.origin
         token = checked_token(status.token, f"{origin}: status.token of the plug-in's answer") if status.token else ""
         certificate = None
@@ -205,15 +205,15 @@ class ExecPlugin:
         renew = None
         if expires is not None:
             now = self._clock.now()
-            renew = max(expires - min(_LEEWAY, max(expires - now, timedelta()) / 10), now + _PAUSE)
+            renew = max(expires - min(_RENEW_BEFORE_EXPIRY, max(expires - now, timedelta()) / 10), now + _MIN_INTERVAL)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return _Issued(headers=headers, certificate=certificate, renew_at=renew, expires_at=expires)
+        return _Credential(headers=headers, certificate=certificate, renew_at=renew, expires_at=expires)
 
     def __repr__(self) -> str:
         return f"ExecPlugin({self._spec.command!r})"
 
 
-def _parsed(output: bytes, spec: ExecSpec) -> _Status:
+def _parse(output: bytes, spec: ExecSpec) -> _Status:
     what = f"{spec.origin}: the plug-in {spec.command}"
     try:
         answer = msgspec.json.decode(output, type=_ExecCredential)
@@ -224,8 +224,8 @@ def _parsed(output: bytes, spec: ExecSpec) -> _Status:
         raise ConfigError(f"{what} printed no ExecCredential, but kind {answer.kind!r}; run it by hand to see why")
     if answer.api_version != spec.api_version:
         raise ConfigError(
-            f"{what} answered in {answer.api_version or 'no apiVersion'}, and its apiVersion field says "
-            f"{spec.api_version}; set the field to what the plug-in speaks"
+            f"{what} printed {answer.api_version or 'no apiVersion'}, but exec.apiVersion is "
+            f"{spec.api_version}; set the field to the version of the plug-in"
         )
     status = answer.status
     if status is None or not (status.token or status.client_certificate_data or status.client_key_data):
@@ -235,47 +235,48 @@ def _parsed(output: bytes, spec: ExecSpec) -> _Status:
     return status
 
 
-async def _output(spec: ExecSpec, environment: Mapping[str, str], *, interactive: bool) -> bytes:
-    """Run the plug-in to its end; what it printed, or `ConfigError` with the reason."""
+async def _run_plugin(spec: ExecSpec, environment: Mapping[str, str], *, interactive: bool) -> bytes:
+    """Run the plug-in to its end and return its output; `ConfigError` with the reason if it fails."""
     what = f"{spec.origin}: the plug-in {spec.command}"
     with contextlib.ExitStack() as files:
         try:
-            # Files without a name, not pipes: a helper that the plug-in leaves running in the background may
-            # keep its output open for ever, and only the plug-in itself is waited for.
-            printed, complaint = (files.enter_context(tempfile.TemporaryFile(dir=secret_folder())) for _ in range(2))
+            # Unnamed files, not pipes: a child that the plug-in leaves running in the background would keep a pipe
+            # open for ever. Only the plug-in itself is waited for.
+            stdout, stderr = (files.enter_context(tempfile.TemporaryFile(dir=secret_folder())) for _ in range(2))
         except OSError as error:
             raise ConfigError(f"{what} cannot be started: no folder for temporary files") from error
-        process = await _started(spec, environment, what, printed, None if interactive else complaint)
+        process = await _start(spec, environment, what, stdout, None if interactive else stderr)
         timeout = spec.timeout * (5 if interactive else 1)
         try:
             async with asyncio.timeout(timeout):
                 code = await process.wait()
         except TimeoutError:
-            raise ConfigError(f"{what} did not finish within {timeout:g} s and was ended") from None
+            raise ConfigError(f"{what} did not finish within {timeout:g} s and was killed") from None
         finally:
             if process.returncode is None:
-                await _end(process, group=not interactive)
+                await _kill(process, group=not interactive)
         if code != 0:
-            reason = " ".join(_content(complaint).decode("utf-8", "replace").split())[-_STDERR_SHOWN:]
-            raise ConfigError(f"{what} failed with exit code {code}: {reason or 'it said nothing'}")
-        return _content(printed)
+            reason = " ".join(_read_output(stderr).decode("utf-8", "replace").split())[-_STDERR_LIMIT:]
+            raise ConfigError(f"{what} failed with exit code {code}: {reason or 'it wrote nothing to stderr'}")
+        return _read_output(stdout)
 
 
-async def _started(
-    spec: ExecSpec, environment: Mapping[str, str], what: str, printed: IO[bytes], complaint: IO[bytes] | None
+async def _start(
+    spec: ExecSpec, environment: Mapping[str, str], what: str, stdout: IO[bytes], stderr: IO[bytes] | None
 ) -> asyncio.subprocess.Process:
-    """The running plug-in. Without a file for its complaints a person is there to read and answer them."""
-    alone = complaint is not None
+    """Start the plug-in. Without `stderr` it is interactive: a person reads its messages and answers."""
+    unattended = stderr is not None
     try:
         return await asyncio.create_subprocess_exec(
             spec.command,
             *spec.args,
             env=environment,
-            stdin=asyncio.subprocess.DEVNULL if alone else None,
-            stdout=printed,
-            stderr=complaint,
-            # A group of its own, so that its children end with it; a terminal belongs to the old group.
-            start_new_session=alone,
+            stdin=asyncio.subprocess.DEVNULL if unattended else None,
+            stdout=stdout,
+            stderr=stderr,
+            # A session of its own, so that its children can be killed with it; an interactive one needs the terminal,
+            # which belongs to the old session.
+            start_new_session=unattended,
         )
     except FileNotFoundError:
         hint = " ".join(spec.install_hint.split())
@@ -285,7 +286,7 @@ async def _started(
         raise ConfigError(f"{what} cannot be started: {reason}") from None
 
 
-async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
+async def _kill(process: asyncio.subprocess.Process, *, group: bool) -> None:
     with contextlib.suppress(ProcessLookupError):
         if group:
             os.killpg(process.pid, signal.SIGKILL)
@@ -294,7 +295,7 @@ async def _end(process: asyncio.subprocess.Process, *, group: bool) -> None:
     await process.wait()
 
 
-def _content(file: IO[bytes]) -> bytes:
-    # The position is shared with the plug-in, which left it at the end.
+def _read_output(file: IO[bytes]) -> bytes:
+    # The plug-in shares the file position and left it at the end.
     file.seek(0)
     return file.read(_OUTPUT_LIMIT)

@@ -1,8 +1,8 @@
-"""The kubeconfig form: read it, merge several files as kubectl does, pick a context, write one.
+"""The kubeconfig format: read it, merge several files as kubectl does, select a context, write one.
 
-Plain data in and out: no connection, no environment, no secret is used here. `config` decides which files to
-read and makes a `Config` from what `select` picks; `cluster` writes the kubeconfig of a local control plane.
-Every complaint is a `ConfigError` that names the file and the field as it stands there.
+Plain data in and out: no connection, no environment, and no secret is used here. `config.config` decides which files to
+read and makes a `Config` from the result of `select`; `kubewright.cluster` writes the kubeconfig of a local control
+plane. Every error is a `ConfigError` that names the file and the field.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = (
     "Kubeconfig",
     "Selection",
     "User",
-    "decoded",
+    "decode_base64",
     "kubeconfig_tree",
     "merge",
     "merge_into",
@@ -47,7 +47,7 @@ class _Extension(msgspec.Struct, frozen=True):
 
 
 class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
-    """Where a cluster is, and how to know it."""
+    """The address of a cluster, and how to verify it."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -91,7 +91,7 @@ class User(
     frozen=True,
     rename=lambda name: "tokenFile" if name == "token_file" else name.rstrip("_").replace("_", "-"),
 ):
-    """Who is asking."""
+    """The credentials of a user."""
 
     token: str = ""
     token_file: str = ""
@@ -145,18 +145,18 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
 
 @final
 class Entry(msgspec.Struct, Generic[T], frozen=True):
-    """One cluster, user or context, with the place it comes from."""
+    """One cluster, user or context, with the file and field it comes from."""
 
     value: T
     source: str
-    """What to call the file in messages."""
+    """The name of the file, for messages."""
     folder: Path
-    """What relative paths are relative to."""
+    """The folder that relative paths are relative to."""
     at: str
     """The field of the file, such as `clusters[0].cluster`."""
 
     def field(self, name: str) -> str:
-        """How messages name a field of this entry."""
+        """The name of a field of this entry, for messages."""
         return f"{self.source}: {self.at}.{name}"
 
     def path(self, text: str) -> Path:
@@ -176,13 +176,13 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What to call it in messages."""
+        """Its name in messages."""
         return ", ".join(self.sources)
 
 
 @final
 class Selection(msgspec.Struct, frozen=True):
-    """What one context stands for."""
+    """The cluster, user and namespace of one context."""
 
     context: str
     namespace: str
@@ -193,8 +193,8 @@ class Selection(msgspec.Struct, frozen=True):
 def read(path: Path) -> Kubeconfig:
     """The kubeconfig in a file."""
     source = f"kubeconfig {path}"
-    tree = _tree(path, source)
-    # An empty file is one without entries, so that `touch` makes a usable part of a list.
+    tree = _load_yaml(path, source)
+    # An empty file has no entries, so that `touch` makes a file that can be part of $KUBECONFIG.
     return parse({} if tree is None else tree, source=source, folder=path.absolute().parent)
 
 
@@ -229,7 +229,10 @@ def parse(tree: Any, *, source: str, folder: Path) -> Kubeconfig:
 
 
 def merge(configs: Sequence[Kubeconfig]) -> Kubeconfig:
-    """Several kubeconfigs as one: the first file that names an entry, or a current context, has the say."""
+    """Several kubeconfigs as one: the first file that has an entry, or a current context, wins.
+
+    As in client-go: tools/clientcmd/loader.go, ClientConfigLoadingRules.Load.
+    """
 
     def first(maps: Iterator[Mapping[str, T]]) -> dict[str, T]:
         found: dict[str, T] = {}
@@ -256,15 +259,15 @@ def select(config: Kubeconfig, context: str | None = None) -> Selection:
     if found is None:
         field = "has no context" if context else "has no such context as its current-context"
         raise ConfigError(f"{config.title} {field} {name!r}; there: {names}")
-    cluster = _referred(config.clusters, found, "cluster", found.value.cluster)
-    user = _referred(config.users, found, "user", found.value.user)
+    cluster = _lookup(config.clusters, found, "cluster", found.value.cluster)
+    user = _lookup(config.users, found, "user", found.value.user)
     namespace = found.value.namespace or "default"
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", namespace):
         raise ConfigError(f"{found.field('namespace')} {namespace!r} cannot be the name of a namespace")
     return Selection(context=name, namespace=namespace, cluster=cluster, user=user)
 
 
-def decoded(entry: Entry[Any], field: str, text: str) -> bytes:
+def decode_base64(entry: Entry[Any], field: str, text: str) -> bytes:
     """The bytes of a base64 field."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)
@@ -289,13 +292,13 @@ def kubeconfig_tree(
     user = user or name
     cluster = {
         "server": server,
-        "certificate-authority-data": _encoded(ca_data),
+        "certificate-authority-data": _encode_base64(ca_data),
         "tls-server-name": tls_server_name,
         "insecure-skip-tls-verify": insecure_skip_tls_verify or None,
     }
     secrets = {
-        "client-certificate-data": _encoded(client_certificate),
-        "client-key-data": _encoded(client_key),
+        "client-certificate-data": _encode_base64(client_certificate),
+        "client-key-data": _encode_base64(client_key),
         "token": token,
     }
     return {
@@ -311,7 +314,7 @@ def kubeconfig_tree(
 
 
 def write(path: Path, tree: Mapping[str, Any]) -> None:
-    """Write a kubeconfig that only its owner can read, all at once: nobody ever sees half of it."""
+    """Write a kubeconfig that only its owner can read, atomically."""
     from kubewright._base import yaml  # see _tree
 
     try:
@@ -323,12 +326,12 @@ def write(path: Path, tree: Mapping[str, Any]) -> None:
 def merge_into(path: Path, tree: Mapping[str, Any]) -> None:
     """Put the entries of a kubeconfig into a file, in place of those with the same names; use its context.
 
-    All else in the file is kept, except its comments. The file need not exist.
+    Everything else in the file is kept, except its comments. The file need not exist.
     """
     path = path.resolve()
     source = f"kubeconfig {path}"
-    with _locked(path):
-        old = (_tree(path, source) if path.exists() else None) or {}
+    with _lock_file(path):
+        old = (_load_yaml(path, source) if path.exists() else None) or {}
         parse(old, source=source, folder=path.parent)
         new: dict[str, Any] = {"apiVersion": "v1", "kind": "Config"} | old
         for field in ("clusters", "users", "contexts"):
@@ -340,8 +343,8 @@ def merge_into(path: Path, tree: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock that kubectl takes, too, while it changes the file."""
+def _lock_file(path: Path) -> Iterator[None]:
+    """Hold the lock file that kubectl also takes while it changes the file (client-go: tools/clientcmd/loader.go)."""
     lock = path.with_name(f"{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -358,8 +361,8 @@ def _locked(path: Path) -> Iterator[None]:
         lock.unlink(missing_ok=True)
 
 
-def _tree(path: Path, source: str) -> Any:
-    from kubewright._base import yaml  # more than 1 MB, which an operator in a cluster has no use for
+def _load_yaml(path: Path, source: str) -> Any:
+    from kubewright._base import yaml  # it takes more than 1 MB, and an operator in a cluster does not need it
 
     try:
         return yaml.load(path.read_bytes())
@@ -371,7 +374,7 @@ def _tree(path: Path, source: str) -> Any:
         raise ConfigError(f"{source} is not YAML: {error}") from None
 
 
-def _referred(entries: Mapping[str, Entry[T]], context: Entry[Context], field: str, name: str) -> Entry[T]:
+def _lookup(entries: Mapping[str, Entry[T]], context: Entry[Context], field: str, name: str) -> Entry[T]:
     found = entries.get(name)
     if found is not None:
         return found
@@ -382,7 +385,7 @@ def _referred(entries: Mapping[str, Entry[T]], context: Entry[Context], field: s
 
 
 def _without_nulls(tree: Any) -> Any:
-    """The tree without the keys that are null: kubectl writes `users: null` and means none."""
+    """The tree without keys that are null: kubectl writes `users: null` for none."""
     if isinstance(tree, dict):
         return {key: _without_nulls(value) for key, value in tree.items() if value is not None}
     if isinstance(tree, list):
@@ -408,5 +411,5 @@ def _sentence(problem: str) -> str:
     return f"{field or 'the file'} must be {names.get(wanted, wanted)} and is {names.get(got, got)}"
 
 
-def _encoded(content: bytes | None) -> str | None:
+def _encode_base64(content: bytes | None) -> str | None:
     return None if content is None else base64.b64encode(content).decode()

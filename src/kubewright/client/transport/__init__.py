@@ -1,1 +1,1 @@
-"""One request out, one response back: connections, TLS, retries, throttling. Not verbs or kinds."""
+"""One request out, one response back: connections, TLS, retries, rate limits. Not verbs or kinds."""

@@ -1,9 +1,9 @@
-"""The transport that is always there: HTTP/1.1 by aiohttp, and the only module of the client that knows aiohttp.
+"""AiohttpTransport: HTTP/1.1 by aiohttp, which is always installed. No other module of the client imports aiohttp.
 
-It adds what belongs to the connection (address, TLS, proxy, credentials, impersonation, user agent), asks
-once more after a 401 when the credentials have something fresher, and turns each failure of aiohttp, of TLS
-or of the operating system into a `TransportError` of one sentence. It does not retry otherwise (`retries`
-does), does not judge statuses (`answers` does) and follows no redirect. `default_transport` says when it is used.
+It adds what belongs to the connection (address, TLS, proxy, credentials, impersonation, user agent), sends a request
+once more after a 401 if the credentials are newer, and turns each error of aiohttp, TLS or the operating system into a
+`TransportError` of one sentence. It does not retry otherwise (`transport.retries` does), does not look at statuses
+(`transport.responses` does) and follows no redirect. `transport.default` decides when it is used.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ import aiohttp
 from yarl import URL
 
 from kubewright.client.config.config import Config
-from kubewright.client.transport import failures
-from kubewright.client.transport.failures import connect_failure, rejects_client, tls_failure
+from kubewright.client.transport import error_messages as error_messages
+from kubewright.client.transport.error_messages import connect_error, is_client_certificate_alert, tls_error
 from kubewright.client.transport.gunzip import gunzip_for
-from kubewright.client.transport.heads import encoded_query
+from kubewright.client.transport.request_head import encode_query
 from kubewright.client.transport.responses import warning_texts
-from kubewright.client.transport.sockets import watchful_socket
+from kubewright.client.transport.sockets import keepalive_socket
 from kubewright.client.transport.tls import ssl_context
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, ConnectFailed, RequestTimeout, TransportError
 
 __all__ = ("AiohttpTransport",)
 
-# Below the 60 s after which load balancers and the 90 s after which a kube-apiserver drop an idle
-# connection, so that a write is not sent into a connection that is just being closed.
-_KEEP_IDLE = 30.0
-# Proxies and webhooks make long header lines, such as one Warning per webhook; aiohttp's own limit is 8 KB.
+# Load balancers close an idle connection after 60 s, kube-apiserver after 90 s (secure_serving.go in
+# staging/src/k8s.io/apiserver/pkg/server). Close it well before, so that no write goes into a connection that is just
+# being closed.
+_IDLE_SECONDS = 30.0
+# Webhooks and proxies cause long headers, such as one Warning per webhook; aiohttp's own limit is 8 KB.
 _HEADER_LIMIT = 256 * 1024
 _ERROR_BODY_LIMIT = 1024 * 1024
 _WHOLE_BODY_LIMIT = 1024 * 1024
 
-# What aiohttp lets out: a RuntimeError for a closed session, a ValueError for a header with a line break.
-_FAILURES = (aiohttp.ClientError, OSError, EOFError, zlib.error, ValueError, RuntimeError)
+# What aiohttp raises: a RuntimeError for a closed session, a ValueError for a header with a line break.
+_AIOHTTP_ERRORS = (aiohttp.ClientError, OSError, EOFError, zlib.error, ValueError, RuntimeError)
 
 
 @final
@@ -53,14 +54,14 @@ class AiohttpTransport:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._server = config.server.rstrip("/")
-        self._always = tuple(config.impersonation.headers())
+        self._impersonation = tuple(config.impersonation.headers())
         self._connections = _Connections(config)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         credentials = await self._config.credentials.headers()
         response = await self._send(request, credentials)
         if response.status == 401 and await self._config.credentials.refresh(rejected=credentials):
-            # A request with unknown credentials has not been executed, so this is safe for a write, too.
+            # The server rejects unknown credentials before it executes anything, so this is safe for a write, too.
             response = await self._send(request, await self._config.credentials.headers())
         return response
 
@@ -80,12 +81,12 @@ class AiohttpTransport:
         await self._connections.close()
 
     async def _send(self, request: HttpRequest, credentials: Mapping[str, str]) -> HttpResponse:  # hot
-        pool = await self._connections.enter(streams=False)
+        pool = await self._connections.acquire(streams=False)
         try:
             response = await pool.session.request(
                 request.method,
                 self._url(request),
-                headers=[*self._always, *credentials.items(), *request.headers],
+                headers=[*self._impersonation, *credentials.items(), *request.headers],
                 data=_payload(request.body),
                 timeout=_timeout(request.timeout, self._config.connect_timeout),
                 allow_redirects=False,
@@ -95,23 +96,23 @@ class AiohttpTransport:
                 body = await _whole_body(response)
             finally:
                 response.release()
-        except _FAILURES as error:
-            raise self._connections.failure(error, request) from None
+        except _AIOHTTP_ERRORS as error:
+            raise self._connections.transport_error(error, request) from None
         finally:
             pool.users -= 1
             if pool.retired:
-                await self._connections.leave(pool)
+                await self._connections.close_if_unused(pool)
         received, warnings = _headers_of(response)
         return HttpResponse(status=response.status, headers=received, body=body, warnings=warnings)
 
     async def _open(self, request: HttpRequest, credentials: Mapping[str, str]) -> _Stream:
-        pool = await self._connections.enter(streams=True)
+        pool = await self._connections.acquire(streams=True)
         try:
             async with asyncio.timeout(request.timeout):
                 response = await pool.session.request(
                     request.method,
                     self._url(request),
-                    headers=[*self._always, *credentials.items(), *request.headers],
+                    headers=[*self._impersonation, *credentials.items(), *request.headers],
                     data=_payload(request.body),
                     timeout=_timeout(None, self._config.connect_timeout),
                     allow_redirects=False,
@@ -119,22 +120,22 @@ class AiohttpTransport:
                 )
         except BaseException as error:
             pool.users -= 1
-            await self._connections.leave(pool)
-            if isinstance(error, _FAILURES):
-                raise self._connections.failure(error, request) from None
+            await self._connections.close_if_unused(pool)
+            if isinstance(error, _AIOHTTP_ERRORS):
+                raise self._connections.transport_error(error, request) from None
             raise
         return _Stream(self._connections, pool, response, request)
 
     def _url(self, request: HttpRequest) -> URL:
         text = self._server + request.path
         if request.query:
-            text = f"{text}?{encoded_query(request.query)}"
+            text = f"{text}?{encode_query(request.query)}"
         return URL(text, encoded=True)
 
 
 @final
 class _Stream:
-    """An answer that is still coming; `AiohttpTransport.stream` closes it."""
+    """A response whose body is still arriving; `AiohttpTransport.stream` closes it."""
 
     def __init__(
         self, connections: _Connections, pool: _Pool, response: aiohttp.ClientResponse, request: HttpRequest
@@ -145,7 +146,7 @@ class _Stream:
         self._pool: _Pool | None = pool
         self._response = response
         self._request = request
-        _limit_silence(response, request.idle_timeout)
+        _set_idle_timeout(response, request.idle_timeout)
 
     async def chunks(self) -> AsyncIterator[bytes]:  # hot
         content = self._response.content
@@ -155,8 +156,8 @@ class _Stream:
                 yield gunzip.feed(chunk) if gunzip else chunk
             if gunzip:
                 gunzip.finish()
-        except _FAILURES as error:
-            raise self._connections.failure(error, self._request) from None
+        except _AIOHTTP_ERRORS as error:
+            raise self._connections.transport_error(error, self._request) from None
 
     async def read(self) -> bytes:
         parts: list[bytes] = []
@@ -171,7 +172,7 @@ class _Stream:
         except TransportError:
             raise
         except TimeoutError as error:
-            raise self._connections.failure(error, self._request) from None
+            raise self._connections.transport_error(error, self._request) from None
         return b"".join(parts)
 
     async def close(self) -> None:
@@ -180,12 +181,12 @@ class _Stream:
         pool, self._pool = self._pool, None
         self._response.close()
         pool.users -= 1
-        await self._connections.leave(pool)
+        await self._connections.close_if_unused(pool)
 
 
 @final
 class _Pool:
-    """One aiohttp session, and how many requests are using it."""
+    """One aiohttp session, and the number of requests that use it."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self.session = session
@@ -195,11 +196,10 @@ class _Pool:
 
 @final
 class _Connections:
-    """The connections to one server, made anew when the client certificate changes.
+    """The connections to one server, replaced when the client certificate changes.
 
-    Streams have a pool of their own whose connections are not used twice: so an old plain pool is always
-    left within one request's time and then closed with its idle connections, however long a watch stays
-    open.
+    Streams have a pool of their own whose connections are not reused. So the last request of a replaced pool ends
+    within one request timeout, and the pool can be closed with its idle connections, however long a watch stays open.
     """
 
     def __init__(self, config: Config) -> None:
@@ -208,11 +208,11 @@ class _Connections:
         self._pools: tuple[_Pool, _Pool] | None = None
         self._retired: set[_Pool] = set()
         self._certificate_version = 0
-        self._building = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._closed = False
 
-    async def enter(self, *, streams: bool) -> _Pool:  # hot
-        """The pool to use now; the caller takes itself off its `users` and calls `leave`."""
+    async def acquire(self, *, streams: bool) -> _Pool:  # hot
+        """The pool to use now; the caller decrements `users` afterwards and calls `close_if_unused`."""
         pools = self._pools
         if pools is None or self._certificate_version != self._config.credentials.certificate_version:
             pools = await self._build()
@@ -220,8 +220,8 @@ class _Connections:
         pool.users += 1
         return pool
 
-    async def leave(self, pool: _Pool) -> None:
-        """Close a pool that has been replaced, once nobody uses it."""
+    async def close_if_unused(self, pool: _Pool) -> None:
+        """Close a pool that has been replaced, once no request uses it."""
         if pool.retired and pool.users == 0 and pool in self._retired:
             self._retired.discard(pool)
             await pool.session.close()
@@ -235,7 +235,7 @@ class _Connections:
             await pool.session.close()
 
     async def _build(self) -> tuple[_Pool, _Pool]:
-        async with self._building:
+        async with self._lock:
             if self._closed:
                 server = self._config.server
                 raise ConnectFailed(f"the connection to {server} was closed by this program", lasting=True)
@@ -252,23 +252,23 @@ class _Connections:
             for pool in old:
                 pool.retired = True
                 self._retired.add(pool)
-                await self.leave(pool)
+                await self.close_if_unused(pool)
             return self._pools
 
     def _session(self, context: ssl.SSLContext | None, *, reuse: bool) -> aiohttp.ClientSession:
-        # A stream's connection is closed after it, and nothing compresses well in pieces of one event.
+        # A stream's connection is closed after it, and single events do not compress well.
         gzip = reuse and not self._config.disable_compression
         connector = aiohttp.TCPConnector(
             ssl=context if context is not None else True,
-            limit=0,  # each watch holds a connection; a limit would be a deadlock
+            limit=0,  # each watch holds a connection, so a limit could deadlock
             force_close=not reuse,
-            keepalive_timeout=_KEEP_IDLE if reuse else None,
-            resolver=aiohttp.ThreadedResolver(),  # the system's, so names mean what they mean elsewhere
-            socket_factory=lambda address: watchful_socket(*address[:3]),
+            keepalive_timeout=_IDLE_SECONDS if reuse else None,
+            resolver=aiohttp.ThreadedResolver(),  # the system's resolver, with its hosts file and search domains
+            socket_factory=lambda address: keepalive_socket(*address[:3]),
         )
         session = aiohttp.ClientSession(
             connector=connector,
-            # Also sent to a proxy, so nothing that identifies the user may be among these.
+            # aiohttp also sends these to a proxy, so no credentials here.
             headers={
                 "User-Agent": self._config.user_agent,
                 "Accept-Encoding": "gzip" if gzip else "identity",
@@ -279,28 +279,28 @@ class _Connections:
             max_line_size=_HEADER_LIMIT,
             max_field_size=_HEADER_LIMIT,
         )
-        # aiohttp sends PUT and DELETE again by itself when a kept connection turns out to be closed;
-        # whether they have been executed is unknown then, and that decision belongs to `retries`.
+        # aiohttp itself resends PUT and DELETE when a reused connection turns out to be closed. The server may have
+        # executed them, so `transport.retries` must decide that.
         session._retry_connection = False
         return session
 
-    def failure(self, error: BaseException, request: HttpRequest) -> TransportError:
-        """The error to raise instead of one of aiohttp's."""
+    def transport_error(self, error: BaseException, request: HttpRequest) -> TransportError:
+        """The error to raise instead of aiohttp's."""
         server = self._config.server
         if self._closed:
             return TransportError(f"{request}: the connection to {server} was closed by this program")
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
-            return self._connect_failure(error)
-        if isinstance(error, TimeoutError) and error.errno is None:  # with a number it is the kernel's, not ours
-            return self._timeout_failure(error, request)
+            return self._connect_error(error)
+        if isinstance(error, TimeoutError) and error.errno is None:  # with an errno it is the kernel's ETIMEDOUT
+            return self._timeout_error(error, request)
         cause = error.__cause__
-        if isinstance(cause, ssl.SSLError) and rejects_client(cause):
-            # With TLS 1.3 the server judges the client's certificate after the handshake. No other TLS error
-            # is one of connecting by now: a write may have been executed.
-            return self._tls_failure(cause)
-        return TransportError(f"{request}: {_broken_reason(error, server)}")
+        if isinstance(cause, ssl.SSLError) and is_client_certificate_alert(cause):
+            # With TLS 1.3 the server checks the client certificate after the handshake has ended for the client. Any
+            # other TLS error at this point may come after the server executed a write.
+            return self._tls_error(cause)
+        return TransportError(f"{request}: {_reason(error, server)}")
 
-    def _connect_failure(self, error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> TransportError:
+    def _connect_error(self, error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> TransportError:
         if isinstance(error, aiohttp.ClientHttpProxyError):
             return ConnectFailed(
                 f"cannot reach {self._config.server}: the proxy {self._proxy_name} answered "
@@ -312,16 +312,16 @@ class _Connections:
         else:
             reason = error.os_error
         if isinstance(reason, ssl.SSLError):
-            return self._tls_failure(reason)
+            return self._tls_error(reason)
         at_proxy = isinstance(error, aiohttp.ClientProxyConnectionError)
         address = f"the proxy {self._proxy_name}" if at_proxy else self._config.server
-        return connect_failure(reason if isinstance(reason, OSError) else OSError(str(reason)), address)
+        return connect_error(reason if isinstance(reason, OSError) else OSError(str(reason)), address)
 
-    def _tls_failure(self, error: ssl.SSLError) -> TransportError:
+    def _tls_error(self, error: ssl.SSLError) -> TransportError:
         name = self._config.tls_server_name or urlsplit(self._config.server).hostname
-        return tls_failure(error, self._config.server, ca=self._config.ca_origin, name=name)
+        return tls_error(error, self._config.server, ca=self._config.ca_origin, name=name)
 
-    def _timeout_failure(self, error: TimeoutError, request: HttpRequest) -> RequestTimeout:
+    def _timeout_error(self, error: TimeoutError, request: HttpRequest) -> RequestTimeout:
         server = self._config.server
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return RequestTimeout(
@@ -334,12 +334,12 @@ class _Connections:
 
     @property
     def _proxy_name(self) -> str:
-        """The proxy's address without the password it may contain."""
+        """The proxy's URL without a password."""
         return str(URL(self._proxy or "").with_user(None))
 
 
 def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
-    # aiohttp writes bytes in one go, which holds up the event loop, and a file piece by piece.
+    # aiohttp writes bytes in one go, which blocks the event loop, but a file in pieces.
     return body if body is None or len(body) < _WHOLE_BODY_LIMIT else io.BytesIO(body)
 
 
@@ -357,8 +357,8 @@ def _checked_proxy(proxy: str | None) -> str | None:
     return proxy or None
 
 
-def _limit_silence(response: aiohttp.ClientResponse, seconds: float | None) -> None:
-    """At most that long between two chunks, from now on: waiting for the headers has its own limit."""
+def _set_idle_timeout(response: aiohttp.ClientResponse, seconds: float | None) -> None:
+    """Limit the time between two chunks from now on: waiting for the headers has its own limit."""
     connection = response.connection
     if seconds is not None and connection is not None and connection.protocol is not None:
         connection.protocol.read_timeout = seconds
@@ -392,18 +392,18 @@ def _headers_of(response: aiohttp.ClientResponse) -> tuple[dict[str, str], tuple
     return headers, warning_texts(warnings) if warnings else ()
 
 
-def _broken_reason(error: BaseException, server: str) -> str:
+def _reason(error: BaseException, server: str) -> str:
     """What happened to an established connection, as the second half of a sentence."""
     if isinstance(error, aiohttp.ClientPayloadError):
-        return failures.cut_short(server)
+        return error_messages.incomplete_response(server)
     if isinstance(error, zlib.error | EOFError):
-        return failures.badly_packed(server, error)
+        return error_messages.bad_compression(server, error)
     if isinstance(error, aiohttp.ServerDisconnectedError):
-        return failures.no_answer(server)
+        return error_messages.no_response(server)
     if isinstance(error, aiohttp.ClientResponseError):
-        return failures.not_http(server)
+        return error_messages.not_http(server)
     if isinstance(error, OSError):
-        return failures.broken(server, error)
+        return error_messages.connection_broken(server, error)
     if isinstance(error, ValueError):
         return f"the request cannot be sent as it is: {error}"
     return f"the connection to {server} failed: {str(error) or type(error).__name__}"

@@ -1,12 +1,12 @@
-"""One connection that speaks HTTP/1.1: a request out, its answer back, and then maybe another.
+"""Connection: one HTTP/1.1 connection, for one request after another.
 
-`Connection` is asyncio's protocol on one side and the callbacks of the httptools parser on the other; it is the only
-module that knows httptools. It keeps time for itself, holds the server back when a stream is read slowly, and says
-after each answer whether it can be used again. Which connection to use is decided in `pool`, what a failure is called
-in `httptools_transport`.
+`Connection` implements asyncio's protocol on one side and the callbacks of the httptools parser on the other; no other
+module of the client imports httptools. It enforces time limits, stops reading from the socket when a stream is read
+slowly, and says after each response whether the connection can be reused. `transport.pool` decides which connection to
+use, `transport.httptools_transport` turns its exceptions into messages.
 
-The way of a request is kept short on purpose: no task, one future, one write, and one timer per connection that
-is looked at when it fires instead of being set and cancelled for each request.
+The path of a request is short on purpose: no task, one future, one write, and one timer per connection that checks the
+deadline when it fires instead of being set and cancelled for each request.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ import httptools
 from kubewright.client.transport.responses import warning_texts
 from kubewright.client.transport.transport import HttpResponse
 
-__all__ = ("Connection", "CutShort", "NoAnswer", "NotHttp", "Overdue")
+__all__ = ("Connection", "DeadlineExceeded", "IncompleteResponse", "MalformedResponse", "NoResponse")
 
-# Above this a stream's server is held back until the reader has taken what is there.
-_READ_AHEAD = 256 * 1024
-# Proxies and webhooks make long headers, such as one Warning per webhook; without any bound a rude server fills memory.
+# A stream with more unread bytes than this stops reading from its socket until the reader catches up.
+_READ_BUFFER_LIMIT = 256 * 1024
+# Webhooks and proxies cause long headers, such as one Warning per webhook; the limit keeps a bad server from filling
+# memory.
 _HEAD_LIMIT = 1024 * 1024
-# Up to here copying a body behind its head is cheaper than a second write.
-_ONE_WRITE = 64 * 1024
+# Up to this size, copying a body behind its head is cheaper than a second write.
+_COPY_LIMIT = 64 * 1024
 # Timers may fire early by the resolution of the loop's clock.
 _RESOLUTION = 0.001
 
@@ -35,44 +36,44 @@ _NAMES: dict[bytes, str] = {}
 _NAMES_KEPT = 512
 
 
-class CutShort(Exception):
-    """The connection ended within an answer."""
+class IncompleteResponse(Exception):
+    """The connection ended within a response."""
 
 
-class NoAnswer(Exception):
-    """The connection ended before the head of an answer was there."""
+class NoResponse(Exception):
+    """The connection ended before the head of a response was complete."""
 
 
-class NotHttp(Exception):
-    """What arrived is no HTTP answer."""
+class MalformedResponse(Exception):
+    """The bytes received are no HTTP response."""
 
 
-class Overdue(Exception):
-    """The time for the answer, or for the next piece of a stream, is over."""
+class DeadlineExceeded(Exception):
+    """The response, or the next chunk of a stream, did not arrive in time."""
 
 
 @final
 class Connection(asyncio.Protocol):
-    """Not for sharing: whoever takes it from the pool has it alone until the answer is there."""
+    """Not shared: whoever takes it from the pool owns it until the response is complete."""
 
     __slots__ = (
-        "_arrival",
+        "_buffered",
         "_busy",
+        "_chunk_waiter",
+        "_chunks",
+        "_closed",
+        "_complete",
         "_deadline",
-        "_ended",
         "_failure",
-        "_gone",
+        "_head_complete",
         "_head_size",
-        "_headed",
         "_headers",
-        "_heard",
+        "_is_head_request",
+        "_last_data_at",
         "_loop",
         "_on_lost",
-        "_only_head",
         "_parser",
-        "_parts",
         "_paused",
-        "_size",
         "_status",
         "_streaming",
         "_timer",
@@ -88,100 +89,101 @@ class Connection(asyncio.Protocol):
     def __init__(self, on_lost: Callable[[Connection], None], *, generation: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_lost = on_lost
-        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._transport: asyncio.Transport | None = None
         self.generation = generation
         """Which client certificate it was made with, as the pool counts them."""
         self.open = False
         self.reusable = False
-        """Whether the answer left the connection fit for another request."""
+        """Whether another request can be sent after the response."""
         self._waiter: asyncio.Future[HttpResponse] | None = None
-        self._arrival: asyncio.Future[None] | None = None
+        self._chunk_waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_at = self._heard = 0.0
+        self._timer_at = self._last_data_at = 0.0
         self._deadline: float | None = None
-        self._busy = self._streaming = self._only_head = self._ended = self._paused = False
-        self._begin()
+        self._busy = self._streaming = self._is_head_request = self._complete = self._paused = False
+        self._reset()
 
-    # --- for the transport
+    # --- called by the transport and the pool
 
-    def ask(
+    def request(
         self,
         head: bytes,
         body: bytes | None,
         *,
         deadline: float | None,
         streaming: bool = False,
-        only_head: bool = False,
+        is_head_request: bool = False,
     ) -> asyncio.Future[HttpResponse]:  # hot
-        """Send a request. The answer is whole, or for a stream has its head only: the body comes by `more`."""
+        """Send a request. The response is complete, or for a stream only its head: `read_chunk` returns the body."""
         waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         transport = self._transport
-        if transport is None or not self.open:  # it broke as soon as it was there
-            waiter.set_exception(self._failure or NoAnswer())
+        if transport is None or not self.open:  # it broke right after it was established
+            waiter.set_exception(self._failure or NoResponse())
             return waiter
         self._waiter = waiter
         self._busy = True
         self.reusable = False
         self._streaming = streaming
-        self._only_head = only_head
+        self._is_head_request = is_head_request
         if deadline is None:
-            self._deadline = None  # that of its rest
+            self._deadline = None  # drop the idle limit of `keep_idle`
         else:
-            self._limit(deadline)
+            self._set_deadline(deadline)
         if not body:
             transport.write(head)
-        elif len(body) <= _ONE_WRITE:
+        elif len(body) <= _COPY_LIMIT:
             transport.write(head + body)
         else:
             transport.write(head)
             transport.write(body)
         return waiter
 
-    async def more(self, *, silence: float | None) -> bytes:  # hot
-        """What has arrived of a stream's body, at least one byte; nothing at its end."""
-        while not self._parts:
-            if self._ended:
+    async def read_chunk(self, *, idle_timeout: float | None) -> bytes:  # hot
+        """The bytes of a stream's body that have arrived, at least one; empty at its end."""
+        while not self._chunks:
+            if self._complete:
                 return b""
             if self._failure is not None:
                 raise self._failure
-            self._arrival = self._loop.create_future()
-            if silence is not None:
-                self._limit(self._heard + silence)
+            self._chunk_waiter = self._loop.create_future()
+            if idle_timeout is not None:
+                self._set_deadline(self._last_data_at + idle_timeout)
             try:
-                await self._arrival
+                await self._chunk_waiter
             finally:
-                self._arrival = None
+                self._chunk_waiter = None
                 self._deadline = None
-        parts = self._parts
+        parts = self._chunks
         chunk = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        self._size = 0
+        self._buffered = 0
         if self._paused and self.open and self._transport is not None:
             self._paused = False
-            self._heard = self._loop.time()  # while it was held back, silence was not the server's
+            self._last_data_at = self._loop.time()  # the pause was ours, not the server's
             self._transport.resume_reading()
         return chunk
 
-    def rest(self, seconds: float) -> None:
-        """Nobody needs the connection now; close it unless it is used again before long."""
-        self._limit(self._loop.time() + seconds)
+    def keep_idle(self, seconds: float) -> None:
+        """Close the connection unless it is used again within `seconds`."""
+        self._set_deadline(self._loop.time() + seconds)
 
     def abort(self) -> None:
-        """Close at once: waiting for the peer's farewell would only hold the socket."""
+        """Close at once, without the TLS or TCP shutdown, which would wait for the peer."""
         self.open = False
         if self._busy:
-            self._fail(CutShort())  # or an answer that ends with its connection would look complete
+            # Before the socket closes, or a response delimited by the end of the connection would look complete.
+            self._fail(IncompleteResponse())
         if self._transport is not None:
             self._transport.abort()
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the socket is closed."""
-        await asyncio.shield(self._gone)
+        await asyncio.shield(self._closed)
 
-    # --- for the event loop
+    # --- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's do not inherit from asyncio's
@@ -190,50 +192,51 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:  # hot
         parser = self._parser
         if parser is None or not self._busy:
-            self._failure = NotHttp()  # nothing was asked, so what comes belongs to no request
+            self._failure = MalformedResponse()  # bytes without a request belong to no response
             self.abort()
             return
         if self._streaming:
-            self._heard = self._loop.time()
+            self._last_data_at = self._loop.time()
         try:
             parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self._fail(NotHttp())
+            self._fail(MalformedResponse())
             return
-        if not self._headed:
+        if not self._head_complete:
             self._head_size += len(data)
             if self._head_size > _HEAD_LIMIT:
-                self._fail(NotHttp())
+                self._fail(MalformedResponse())
 
     def eof_received(self) -> None:
-        # Not left to `connection_lost`: it would wait until a request that nobody reads any more is written.
-        self._end(None)
+        # Not left to `connection_lost`, which comes only after the rest of the request is written, and the peer reads
+        # no more.
+        self._end_of_stream(None)
         self.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
         self.open = False
-        self._end(error)
+        self._end_of_stream(error)
         self._failure = self._failure or error
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._parser = None  # it holds this object, too
+        self._parser = None  # it refers to this object: break the cycle
         self._transport = None
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self._closed.done():
+            self._closed.set_result(None)
         self._on_lost(self)
 
-    # --- for the parser
+    # --- callbacks of httptools
 
     def on_message_begin(self) -> None:
         if not self._busy:
-            self.reusable = False  # more than was asked for
+            self.reusable = False  # a second response to one request
         elif self._status:
-            self._begin()  # the message before was a 100 or a 103
+            self._reset()  # the previous message was an interim 100 or 103
 
     def on_header(self, name: bytes, value: bytes) -> None:  # hot
-        if self._headed or not self._busy:
-            return  # a trailer, behind the body: nobody has asked for one
+        if self._head_complete or not self._busy:
+            return  # a trailer, after the body
         key = _NAMES.get(name) or _lower(name)
         text = value.decode("utf-8", "surrogateescape")
         if key == "warning":
@@ -250,74 +253,73 @@ class Connection(asyncio.Protocol):
         self._status = parser.get_status_code()
         if self._status < 200:
             return
-        self._headed = True
+        self._head_complete = True
         if self._streaming:
             self._deadline = None
-            self._heard = self._loop.time()
-            self._answer(b"")
-        if self._only_head:
-            # The parser does not know the method, and waits for a body that never comes.
+            self._last_data_at = self._loop.time()
+            self._deliver(b"")
+        if self._is_head_request:
+            # The parser does not know that this answers a HEAD, and waits for a body that never comes.
             self._finish(reusable=False)
 
     def on_body(self, body: bytes) -> None:  # hot
         if not self._busy:
             return
-        self._parts.append(body)
+        self._chunks.append(body)
         if self._streaming:
-            self._size += len(body)
+            self._buffered += len(body)
             self._wake()
-            if self._size > _READ_AHEAD and not self._paused and self._transport is not None:
+            if self._buffered > _READ_BUFFER_LIMIT and not self._paused and self._transport is not None:
                 self._paused = True
                 self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
         parser = self._parser
-        if parser is not None and self._headed and self._busy:
+        if parser is not None and self._head_complete and self._busy:
             self._finish(reusable=parser.should_keep_alive())
 
-    # --- inside
-
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._status = 0
         self._headers: dict[str, str] = {}
         self._warnings: list[str] = []
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._heard = 0.0
+        self._chunks: list[bytes] = []
+        self._buffered = 0
+        self._last_data_at = 0.0
         self._head_size = 0
-        self._headed = False
+        self._head_complete = False
 
     def _finish(self, *, reusable: bool) -> None:
         self._busy = False
         self._deadline = None
         transport = self._transport
-        # An answer may overtake its request, such as a 413: the rest of it would be taken for the next one.
+        # A response such as 413 may come before the request is written; the server would read the rest of the request
+        # as the next one.
         self.reusable = reusable and transport is not None and not transport.get_write_buffer_size()
         if self._streaming:
-            self._ended = True
+            self._complete = True
             self._wake()
             return
-        self._answer(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
-        self._begin()  # a connection at rest must not hold the last answer
+        self._deliver(self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks))
+        self._reset()  # an idle connection must not keep the last response alive
 
-    def _answer(self, body: bytes) -> None:
+    def _deliver(self, body: bytes) -> None:
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             warnings = warning_texts(self._warnings) if self._warnings else ()
             waiter.set_result(HttpResponse(status=self._status, headers=self._headers, body=body, warnings=warnings))
 
     def _wake(self) -> None:
-        if self._arrival is not None and not self._arrival.done():
-            self._arrival.set_result(None)
+        if self._chunk_waiter is not None and not self._chunk_waiter.done():
+            self._chunk_waiter.set_result(None)
 
-    def _end(self, error: Exception | None) -> None:
-        """The connection is over: fine only for an answer that has no other end."""
+    def _end_of_stream(self, error: Exception | None) -> None:
+        """The peer closed the connection: a complete response only if nothing else delimits its body."""
         if not self._busy:
             return
-        if error is None and self._headed and self._ends_with_connection():
+        if error is None and self._head_complete and self._ends_with_connection():
             self._finish(reusable=False)
         else:
-            self._fail(error or (CutShort() if self._headed else NoAnswer()))
+            self._fail(error or (IncompleteResponse() if self._head_complete else NoResponse()))
 
     def _ends_with_connection(self) -> bool:
         headers = self._headers
@@ -334,24 +336,24 @@ class Connection(asyncio.Protocol):
             self._wake()
         self.abort()
 
-    def _limit(self, deadline: float) -> None:
+    def _set_deadline(self, deadline: float) -> None:
         self._deadline = deadline
         if self._timer is None or deadline < self._timer_at:
             if self._timer is not None:
                 self._timer.cancel()
             self._timer_at = deadline
-            self._timer = self._loop.call_at(deadline, self._look_at_clock)
+            self._timer = self._loop.call_at(deadline, self._on_timer)
 
-    def _look_at_clock(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         deadline = self._deadline
         if deadline is None:
             return
-        # A loop that was held up reads what has arrived before it looks at timers: nobody is blamed for that.
+        # A response that arrived in the meantime has moved or cleared the deadline.
         if deadline - self._loop.time() > _RESOLUTION:
-            self._limit(deadline)
+            self._set_deadline(deadline)
         else:
-            self._fail(Overdue())
+            self._fail(DeadlineExceeded())
 
 
 def _lower(name: bytes) -> str:

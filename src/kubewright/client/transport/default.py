@@ -1,6 +1,6 @@
-"""Which transport a configuration gets when nobody says otherwise: the cheaper one wherever it will do.
+"""The default transport of a configuration: httptools where it can be used, else aiohttp.
 
-`connect` and the manager ask here, so both decide alike; neither HTTP library is loaded unless it is chosen.
+`connect` and the manager call this; the HTTP library that is not chosen is not imported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ("default_transport",)
 
 
 def default_transport(config: Config) -> Transport:
-    """httptools if it is installed (extra `fast`) and no proxy is in the way, else aiohttp."""
+    """httptools if it is installed (extra `fast`) and no proxy is configured, else aiohttp."""
     if not config.proxy_url and find_spec("httptools") is not None:
         from kubewright.client.transport.httptools_transport import HttptoolsTransport
 

@@ -1,9 +1,10 @@
-"""The cheaper transport: HTTP/1.1 on asyncio's protocols and the httptools parser, at about half of aiohttp's CPU time.
+"""HttptoolsTransport: HTTP/1.1 on asyncio's protocols and the httptools parser, at about half of aiohttp's CPU time.
 
-It does what `aiohttp_transport` does, except for proxies, and says the same sentences: adds what belongs to the
-connection (address, TLS, credentials, impersonation, user agent), asks once more after a 401 when the credentials have
-something fresher, and turns each failure into a `TransportError`. It does not retry otherwise (`retries` does), does
-not judge statuses (`answers` does) and follows no redirect. `default_transport` chooses between the two.
+It does what `transport.aiohttp_transport` does, except for proxies, with the same messages: it adds what belongs to the
+connection (address, TLS, credentials, impersonation, user agent), sends a request once more after a 401 if the
+credentials are newer, and turns each error into a `TransportError`. It does not retry otherwise (`transport.retries`
+does), does not look at statuses (`transport.responses` does) and follows no redirect. `transport.default` chooses
+between the two.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from typing import final
 import msgspec
 
 from kubewright.client.config.config import Config
-from kubewright.client.transport import failures
-from kubewright.client.transport.connections import Connection, CutShort, NoAnswer, NotHttp, Overdue
+from kubewright.client.transport import error_messages as error_messages
+from kubewright.client.transport.connections import (
+    Connection,
+    DeadlineExceeded,
+    IncompleteResponse,
+    MalformedResponse,
+    NoResponse,
+)
 from kubewright.client.transport.gunzip import gunzip_for
-from kubewright.client.transport.heads import Heads
 from kubewright.client.transport.pool import Pool
+from kubewright.client.transport.request_head import RequestHeadEncoder
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError, RequestTimeout, TransportError
 
@@ -37,18 +44,18 @@ class HttptoolsTransport:
 
     def __init__(self, config: Config) -> None:
         if config.proxy_url:
-            raise ConfigError("proxy-url: this transport knows no proxies; use AiohttpTransport")
+            raise ConfigError("proxy-url: this transport does not support proxies; use AiohttpTransport")
         self._credentials = config.credentials
         self._server = config.server
         self._pool = Pool(config)
-        self._heads = Heads(config, streams=False)
-        self._stream_heads = Heads(config, streams=True)
+        self._head_encoder = RequestHeadEncoder(config, streams=False)
+        self._stream_head_encoder = RequestHeadEncoder(config, streams=True)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         credentials = await self._credentials.headers()
         response = await self._send(request, credentials)
         if response.status == 401 and await self._credentials.refresh(rejected=credentials):
-            # A request with unknown credentials has not been executed, so this is safe for a write, too.
+            # The server rejects unknown credentials before it executes anything, so this is safe for a write, too.
             response = await self._send(request, await self._credentials.headers())
         return response
 
@@ -70,59 +77,61 @@ class HttptoolsTransport:
     async def _send(self, request: HttpRequest, credentials: Mapping[str, str]) -> HttpResponse:  # hot
         connection: Connection | None = None
         try:
-            head = self._heads.head(request, credentials)
+            head = self._head_encoder.encode(request, credentials)
             timeout = request.timeout
             deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
             connection = self._pool.take() or await self._pool.connect(deadline)
-            only_head = request.method == "HEAD"
-            response = await connection.ask(head, request.body, deadline=deadline, only_head=only_head)
+            is_head_request = request.method == "HEAD"
+            response = await connection.request(head, request.body, deadline=deadline, is_head_request=is_head_request)
             self._pool.give_back(connection)
             if response.body and "content-encoding" in response.headers:
-                return _unpacked(response)
+                return _decompress(response)
             return response
         except BaseException as error:
             if connection is not None:
                 connection.abort()
             if isinstance(error, TransportError | ConfigError) or not isinstance(error, Exception):
                 raise
-            raise self.failure(error, request) from None
+            raise self.transport_error(error, request) from None
 
     async def _open(self, request: HttpRequest, credentials: Mapping[str, str]) -> _Stream:
         connection: Connection | None = None
         try:
-            head = self._stream_heads.head(request, credentials)
+            head = self._stream_head_encoder.encode(request, credentials)
             timeout = request.timeout
             deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
             connection = await self._pool.connect(deadline)
-            only_head = request.method == "HEAD"
-            response = await connection.ask(head, request.body, deadline=deadline, streaming=True, only_head=only_head)
+            is_head_request = request.method == "HEAD"
+            response = await connection.request(
+                head, request.body, deadline=deadline, streaming=True, is_head_request=is_head_request
+            )
             return _Stream(self, connection, response, request)
         except BaseException as error:
             if connection is not None:
                 connection.abort()
             if isinstance(error, TransportError | ConfigError) or not isinstance(error, Exception):
                 raise
-            raise self.failure(error, request) from None
+            raise self.transport_error(error, request) from None
 
-    def failure(self, error: Exception, request: HttpRequest, *, in_stream: bool = False) -> TransportError:
+    def transport_error(self, error: Exception, request: HttpRequest, *, in_stream: bool = False) -> TransportError:
         """The error to raise instead of one of the connection, the parser or OpenSSL."""
         server = self._server
         if self._pool.closed:
             return TransportError(f"{request}: the connection to {server} was closed by this program")
-        if isinstance(error, Overdue):
+        if isinstance(error, DeadlineExceeded):
             if in_stream:
                 return RequestTimeout(f"{request}: {server} has been silent for {request.idle_timeout:g} s")
             return RequestTimeout(f"{request}: no complete answer from {server} within {request.timeout:g} s")
-        if isinstance(error, ssl.SSLError) and failures.rejects_client(error):
-            # With TLS 1.3 the server judges the client's certificate after the handshake. No other TLS error
-            # is one of connecting by now: a write may have been executed.
-            return self._pool.tls_failure(error)
+        if isinstance(error, ssl.SSLError) and error_messages.is_client_certificate_alert(error):
+            # With TLS 1.3 the server checks the client certificate after the handshake has ended for the client. Any
+            # other TLS error at this point may come after the server executed a write.
+            return self._pool.tls_error(error)
         return TransportError(f"{request}: {_reason(error, server)}")
 
 
 @final
 class _Stream:
-    """An answer that is still coming; `HttptoolsTransport.stream` closes it."""
+    """A response whose body is still arriving; `HttptoolsTransport.stream` closes it."""
 
     def __init__(
         self, owner: HttptoolsTransport, connection: Connection, response: HttpResponse, request: HttpRequest
@@ -134,17 +143,17 @@ class _Stream:
         self._request = request
 
     async def chunks(self) -> AsyncIterator[bytes]:  # hot
-        more, silence = self._connection.more, self._request.idle_timeout
+        read_chunk, idle_timeout = self._connection.read_chunk, self._request.idle_timeout
         try:
             gunzip = gunzip_for(self.headers.get("content-encoding", ""))
-            while chunk := await more(silence=silence):
+            while chunk := await read_chunk(idle_timeout=idle_timeout):
                 yield gunzip.feed(chunk) if gunzip else chunk
             if gunzip:
                 gunzip.finish()
         except TransportError:
             raise
-        except _BROKEN as error:
-            raise self._owner.failure(error, self._request, in_stream=True) from None
+        except _STREAM_ERRORS as error:
+            raise self._owner.transport_error(error, self._request, in_stream=True) from None
 
     async def read(self) -> bytes:
         parts: list[bytes] = []
@@ -159,17 +168,17 @@ class _Stream:
         except TransportError:
             raise
         except TimeoutError:
-            raise self._owner.failure(Overdue(), self._request) from None
+            raise self._owner.transport_error(DeadlineExceeded(), self._request) from None
         return b"".join(parts)
 
     def close(self) -> None:
         self._connection.abort()
 
 
-_BROKEN = (CutShort, NoAnswer, NotHttp, Overdue, OSError, EOFError, zlib.error)
+_STREAM_ERRORS = (IncompleteResponse, NoResponse, MalformedResponse, DeadlineExceeded, OSError, EOFError, zlib.error)
 
 
-def _unpacked(response: HttpResponse) -> HttpResponse:
+def _decompress(response: HttpResponse) -> HttpResponse:
     gunzip = gunzip_for(response.headers["content-encoding"])
     if gunzip is None:
         return response
@@ -180,16 +189,16 @@ def _unpacked(response: HttpResponse) -> HttpResponse:
 
 def _reason(error: Exception, server: str) -> str:
     """What happened to an established connection, as the second half of a sentence."""
-    if isinstance(error, CutShort):
-        return failures.cut_short(server)
-    if isinstance(error, NoAnswer):
-        return failures.no_answer(server)
-    if isinstance(error, NotHttp):
-        return failures.not_http(server)
+    if isinstance(error, IncompleteResponse):
+        return error_messages.incomplete_response(server)
+    if isinstance(error, NoResponse):
+        return error_messages.no_response(server)
+    if isinstance(error, MalformedResponse):
+        return error_messages.not_http(server)
     if isinstance(error, zlib.error | EOFError):
-        return failures.badly_packed(server, error)
+        return error_messages.bad_compression(server, error)
     if isinstance(error, OSError):
-        return failures.broken(server, error)
+        return error_messages.connection_broken(server, error)
     if isinstance(error, ValueError):
         return f"the request cannot be sent as it is: {error}"
     return f"the connection to {server} failed: {str(error) or type(error).__name__}"

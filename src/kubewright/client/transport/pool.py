@@ -1,9 +1,9 @@
-"""The connections to one server: those at rest, those being made, and when to make them anew.
+"""Pool: the connections to one server, idle and in use.
 
-A plain request takes a connection at rest or makes one, and gives it back. A stream has a connection of its own, which
-is closed after it. When the client certificate changes, connections at rest are closed at once and those in use
-after their answer, while streams go on. Errors of connecting are told here, in a sentence; those of an established
-connection in `httptools_transport`, which is the only caller.
+A plain request takes an idle connection or makes one, and gives it back. A stream has a connection of its own, which is
+closed after it. When the client certificate changes, idle connections are closed at once and those in use after their
+response, while streams go on; client-go closes all of them (transport/cert_rotation.go). Connect errors become messages
+here; `transport.httptools_transport`, the only caller, does the others.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ from typing import final
 from urllib.parse import urlsplit
 
 from kubewright.client.config.config import Config
-from kubewright.client.transport.connections import Connection, Overdue
-from kubewright.client.transport.failures import connect_failure, tls_failure
+from kubewright.client.transport.connections import Connection, DeadlineExceeded
+from kubewright.client.transport.error_messages import connect_error, tls_error
 from kubewright.client.transport.sockets import connected_socket
 from kubewright.client.transport.tls import ssl_context
 from kubewright.errors import ConnectFailed, RequestTimeout
 
 __all__ = ("Pool",)
 
-# Below the 60 s after which load balancers and the 90 s after which a kube-apiserver drop an idle
-# connection, so that a write is not sent into a connection that is just being closed.
-_KEEP_IDLE = 30.0
+# Load balancers close an idle connection after 60 s, kube-apiserver after 90 s (secure_serving.go in
+# staging/src/k8s.io/apiserver/pkg/server). Close it well before, so that no write goes into a connection that is just
+# being closed.
+_IDLE_SECONDS = 30.0
 
 
 @final
 class Pool:
-    """Has no limit: each watch holds a connection, so a limit would be a deadlock."""
+    """Has no size limit: each watch holds a connection, so a limit could deadlock."""
 
     def __init__(self, config: Config) -> None:
         parts = urlsplit(config.server)
@@ -41,47 +42,47 @@ class Pool:
         self._context: ssl.SSLContext | None = None
         self._version = -1
         self._generation = 0
-        self._resting: list[Connection] = []
+        self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._attempts: set[asyncio.Timeout] = set()
         self.closed = False
 
     def take(self) -> Connection | None:  # hot
-        """A connection at rest, if there is one: the one used last, so that those not needed grow old."""
+        """An idle connection, if there is one: the last one used, so that the surplus expires."""
         if self._version != self._credentials.certificate_version:
-            self._renew()
-        while self._resting:
-            connection = self._resting.pop()
+            self._renew_tls_context()
+        while self._idle:
+            connection = self._idle.pop()
             if connection.open:
                 return connection
         return None
 
     def give_back(self, connection: Connection) -> None:  # hot
-        """The answer is there; keep the connection if it can be used again."""
+        """Keep the connection after its response, if it can be reused."""
         if connection.reusable and connection.open and connection.generation == self._generation and not self.closed:
-            connection.rest(_KEEP_IDLE)
-            self._resting.append(connection)
+            connection.keep_idle(_IDLE_SECONDS)
+            self._idle.append(connection)
         else:
             connection.abort()
 
     async def connect(self, deadline: float | None) -> Connection:
-        """A new connection; `Overdue` if the request's own time is over before the time for connecting is."""
+        """A new connection; `DeadlineExceeded` if the request's own deadline comes before the connect timeout."""
         if self.closed:
             raise ConnectFailed(f"the connection to {self._config.server} was closed by this program", lasting=True)
         if self._version != self._credentials.certificate_version:
-            self._renew()
-        latest = asyncio.get_running_loop().time() + self._config.connect_timeout
-        limit = asyncio.timeout_at(latest if deadline is None else min(deadline, latest))
+            self._renew_tls_context()
+        connect_deadline = asyncio.get_running_loop().time() + self._config.connect_timeout
+        limit = asyncio.timeout_at(connect_deadline if deadline is None else min(deadline, connect_deadline))
         self._attempts.add(limit)
         try:
             async with limit:
                 return await self._connect()
         except ssl.SSLError as error:
-            raise self.tls_failure(error) from None
+            raise self.tls_error(error) from None
         except OSError as error:
             if not limit.expired() or not isinstance(error, TimeoutError):
-                raise connect_failure(error, self._config.server) from None
-            raise self._too_late(deadline, latest) from None
+                raise connect_error(error, self._config.server) from None
+            raise self._timeout_error(deadline, connect_deadline) from None
         finally:
             self._attempts.discard(limit)
 
@@ -96,16 +97,16 @@ class Pool:
         for connection in connections:
             connection.abort()
         for connection in connections:
-            await connection.gone()
+            await connection.wait_closed()
 
-    def tls_failure(self, error: ssl.SSLError) -> ConnectFailed:
-        """The server's certificate, or ours, was not accepted."""
+    def tls_error(self, error: ssl.SSLError) -> ConnectFailed:
+        """The error for a certificate, the server's or ours, that was not accepted."""
         name = self._config.tls_server_name or self._host
-        return tls_failure(error, self._config.server, ca=self._config.ca_origin, name=name)
+        return tls_error(error, self._config.server, ca=self._config.ca_origin, name=name)
 
-    def _too_late(self, deadline: float | None, latest: float) -> Exception:
-        if self.closed or (deadline is not None and deadline < latest):
-            return Overdue()
+    def _timeout_error(self, deadline: float | None, connect_deadline: float) -> Exception:
+        if self.closed or (deadline is not None and deadline < connect_deadline):
+            return DeadlineExceeded()
         return RequestTimeout(
             f"cannot reach {self._config.server}: no connection within {self._config.connect_timeout:g} s; "
             "check the address and the firewalls on the way"
@@ -119,7 +120,7 @@ class Pool:
             sock=sock,
             ssl=context,
             server_hostname=(self._config.tls_server_name or self._host).rstrip(".") if context else None,
-            # The time for connecting is kept by the caller, for all of its steps together.
+            # `connect` limits the time for all steps together; without this asyncio would apply 60 s to this one.
             ssl_handshake_timeout=self._config.connect_timeout + 1 if context else None,
         )
         if self.closed:
@@ -130,15 +131,15 @@ class Pool:
 
     def _forget(self, connection: Connection) -> None:
         self._all.discard(connection)
-        if connection in self._resting:
-            self._resting.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
 
-    def _renew(self) -> None:
+    def _renew_tls_context(self) -> None:
         version = self._credentials.certificate_version
         if self._secure:
             self._context = ssl_context(self._config, self._credentials.client_certificate())
         self._version = version
         self._generation += 1
-        resting, self._resting = self._resting, []
-        for connection in resting:
+        idle, self._idle = self._idle, []
+        for connection in idle:
             connection.abort()

@@ -1,9 +1,9 @@
-"""What an HTTP answer means: success, a typed error with one readable sentence, a time to wait, a warning.
+"""Interprets responses: success, or a typed error with one readable sentence; Retry-After; warnings.
 
-`check` and `check_stream` are called on every answer by the client; `retries` asks `retry_after`. The
-server's own word is a `Status` in JSON, but proxies, load balancers and login pages answer, too: text,
-HTML, nothing, half a document. All of that becomes an `ApiError` or a `DecodeError`. No I/O apart from
-reading an error's body.
+The client calls `check` or `check_stream` on every response; `transport.retries` calls `retry_after`. A Kubernetes
+server answers an error with a `Status` in JSON, but proxies, load balancers and login pages answer, too: with text,
+HTML, nothing, half a document. All of that becomes an `ApiError` or a `DecodeError`. No I/O apart from reading an
+error's body.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOT_KUBERNETES = (
     "the answer is HTML, so this is probably not a Kubernetes API server but a proxy or login page; "
     "check the server address"
 )
-_EXCERPT = 300
+_EXCERPT_LENGTH = 300
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
 # RFC 7234: code, agent, quoted text, and maybe a quoted date. Several may share one header.
 _WARNING = re.compile(r'(\d{3}) \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
@@ -33,26 +33,26 @@ _decode = msgspec.json.Decoder().decode
 
 
 def check(response: HttpResponse, request: HttpRequest) -> None:  # hot
-    """Raise unless the answer is a success in the form that was asked for."""
+    """Raise unless the response is a success of the requested media type."""
     if response.status >= 300:
         raise error_from(response, request)
-    kind = response.headers.get("content-type", "")
-    if not kind.startswith("application/json"):
-        _check_form(kind, response.body, request)
+    media_type = response.headers.get("content-type", "")
+    if not media_type.startswith("application/json"):
+        _check_media_type(media_type, response.body, request)
 
 
 async def check_stream(stream: HttpStream, request: HttpRequest) -> None:
-    """The same for a stream: an error's body is read, a success is left unread."""
+    """As `check`, for a stream: reads the body of an error, and nothing of a success."""
     if stream.status >= 300:
         body = await stream.read()
         raise error_from(HttpResponse(status=stream.status, headers=stream.headers, body=body), request)
-    kind = stream.headers.get("content-type", "")
-    if _is_html(kind) and _wants_json(request):
+    media_type = stream.headers.get("content-type", "")
+    if _is_html(media_type) and _wants_json(request):
         raise DecodeError(f"{request}: {_NOT_KUBERNETES}")
 
 
 def error_from(response: HttpResponse, request: HttpRequest) -> ApiError:
-    """The error an answer stands for, whatever its body is."""
+    """The ApiError for a response, whatever its body is."""
     status = _status_of(response.body)
     details = status.get("details")
     if not isinstance(details, dict):
@@ -69,10 +69,10 @@ def error_from(response: HttpResponse, request: HttpRequest) -> ApiError:
 
 
 def retry_after(response: HttpResponse, *, now: datetime | None = None) -> float | None:
-    """Seconds the server asks to wait, from its header or from its Status; None if it did not ask.
+    """The seconds of Retry-After, from the header or from the Status; None if there is none.
 
-    A date in the header is measured against the answer's own `Date`, so a wrong local clock does not
-    matter, and against `now` only when that is missing.
+    A date in the header is compared with the response's own `Date`, so that a wrong local clock does not matter, and
+    with `now` only if that is missing.
     """
     seconds = _seconds_in_header(response.headers, now)
     if seconds is not None:
@@ -82,7 +82,7 @@ def retry_after(response: HttpResponse, *, now: datetime | None = None) -> float
 
 
 def warning_texts(values: Iterable[str]) -> tuple[str, ...]:
-    """The texts in `Warning` headers of code 299, the only one a Kubernetes server sends, each once."""
+    """The texts of `Warning` headers with code 299, the only one a Kubernetes server sends, without duplicates."""
     texts: dict[str, None] = {}
     for value in values:
         for code, text in _WARNING.findall(value):
@@ -91,15 +91,15 @@ def warning_texts(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _check_form(kind: str, body: bytes, request: HttpRequest) -> None:
-    if not body or "json" in kind or not _wants_json(request):
+def _check_media_type(media_type: str, body: bytes, request: HttpRequest) -> None:
+    if not body or "json" in media_type or not _wants_json(request):
         return
-    if _is_html(kind) or _looks_like_html(body):
+    if _is_html(media_type) or _looks_like_html(body):
         raise DecodeError(f"{request}: {_NOT_KUBERNETES}")
-    if not kind and body.lstrip()[:1] in (b"{", b"["):
+    if not media_type and body.lstrip()[:1] in (b"{", b"["):
         return
     raise DecodeError(
-        f"{request}: the answer is {kind or 'of no named type'} where JSON was asked for; "
+        f"{request}: the answer is {media_type or 'of no named type'} where JSON was requested; "
         "check that the address is that of a Kubernetes API server"
     )
 
@@ -111,8 +111,8 @@ def _wants_json(request: HttpRequest) -> bool:
     return False
 
 
-def _is_html(kind: str) -> bool:
-    return kind.startswith(("text/html", "application/xhtml"))
+def _is_html(media_type: str) -> bool:
+    return media_type.startswith(("text/html", "application/xhtml"))
 
 
 def _looks_like_html(body: bytes) -> bool:
@@ -121,7 +121,7 @@ def _looks_like_html(body: bytes) -> bool:
 
 
 def _status_of(body: bytes) -> Mapping[str, Any]:
-    """The body as a JSON object, or an empty one; what is a Status and what is not shows field by field."""
+    """The body as a JSON object, or an empty one; the callers check each field of the Status."""
     if body[:1] != b"{":
         return {}
     try:
@@ -132,49 +132,49 @@ def _status_of(body: bytes) -> Mapping[str, Any]:
 
 
 def _sentence(response: HttpResponse) -> str:
-    """What to say when the server sent no message of its own."""
-    answered = f"the server answered {response.status}{_phrase(response.status)}"
+    """The message for a response without one of its own."""
+    prefix = f"the server answered {response.status}{_phrase(response.status)}"
     if 300 <= response.status < 400:
         target = response.headers.get("location")
         where = f"a redirect to {target}" if target else "a redirect without a target"
         return (
-            f"{answered}, {where}, which is not followed because it could carry the credentials elsewhere; "
+            f"{prefix}, {where}, which is not followed because it could carry the credentials elsewhere; "
             "if that is the API server, use its address"
         )
     body = response.body.strip()
     if not body:
-        return f"{answered} without a body"
+        return f"{prefix} without a body"
     if _is_html(response.headers.get("content-type", "")) or _looks_like_html(body):
-        import html  # for the rare page of a proxy; an operator that never meets one need not carry it
+        import html  # rarely needed, for the page of a proxy; not worth loading at start
 
         title = _TITLE.search(body.decode("utf-8", "replace"))
         named = f' ("{_one_line(html.unescape(title[1]))}")' if title else ""
-        return f"{answered}{named}; {_NOT_KUBERNETES}"
+        return f"{prefix}{named}; {_NOT_KUBERNETES}"
     if body[:1] in (b"{", b"["):
-        return _sentence_for_json(answered, body)
-    return _sentence_for_text(answered, body)
+        return _sentence_for_json(prefix, body)
+    return _sentence_for_text(prefix, body)
 
 
-def _sentence_for_json(answered: str, body: bytes) -> str:
+def _sentence_for_json(prefix: str, body: bytes) -> str:
     try:
         _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return f"{answered} with JSON that is broken or cut short: {_one_line(body.decode('utf-8', 'replace'))}"
-    return f"{answered} with JSON that is not a Status: {_one_line(body.decode('utf-8', 'replace'))}"
+        return f"{prefix} with JSON that is broken or cut short: {_one_line(body.decode('utf-8', 'replace'))}"
+    return f"{prefix} with JSON that is not a Status: {_one_line(body.decode('utf-8', 'replace'))}"
 
 
-def _sentence_for_text(answered: str, body: bytes) -> str:
+def _sentence_for_text(prefix: str, body: bytes) -> str:
     try:
         text = _one_line(body.decode())
     except UnicodeDecodeError:
-        return f"{answered} with {len(body)} bytes that are not text"
+        return f"{prefix} with {len(body)} bytes that are not text"
     if "HTTP request to an HTTPS server" in text:
-        return "the server speaks HTTPS and was spoken to in plain HTTP; use https:// in the server address"
-    return f"{answered}: {text}"
+        return "the server expects HTTPS and got plain HTTP; use https:// in the server address"
+    return f"{prefix}: {text}"
 
 
 def _phrase(code: int) -> str:
-    from http import HTTPStatus  # a class of seventy numbers, for answers that Kubernetes itself never gives
+    from http import HTTPStatus  # rarely needed: Kubernetes itself sends a message
 
     try:
         return f" {HTTPStatus(code).phrase}"
@@ -184,7 +184,7 @@ def _phrase(code: int) -> str:
 
 def _one_line(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= _EXCERPT else f"{words[:_EXCERPT]} ..."
+    return words if len(words) <= _EXCERPT_LENGTH else f"{words[:_EXCERPT_LENGTH]} ..."
 
 
 def _text(value: object) -> str:
@@ -208,7 +208,7 @@ def _causes(details: Mapping[str, Any]) -> tuple[Cause, ...]:
 
 def _seconds_in_details(details: Mapping[str, Any]) -> float | None:
     seconds = details.get("retryAfterSeconds")
-    # Zero is how a Status says nothing: a server leaves the field out, other writers spell it out.
+    # Zero means no wait was requested: kube-apiserver omits the field, others write it out.
     return float(seconds) if isinstance(seconds, int) and seconds > 0 else None
 
 
@@ -226,7 +226,7 @@ def _seconds_in_header(headers: Mapping[str, str], now: datetime | None) -> floa
 
 
 def _date(value: str) -> datetime | None:
-    from email.utils import parsedate_to_datetime  # a megabyte, for servers that say Retry-After with a date
+    from email.utils import parsedate_to_datetime  # a megabyte, rarely needed: Kubernetes sends seconds
 
     try:
         date = parsedate_to_datetime(value)

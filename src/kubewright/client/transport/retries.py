@@ -1,14 +1,15 @@
-"""Try a request again where that is safe and somebody asked for it.
+"""RetryingTransport: sends a request again where that is safe.
 
-    429, or 5xx with a time to wait     every verb, after at least that time: the server asks for it
-    5xx without one                     returned at once: nobody knows whether it was done
-    no connection came about            every verb, soon: nothing was executed
+    429, or 5xx with Retry-After        every verb, after at least that time: the server asks for it
+    5xx without Retry-After             returned at once: the server may have executed it
+    no connection was established       every verb, soon: nothing was executed
     the connection broke                reads only, soon: a write may have been executed
-    no answer in time                   never: the caller's time is used up
+    no response in time                 never: the caller's time is used up
 
-Wraps any `Transport` and is one itself; the client always uses it. It has no opinion on statuses otherwise:
-the last answer is handed on, and `answers` turns it into an error. An open stream that breaks is not
-resumed here, because only `watch` knows from where.
+The rules and the ten attempts are those of client-go (rest/with_retry.go; for broken connections rest/request.go, which
+retries only GET); here a refused connection is retried for every verb. Wraps any `Transport` and is one itself;
+`connect` and the manager always use it. The last response is returned as it is, and `transport.responses` turns it into
+an error. A stream that breaks after it opened is not resumed here: only the cache's reflector knows from where.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from kubewright.errors import ConnectFailed, RequestTimeout, TransportError
 __all__ = ("RetryingTransport",)
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Nine waits of this row are about six seconds: longer than a load balancer needs, shorter than a person's
-# patience.
-_FIRST_WAIT = 0.05
-_LONGEST_WAIT = 1.0
-_SPREAD = 0.2
+# The nine delays add up to about six seconds: enough for a load balancer to notice a server that restarts, and not too
+# long for a person at a terminal.
+_INITIAL_DELAY = 0.05
+_MAX_DELAY = 1.0
+_JITTER = 0.2
 
 
 @final
 class RetryingTransport:
-    """A transport that tries again, up to `attempts` times in all and `patience` seconds of waiting in all.
+    """A transport that retries, up to `attempts` attempts and `max_wait` seconds of waiting in all.
 
-    A server that asks for a wait beyond the patience that is left gets none: its answer is returned at once.
+    If the server asks for a longer wait than is left of `max_wait`, its response is returned at once.
     """
 
     def __init__(
@@ -48,13 +49,13 @@ class RetryingTransport:
         clock: Clock | None = None,
         rng: Random | None = None,
         attempts: int = 10,
-        patience: float = 120.0,
+        max_wait: float = 120.0,
     ) -> None:
         self._transport = transport
         self._clock = clock or SystemClock()
         self._rng = rng or Random()
         self._attempts = attempts
-        self._patience = patience
+        self._max_wait = max_wait
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         waited = 0.0
@@ -68,9 +69,9 @@ class RetryingTransport:
                 if delay is None:
                     raise
             else:
-                if response.status < 429:  # hot: nearly every answer leaves here
+                if response.status < 429:  # hot: nearly every response returns here
                     return response
-                delay = self._delay_after_answer(response, attempt, waited)
+                delay = self._delay_after_response(response, attempt, waited)
                 if delay is None:
                     return response
             await self._clock.sleep(delay)
@@ -85,13 +86,13 @@ class RetryingTransport:
             async with AsyncExitStack() as opened:
                 try:
                     stream = await opened.enter_async_context(self._transport.stream(request))
-                    stream, answer = await _refusal_of(stream)
+                    stream, answer = await _read_error(stream)
                 except TransportError as error:
                     delay = self._delay_after_error(error, request, attempt, waited)
                     if delay is None:
                         raise
                 else:
-                    delay = self._delay_after_answer(answer, attempt, waited) if answer else None
+                    delay = self._delay_after_response(answer, attempt, waited) if answer else None
                     if delay is None:
                         yield stream
                         return
@@ -111,31 +112,31 @@ class RetryingTransport:
                 return None
         elif request.method not in _READS:
             return None
-        return self._within_patience(self._short_wait(attempt), attempt, waited)
+        return self._within_limits(self._backoff_delay(attempt), attempt, waited)
 
-    def _delay_after_answer(self, response: HttpResponse, attempt: int, waited: float) -> float | None:
+    def _delay_after_response(self, response: HttpResponse, attempt: int, waited: float) -> float | None:
         if response.status != 429 and response.status < 500:
             return None
-        asked = retry_after(response, now=self._clock.now())
-        if asked is None:
+        requested = retry_after(response, now=self._clock.now())
+        if requested is None:
             return None
-        # Never below the short wait: a server that says "0" to everybody would be asked in a busy loop.
-        wait = max(asked, self._short_wait(attempt))
-        return self._within_patience(jittered(wait, self._rng, _SPREAD), attempt, waited)
+        # Never below the back-off delay: a server that sends Retry-After: 0 would be called in a busy loop.
+        wait = max(requested, self._backoff_delay(attempt))
+        return self._within_limits(jittered(wait, self._rng, _JITTER), attempt, waited)
 
-    def _short_wait(self, attempt: int) -> float:
-        return jittered(exponential(_FIRST_WAIT, attempt - 1, cap=_LONGEST_WAIT), self._rng, _SPREAD)
+    def _backoff_delay(self, attempt: int) -> float:
+        return jittered(exponential(_INITIAL_DELAY, attempt - 1, cap=_MAX_DELAY), self._rng, _JITTER)
 
-    def _within_patience(self, delay: float, attempt: int, waited: float) -> float | None:
-        if attempt >= self._attempts or waited + delay > self._patience:
+    def _within_limits(self, delay: float, attempt: int, waited: float) -> float | None:
+        if attempt >= self._attempts or waited + delay > self._max_wait:
             return None
         return delay
 
 
-async def _refusal_of(stream: HttpStream) -> tuple[HttpStream, HttpResponse | None]:
-    """The stream, and its whole answer if it is one that may ask for another attempt.
+async def _read_error(stream: HttpStream) -> tuple[HttpStream, HttpResponse | None]:
+    """The stream, and its complete response if that may ask for another attempt.
 
-    The body is read for the time in its Status, so the stream handed on is one that has it already.
+    The body is read for the retryAfterSeconds in its Status, so the stream that is returned has the body already.
     """
     if stream.status != 429 and stream.status < 500:
         return stream, None

@@ -1,8 +1,8 @@
-"""A connected TCP socket to a host, whichever of its addresses answers first.
+"""A connected TCP socket to a host, by whichever of its addresses answers first.
 
-Names are looked up by the system, so they mean what they mean elsewhere. The addresses of a name are tried in turn, a
-quarter of a second apart and without giving up on the earlier ones, so that a broken IPv6 route costs no time-out
-(RFC 8305). Knows nothing of TLS and HTTP; the transports call it.
+The system resolves names, with its hosts file and search domains. The addresses of a name are tried in turn, a quarter
+of a second apart and without giving up on the earlier ones, so that a broken IPv6 route costs no timeout (RFC 8305).
+Knows nothing of TLS and HTTP; `transport.pool` connects with it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import os
 import socket
 from itertools import chain, zip_longest
 
-__all__ = ("ascii_name", "connected_socket", "watchful_socket")
+__all__ = ("ascii_name", "connected_socket", "keepalive_socket")
 
 _STAGGER = 0.25
 
 _Address = tuple[int, int, int, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
 
 
-def watchful_socket(family: int, kind: int, protocol: int) -> socket.socket:
-    """A socket that notices within 75 s that its peer is gone, which a silent watch otherwise never does."""
+def keepalive_socket(family: int, kind: int, protocol: int) -> socket.socket:
+    """A socket with TCP keep-alive: it notices within 75 s that its peer is gone, which an idle watch otherwise never
+    does.
+    """
     sock = socket.socket(family, kind, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 3)):
@@ -31,7 +33,7 @@ def watchful_socket(family: int, kind: int, protocol: int) -> socket.socket:
 
 
 def ascii_name(host: str) -> str | bytes:
-    """The name of a host in the form that spares Python half a megabyte of tables for names that are not ASCII."""
+    """A host name as bytes if it is ASCII: Python then skips the IDNA codec and its half a megabyte of tables."""
     return host.encode() if host.isascii() else host
 
 
@@ -40,12 +42,12 @@ async def connected_socket(host: str, port: int) -> socket.socket:
     addresses = await _addresses(host, port)
     if len(addresses) == 1:
         return await _connect(addresses[0])
-    return await _first_of(addresses)
+    return await _connect_first(addresses)
 
 
 async def _addresses(host: str, port: int) -> list[_Address]:
     try:
-        # An address in figures needs no name server, hence no thread.
+        # A numeric address needs no name server, hence no thread.
         found = socket.getaddrinfo(ascii_name(host), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (socket.gaierror, UnicodeError):
         try:
@@ -60,10 +62,10 @@ async def _addresses(host: str, port: int) -> list[_Address]:
 
 async def _connect(address: _Address) -> socket.socket:
     family, kind, protocol, peer = address
-    sock = watchful_socket(family, kind, protocol)
+    sock = keepalive_socket(family, kind, protocol)
     try:
         sock.setblocking(False)
-        # Not `loop.sock_connect`, which looks up once more what is an address already, as a name that may not be ASCII.
+        # Not `loop.sock_connect`, which would resolve the address once more and load the IDNA codec.
         error = sock.connect_ex(peer)
         if error == errno.EINPROGRESS:
             await _writable(sock)
@@ -86,7 +88,7 @@ async def _writable(sock: socket.socket) -> None:
         loop.remove_writer(sock)
 
 
-async def _first_of(addresses: list[_Address]) -> socket.socket:
+async def _connect_first(addresses: list[_Address]) -> socket.socket:
     attempts: set[asyncio.Task[socket.socket]] = set()
     left = addresses[::-1]
     failure = OSError("no address")

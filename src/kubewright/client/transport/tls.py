@@ -1,8 +1,8 @@
-"""The TLS context for a cluster: whom to trust, and which certificate to show.
+"""The TLS context for a cluster: which authorities to trust, and which client certificate to present.
 
-A transport asks for one when it connects and again when the client certificate has changed. What is
-wrong with a certificate or key is said here, with the field it comes from; what is wrong with the server's
-certificate is found in the handshake and said by the transport.
+A transport asks for one when it connects and again when the client certificate has changed. An unusable certificate or
+key is a ConfigError here, with the field it comes from; an untrusted server certificate is found in the handshake and
+reported by `transport.error_messages`.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ _CERTIFICATES = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----E
 
 
 def ssl_context(config: Config, certificate: Certificate | None = None) -> ssl.SSLContext:
-    """A client context for the configured cluster; `ConfigError` names the field that holds no good PEM.
+    """A client context for the configured cluster; `ConfigError` names the field that holds no usable PEM.
 
-    The name that the server has to prove is `config.tls_server_name`, else the host of its address; a context
-    does not hold it, so the transport gives it with each connection.
+    The expected server name is `config.tls_server_name`, else the host of the URL; a context does not hold it, so the
+    transport passes it with each connection.
     """
-    context = _Context(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and names, as everybody's default does
+    context = _Context(ssl.PROTOCOL_TLS_CLIENT)  # it verifies certificates and host names by default
     if config.ca_data is None:
         context.load_default_certs()
     else:
-        _trust(context, config)
-    # Python 3.13 turned on the strict reading of RFC 5280, and with it refuses the CAs of many clusters: no
-    # key usage, no authority key identifier. Go clients accept them, and trust does not depend on it, since
-    # the CA was given by hand. Taking any given certificate as an anchor, so that a bundle may hold an
-    # intermediate alone, is also what Go does.
+        _load_authorities(context, config)
+    # Python 3.13 sets VERIFY_X509_STRICT, which rejects the CAs of many clusters: no key usage, no authority key
+    # identifier. Go clients accept them, and trust does not depend on it, since somebody configured the CA. With
+    # PARTIAL_CHAIN any configured certificate is a trust anchor, so that a bundle may hold an intermediate alone; Go
+    # does that, too.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if config.insecure_skip_tls_verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if certificate is not None:
-        _show(context, certificate)
+        _load_client_certificate(context, certificate)
     return context
 
 
 class _Context(ssl.SSLContext):
-    """A context that takes a name in ASCII as it is: what Python does with others costs half a megabyte of tables."""
+    """A context that passes an ASCII host name as bytes; see `ascii_name`."""
 
     def wrap_bio(
         self,
@@ -64,8 +64,8 @@ class _Context(ssl.SSLContext):
         return super().wrap_bio(incoming, outgoing, server_side, name, session)
 
 
-def _trust(context: ssl.SSLContext, config: Config) -> None:
-    """Trust the configured CA alone, not the CAs of this machine."""
+def _load_authorities(context: ssl.SSLContext, config: Config) -> None:
+    """Trust only the configured CA, not this machine's trust store."""
     found = _CERTIFICATES.findall(config.ca_data or b"")
     if not found:
         raise ConfigError(f"{config.ca_origin} holds no PEM certificate; it must begin with BEGIN CERTIFICATE")
@@ -75,12 +75,12 @@ def _trust(context: ssl.SSLContext, config: Config) -> None:
         raise ConfigError(f"{config.ca_origin} holds a PEM block that is no certificate") from None
 
 
-def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
+def _load_client_certificate(context: ssl.SSLContext, certificate: Certificate) -> None:
     try:
-        # Two files, as one file may hold both parts already: a kubelet writes it so and names it twice.
-        with _secret_file(certificate.certificate) as shown, _secret_file(certificate.key) as key:
+        # Two files: each part may itself be a file with both, as the kubelet writes it and names it twice.
+        with _secret_file(certificate.certificate) as certificate_file, _secret_file(certificate.key) as key:
             # Without a password OpenSSL would ask for one on the terminal.
-            context.load_cert_chain(shown, key, password="")
+            context.load_cert_chain(certificate_file, key, password="")
     except ssl.SSLError as error:
         raise ConfigError(f"{certificate.origin}: {_reason(error, certificate)}") from None
     except OSError as error:
@@ -102,9 +102,9 @@ def _reason(error: ssl.SSLError, certificate: Certificate) -> str:
 
 @contextlib.contextmanager
 def _secret_file(content: bytes) -> Iterator[str]:
-    """A file that only this user can read, in memory if the system has such a folder, and gone afterwards.
+    """A temporary file that only this user can read, in memory if the system has such a folder.
 
-    OpenSSL reads certificates from files only, as far as Python's `ssl` lets it.
+    Python's `ssl` loads client certificates only from files.
     """
     handle, path = private_file(secret_folder(), prefix="kubewright-")
     try:

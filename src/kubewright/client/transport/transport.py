@@ -1,9 +1,8 @@
-"""The seam between the client and the network: one request out, one answer or one stream of bytes back.
+"""Transport: the interface between the client and the network, one request out, one response or stream of bytes back.
 
-Everything above speaks in these types, so a test puts a scripted transport in the place of
-the real one without patching anything, and `retries` and `throttle` wrap any transport. A transport
-moves bytes: which status is an error is decided in `answers`, what the bytes mean in `client`. No I/O and
-no HTTP library here.
+Everything above uses these types, so a test replaces the real transport with a scripted one without patching, and
+`transport.retries` and `transport.rate_limit` wrap any transport. A transport moves bytes: `transport.responses`
+decides which status is an error, `client.client` what the bytes mean. No I/O and no HTTP library here.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ __all__ = ("HttpRequest", "HttpResponse", "HttpStream", "Transport")
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to ask. Credentials, user agent and impersonation are added by the transport."""
+    """A request. The transport adds credentials, user agent and impersonation."""
 
     method: str
     path: str
     """Begins with `/` and is percent-encoded already."""
     query: tuple[tuple[str, str], ...] = ()
-    """Plain text; the transport encodes it."""
+    """Unencoded; the transport encodes it."""
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     timeout: float | None = 30.0
-    """Seconds for the whole answer; for a stream, until the headers are there."""
+    """Seconds until the response is complete; for a stream, until its headers are."""
     idle_timeout: float | None = None
-    """For a stream: the longest silence between two chunks, in seconds."""
+    """For a stream: the longest time between two chunks, in seconds."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole answer, of whatever status."""
+    """A complete response, of whatever status."""
 
     status: int
     headers: Mapping[str, str]
@@ -48,7 +47,7 @@ class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpStream(Protocol):
-    """An answer whose headers are there and whose body is still coming."""
+    """A response whose headers are complete and whose body is still arriving."""
 
     @property
     def status(self) -> int: ...
@@ -59,13 +58,13 @@ class HttpStream(Protocol):
     def chunks(self) -> AsyncIterator[bytes]:
         """The body as it arrives.
 
-        Ends without an error only at a clean end of the body: a cut connection raises `TransportError`, a
-        silence above the request's `idle_timeout` raises `RequestTimeout`.
+        Ends without an error only at the end of the body: a cut connection raises `TransportError`, a pause above the
+        request's `idle_timeout` raises `RequestTimeout`.
         """
         ...
 
     async def read(self) -> bytes:
-        """The rest of the body, up to a bound in size and time: meant for the body of an error."""
+        """The rest of the body, up to a bound in size and time: for the body of an error."""
         ...
 
 
@@ -73,13 +72,13 @@ class Transport(Protocol):
     """Sends requests to one server."""
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """The whole answer. Raises `TransportError` or `RequestTimeout`, never for a status."""
+        """The complete response. Raises `TransportError` or `RequestTimeout`, never for a status."""
         ...
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpStream]:
-        """An answer to be read piece by piece; leaving the context drops what has not been read."""
+        """A response to be read piece by piece; leaving the context drops the rest."""
         ...
 
     async def close(self) -> None:
-        """Close every connection. Requests that are under way fail; closing twice does no harm."""
+        """Close every connection. Requests in flight fail; closing twice does no harm."""
         ...

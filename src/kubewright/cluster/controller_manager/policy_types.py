@@ -19,7 +19,7 @@ from kubewright.api.metadata import ObjectMeta
 from kubewright.apiserver.admission.policies.type_checking import kinds_to_check, resource_type, type_warnings
 from kubewright.cel import CelType
 from kubewright.client.client import Client
-from kubewright.client.discovery import Catalogue
+from kubewright.client.discovery import ApiResourceList
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.errors import NotFound
@@ -53,8 +53,8 @@ class PolicyTypes:
             return
         spec: Mapping[str, Any] = to_tree(policy).get("spec") or {}
         client = ctx.client.live
-        catalogue = await client.discovery.catalogue(refresh=True)
-        kinds = kinds_to_check(spec.get("matchConstraints") or {}, lambda *asked: _kinds_for(catalogue, *asked))
+        resource_list = await client.discovery.resources(refresh=True)
+        kinds = kinds_to_check(spec.get("matchConstraints") or {}, lambda *asked: _kinds_for(resource_list, *asked))
         types = [(kind, found) for kind in kinds if (found := await _type_of(client, kind)) is not None]
         said = spec.get("paramKind")
         asked = None if not said else GroupVersionKind.of(said.get("apiVersion") or "", said.get("kind") or "")
@@ -72,12 +72,12 @@ class PolicyTypes:
             await client.apply(said_of, subresource="status", field_manager=_NAME, force=True)
 
 
-def _kinds_for(catalogue: Catalogue, group: str, version: str, resource: str) -> Sequence[GroupVersionKind]:
+def _kinds_for(resource_list: ApiResourceList, group: str, version: str, resource: str) -> Sequence[GroupVersionKind]:
     """The kinds of a resource by its plural or singular; a rule without a group is taken for one of any group."""
     wanted = resource.lower()
     found = [
         item.gvk
-        for item in catalogue.resources
+        for item in resource_list.items
         if item.gvr.version == version
         and group in ("", item.gvr.group)
         and wanted in (item.gvr.resource, item.singular or item.gvk.kind.lower())

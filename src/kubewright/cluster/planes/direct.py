@@ -17,7 +17,7 @@ from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.wire.requests import Peer, Request
 from kubewright.apiserver.wire.responses import Reply, Response, Stream
 from kubewright.client.config.config import default_user_agent
-from kubewright.client.transport.heads import encoded_query
+from kubewright.client.transport.request_head import encode_query
 from kubewright.client.transport.responses import warning_texts
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import RequestTimeout, TransportError
@@ -66,7 +66,7 @@ class DirectTransport:
     async def _handle(self, request: HttpRequest) -> Reply:
         if self._closed:
             raise TransportError(f"{request}: this program closed the transport")
-        query = encoded_query(request.query)
+        query = encode_query(request.query)
         server_request = Request(
             request.method,
             request.path,

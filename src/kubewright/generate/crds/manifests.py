@@ -77,7 +77,7 @@ def _metadata(definitions: Sequence[Definition]) -> dict[str, Any]:
 
 def _definition(kind: type[KubeObject]) -> Definition:
     definition = definition_of(kind)
-    if definition.partial or definition.metadata_only or definition.looked_up:
+    if definition.partial or definition.metadata_only or definition.needs_discovery:
         raise SchemaError(
             f"{kind.__name__}: the class knows only a part of its kind, and a CRD made from it would drop the rest; "
             "use the full class"

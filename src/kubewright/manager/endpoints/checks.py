@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kubewright._base.lag import LoopMonitor
+from kubewright._base.loop_monitor import LoopMonitor
 from kubewright.manager.cache_protocols import CacheLike
 
 if TYPE_CHECKING:

@@ -1,2 +1,4 @@
-"""From a class to its structural schema: types, markers, docstrings and defaults. Not the check of an object; see
-`schema.check`."""
+"""From a class to its structural schema: types, markers, docstrings and defaults become OpenAPI.
+
+`kubewright.generate.crds` calls it. The check of an object against a schema is in `schema.check`.
+"""

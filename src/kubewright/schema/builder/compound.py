@@ -1,6 +1,6 @@
-"""Python types that hold other types: lists, maps, enums, literals, unions; what each means for a schema.
+"""Schemas of Python types that hold other types: lists, maps, enums, literals, unions.
 
-Each function looks at one bare type (see `schema.annotations`) and answers None if it is not of that family.
+Each function looks at one type of a TypeHint and returns None if it is not of that sort. `builder.builder` calls them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from kubewright.api.fields import Field
 from kubewright.errors import SchemaError
-from kubewright.schema.builder.annotations import read
+from kubewright.schema.builder.annotations import parse_annotation
 from kubewright.schema.builder.node import Schema
 from kubewright.schema.builder.standard import INT_OR_STRING, STANDARD
 
@@ -27,7 +27,7 @@ _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "strin
 
 @final
 class Items(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list holds."""
+    """The items of a list."""
 
     annotation: Any
     distinct: bool = False
@@ -37,13 +37,13 @@ class Items(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """What a map holds; its keys are always strings."""
+    """The values of a map; its keys are always strings."""
 
     annotation: Any
 
 
 def items_of(arm: Any, *, subject: str) -> Items | None:
-    """For a list, a tuple, a set or what reads like one."""
+    """For a list, a tuple, a set or an abstract class of these."""
     origin, arguments = get_origin(arm) or arm, get_args(arm)
     if origin in _SETS:
         return Items(annotation=arguments[0] if arguments else Any, distinct=True)
@@ -61,17 +61,17 @@ def items_of(arm: Any, *, subject: str) -> Items | None:
 
 
 def values_of(arm: Any, *, subject: str) -> Values | None:
-    """For a dict or what reads like one."""
+    """For a dict or an abstract mapping."""
     if (get_origin(arm) or arm) not in _MAPS:
         return None
     if not (arguments := get_args(arm)):
         return Values(annotation=Any)
-    key = read(arguments[0], subject=subject)
+    key = parse_annotation(arguments[0], subject=subject)
     if key.arms != (str,) or key.none or key.unset:
-        raise SchemaError(f"{subject}: the keys of a map are strings on the wire; use dict[str, ...]")
+        raise SchemaError(f"{subject}: the keys of a map are strings in JSON; use dict[str, ...]")
     if key.marker != Field():
         raise SchemaError(
-            f"{subject}: a schema says nothing about the keys of a map; use a rule such as self.all(k, k.size() < 64)"
+            f"{subject}: a schema cannot constrain the keys of a map; use a rule such as self.all(k, k.size() < 64)"
         )
     return Values(annotation=arguments[1])
 

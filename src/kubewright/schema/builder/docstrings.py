@@ -1,9 +1,9 @@
-"""Docstrings: the text under an attribute, found in the source of its class.
+"""Docstrings of attributes, found in the source of their class.
 
-Python keeps the docstring of a class but throws away the string below an attribute, so it is read from the syntax tree.
-Each module is parsed once, whatever number of classes it has, and classes inside functions are found as well. A class
-without source (made by `type()`, typed at a prompt, shipped as bytecode alone) has no descriptions; that is no error.
-Called by `schema.builder`.
+Python keeps the docstring of a class but drops the string below an attribute, so it is read from the syntax tree.
+Each module is parsed once, however many classes it has; classes inside functions are found as well. A class without
+source (made by `type()`, typed at a prompt, shipped as bytecode alone) has no descriptions, which is no error.
+`builder.builder` calls this.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ("attribute_docs", "class_doc")
 
 
 def class_doc(cls: type) -> str | None:
-    """The class's own docstring; what a base class says about itself is not true of this one."""
+    """The class's own docstring; the docstring of a base class describes the base."""
     text = cls.__dict__.get("__doc__")
     return inspect.cleandoc(text) or None if isinstance(text, str) else None
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """Attribute to the text below it, base classes included; the nearest class wins."""
+    """Attribute to the string below it, base classes included; the nearest class wins."""
     docs: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         docs.update(_own_docs(base))
@@ -34,7 +34,7 @@ def attribute_docs(cls: type) -> dict[str, str]:
 def _own_docs(cls: type) -> Mapping[str, str]:
     candidates = _module_docs(cls.__module__).get(cls.__qualname__, ())
     own = set(inspect.get_annotations(cls))
-    # The same name can be defined twice, say in the branches of an if: the definition with these attributes is ours.
+    # A name can be defined twice, as in the branches of an if; take the definition with the attributes of the class.
     for attributes, docs in candidates:
         if attributes == own:
             return docs

@@ -1,7 +1,8 @@
-"""Which schema a JSONPath leads to, for printer columns, scale paths and selectable fields.
+"""The schema at a JSONPath, for printer columns, scale paths and selectable fields.
 
-Understands the paths Kubernetes uses there: `.status.ready`, `.metadata.labels['app']`, `.status.conditions[?(@.type==
-"Ready")].status`. A path through something open-ended leads to the empty schema: anything may be there.
+Parses the paths Kubernetes uses there: `.status.ready`, `.metadata.labels['app']`, `.status.conditions[?(@.type==
+"Ready")].status`. A path through a part that preserves unknown fields leads to the empty schema. `generate.crds` calls
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _STEP: Final = re.compile(
     re.VERBOSE,
 )
 
-# The server fills metadata in by itself, so a kind's schema says no more than that it is an object.
+# The schema of a kind has only `type: object` for metadata; the server knows its fields.
 _DATE_TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _METADATA: Final[Schema] = {
     "type": "object",
@@ -42,25 +43,25 @@ _METADATA: Final[Schema] = {
 
 
 def json_path(path: str) -> str:
-    """A path with the leading dot the server wants; `spec.size` is fine for people."""
+    """A path with the leading dot that the server requires; people may write `spec.size`."""
     return path if path.startswith((".", "[")) else f".{path}"
 
 
 def schema_at(schema: Schema, path: str, *, subject: str) -> Schema:
-    """The schema of a kind at a path; a SchemaError led by the subject if there can be nothing."""
-    here, seen = schema, ""
+    """The schema of a kind at a path; a SchemaError, beginning with `subject`, if there is none."""
+    current, seen = schema, ""
     for name in _steps(json_path(path), subject):
         if name == "metadata" and not seen:
-            here = _METADATA
-        elif (child := _child(here, name)) is not None:
-            here = child
-        elif here.get("x-kubernetes-preserve-unknown-fields") or not here:
+            current = _METADATA
+        elif (child := _child(current, name)) is not None:
+            current = child
+        elif current.get("x-kubernetes-preserve-unknown-fields") or not current:
             return {}
         else:
-            known = ", ".join(here.get("properties", ())) or "no fields"
-            raise SchemaError(f"{subject}: {path} leads nowhere: {seen or 'the object'} has {known}; correct the path")
+            known = ", ".join(current.get("properties", ())) or "no fields"
+            raise SchemaError(f"{subject}: {path} does not exist: {seen or 'the object'} has {known}; correct the path")
         seen += "[]" if name is None else f".{name}"
-    return here
+    return current
 
 
 def _child(schema: Schema, name: str | None) -> Schema | None:

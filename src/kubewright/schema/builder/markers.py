@@ -1,6 +1,6 @@
 """Markers to schema keywords: `Field(ge=0)` becomes `minimum: 0`.
 
-Whether a keyword fits the type it lands on is not asked here: `schema.structural` checks the result.
+Does not check whether a keyword is valid for its type: `builder.structural` checks the result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kubewright.api.fields import Field
 from kubewright.api.model import UNSET
 from kubewright.errors import SchemaError
 from kubewright.schema.builder.node import Node
-from kubewright.schema.builder.rules import written
+from kubewright.schema.builder.rules import rules_schema
 from kubewright.schema.builder.values import wire_value
 
 __all__ = ("KEYWORDS", "apply")
@@ -39,7 +39,7 @@ KEYWORDS: Final[Mapping[str, str]] = {
 """Options of `Field` that are one keyword each."""
 
 _FLAGS: Final = {
-    # Only true says anything; the server refuses some of these when written as false.
+    # Written only if true: the server rejects some of these when they are false.
     "unique_items": "uniqueItems",
     "nullable": "nullable",
     "embedded_object": "x-kubernetes-embedded-resource",
@@ -48,10 +48,10 @@ _FLAGS: Final = {
 
 
 def apply(marker: Field, node: Node) -> None:
-    """Write a marker into a node, over what the type said."""
+    """Write a marker into a node; it overrides what the type gave."""
     for low, high in (("ge", "gt"), ("le", "lt")):
         if getattr(marker, low) is not None and getattr(marker, high) is not None:
-            raise SchemaError(f"{node.subject}: {low} and {high} say two different bounds; keep one of them")
+            raise SchemaError(f"{node.subject}: {low} and {high} are two bounds of one side; keep one of them")
     for option, keyword in KEYWORDS.items():
         if (value := getattr(marker, option)) is not None:
             node[keyword] = value
@@ -70,7 +70,7 @@ def apply(marker: Field, node: Node) -> None:
     if marker.external_docs is not None:
         node["externalDocs"] = dict(marker.external_docs)
     if marker.rules:
-        node.setdefault("x-kubernetes-validations", []).extend(written(marker.rules))
+        node.setdefault("x-kubernetes-validations", []).extend(rules_schema(marker.rules))
 
 
 def _apply_values(marker: Field, node: Node) -> None:

@@ -1,7 +1,7 @@
-"""What a model class says about itself: its fields, its marker, its names on the wire.
+"""The fields, markers and JSON names of a model class.
 
-A thin layer over msgspec, with errors that name the class. Generic classes are taken with their arguments, as in
-`Box[int]`.
+A thin layer over msgspec, with errors that name the class. Generic classes come with their arguments, as in
+`Box[int]`. `builder.builder` and `builder.defaults` call it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from msgspec.structs import FieldInfo
 
 from kubewright.api.fields import Field
 from kubewright.errors import SchemaError
-from kubewright.schema.builder.annotations import Hint, merge, read
+from kubewright.schema.builder.annotations import TypeHint, merge, parse_annotation
 from kubewright.schema.builder.compound import items_of
 
 __all__ = ("class_of", "fields_of", "is_model", "marker_of", "wire_names")
 
 
 def is_model(arm: Any) -> bool:
-    """Whether a bare type is a struct."""
+    """Whether a type is a struct."""
     cls = getattr(arm, "__origin__", arm)
     return isinstance(cls, type) and issubclass(cls, msgspec.Struct)
 
@@ -47,13 +47,13 @@ def fields_of(model: Any) -> tuple[FieldInfo, ...]:
 
 
 def marker_of(cls: type[msgspec.Struct]) -> Field:
-    """What the class statements of a class and its bases say."""
+    """The markers of a class and its bases, merged."""
     markers = (base.__dict__.get("__marker__") for base in reversed(cls.__mro__))
     return merge(marker for marker in markers if isinstance(marker, Field))
 
 
-def wire_names(hint: Hint, *, subject: str) -> dict[str, str]:
-    """Attribute to wire name, of the model a marker speaks about: the value itself, or the items of the list."""
+def wire_names(hint: TypeHint, *, subject: str) -> dict[str, str]:
+    """Attribute to JSON name, of the model that a marker is about: the value itself, or the items of the list."""
     if len(hint.arms) != 1:
         return {}
     (arm,) = hint.arms
@@ -61,4 +61,4 @@ def wire_names(hint: Hint, *, subject: str) -> dict[str, str]:
         cls = class_of(arm)
         return dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
     items = items_of(arm, subject=subject)
-    return wire_names(read(items.annotation, subject=subject), subject=subject) if items is not None else {}
+    return wire_names(parse_annotation(items.annotation, subject=subject), subject=subject) if items is not None else {}

@@ -1,8 +1,7 @@
-"""Node: one place in a schema under construction, which remembers the attribute it came from.
+"""Node: a part of a schema under construction, with the attribute it came from.
 
-A node is a dict, so it can be compared and encoded like the finished schema. `schema.builder` makes nodes,
-`schema.structural` reads their subject to say in Python's words where a rule is broken, and `plain` turns them into
-the dicts that callers get.
+A node is a dict, so it can be compared and encoded like the finished schema. `builder.builder` makes nodes,
+`builder.structural` names their attribute in errors, and `plain` turns them into the dicts that callers get.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ class Node(dict[str, Any]):
 
 
 def subject_of(schema: Mapping[str, Any], otherwise: str) -> str:
-    """The attribute a schema came from, or the given words for one that was not made from a class."""
+    """The attribute a schema came from, or `otherwise` for one that was not made from a class."""
     return schema.subject if isinstance(schema, Node) else otherwise
 
 
 def plain(value: Any) -> Any:
-    """A deep copy of JSON with every node an ordinary dict."""
+    """A deep copy of JSON with plain dicts instead of nodes."""
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list):

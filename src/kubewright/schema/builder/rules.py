@@ -1,7 +1,7 @@
-"""Rules: CEL expressions that stand for a marker, for what OpenAPI alone cannot say.
+"""CEL rules for markers that OpenAPI cannot express: an immutable value, exactly one of several fields.
 
-An immutable value, exactly one of several fields: the API server checks them as `x-kubernetes-validations`. Nothing is
-parsed or evaluated here. Called by `schema.builder`.
+They become `x-kubernetes-validations`, which the API server evaluates. Nothing is parsed or evaluated here.
+`builder.builder` calls this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubewright.api.fields import Field, Rule
 from kubewright.errors import SchemaError
 
-__all__ = ("any_of", "cel_name", "choices", "kept_once_set", "unchanged", "written")
+__all__ = ("cel_name", "choice_rules", "enum_rule", "immutable_rule", "no_removal_rule", "rules_schema")
 
 _KEYWORDS: Final = frozenset(
     (
@@ -39,7 +39,7 @@ _KEYWORDS: Final = frozenset(
 )
 _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 
-# Option of Field, how many of the fields must be there, and how to say it.
+# Option of Field, how many of the fields must be set, and the message.
 _CHOICES: Final = (
     ("one_of", "== 1", "exactly one of {} must be set"),
     ("at_most_one_of", "<= 1", "at most one of {} may be set"),
@@ -47,8 +47,8 @@ _CHOICES: Final = (
 )
 
 
-def written(rules: Iterable[Rule]) -> list[dict[str, Any]]:
-    """Rules as the schema has them."""
+def rules_schema(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    """Rules as `x-kubernetes-validations`."""
     names = {
         "rule": "rule",
         "message": "message",
@@ -62,27 +62,31 @@ def written(rules: Iterable[Rule]) -> list[dict[str, Any]]:
     ]
 
 
-def unchanged(what: str) -> Rule:
-    """The value stays what it was."""
+def immutable_rule(what: str) -> Rule:
+    """The value cannot change."""
     return Rule(rule="self == oldSelf", message=f"{what} is immutable")
 
 
-def kept_once_set(wire_name: str) -> Rule:
-    """The field of this object is not removed again: a rule on the field itself is not asked when the field is gone."""
+def no_removal_rule(wire_name: str) -> Rule:
+    """The field cannot be removed. It stands on the object: a rule on the field is not evaluated when the field is
+    gone.
+    """
     name = cel_name(wire_name)
     return Rule(
         rule=f"!has(oldSelf.{name}) || has(self.{name})", message=f"{wire_name} is immutable and cannot be removed"
     )
 
 
-def any_of(values: Sequence[Any]) -> Rule:
+def enum_rule(values: Sequence[Any]) -> Rule:
     """The value is one of these scalars."""
-    shown = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
-    return Rule(rule=f"self in [{shown}]", message=f"must be one of {shown}")
+    values_text = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    return Rule(rule=f"self in [{values_text}]", message=f"must be one of {values_text}")
 
 
-def choices(marker: Field, schema: Mapping[str, Any], wire_names: Mapping[str, str], *, subject: str) -> list[Rule]:
-    """The rules for one_of and its kin; `wire_names` maps the attributes of the object to their names on the wire."""
+def choice_rules(
+    marker: Field, schema: Mapping[str, Any], wire_names: Mapping[str, str], *, subject: str
+) -> list[Rule]:
+    """The rules for one_of, at_most_one_of, at_least_one_of; `wire_names` maps attributes to JSON names."""
     rules = []
     for option, count, words in _CHOICES:
         for group in getattr(marker, option):
@@ -93,7 +97,7 @@ def choices(marker: Field, schema: Mapping[str, Any], wire_names: Mapping[str, s
 
 
 def cel_name(wire_name: str) -> str:
-    """How CEL spells a field: some names would be operators or keywords there."""
+    """The CEL identifier of a field: keywords and special characters are escaped (apiserver: pkg/cel/escaping.go)."""
     if wire_name in _KEYWORDS:
         return f"__{wire_name}__"
     for text, escape in _ESCAPES:
@@ -104,7 +108,7 @@ def cel_name(wire_name: str) -> str:
 def _choice(
     group: Sequence[str] | str, option: str, schema: Mapping[str, Any], wire_names: Mapping[str, str], subject: str
 ) -> list[str]:
-    """The wire names of one set, each checked to be a field that can be absent."""
+    """The JSON names of one set, each checked to be a field that can be absent."""
     if isinstance(group, str):
         raise SchemaError(f'{subject}: {option} takes sets of attributes; write {option}=[("a", "b")]')
     if len(group) < 2:

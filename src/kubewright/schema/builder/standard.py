@@ -1,7 +1,7 @@
-"""The schemas that are known beforehand: scalars, times, quantities, metadata, conditions.
+"""Fixed schemas of common types: scalars, times, quantities, metadata, conditions.
 
-What these types accept is fixed by Kubernetes, not by a user's class, so they are written down here as data, as the
-Go generators write them. `schema.builder` looks here first.
+Kubernetes decides what these types accept, not a user's class, so they are data, with the values that controller-gen
+writes. `builder.builder` looks here first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ("API_VERSION", "EMBEDDED", "INT_OR_STRING", "ITEM_LISTS", "KIND", "PR
 
 _CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
-# In Kubernetes' own words, so that `kubectl explain` reads as for any other kind.
+# The descriptions of Kubernetes, so that `kubectl explain` reads as for any other kind.
 API_VERSION: Final[Schema] = {
     "description": (
         "APIVersion defines the versioned schema of this representation of an object. Servers should convert "
@@ -63,7 +63,7 @@ _NUMBER: Final = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _QUANTITY: Final = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$"
 _STRINGS: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string"}}
 
-# Inside a spec, such as in a pod template, metadata that is a bare object would be pruned empty by the server.
+# Inside a spec, such as in a pod template, the server would prune all fields of metadata that is only `type: object`.
 _METADATA: Final[Schema] = {
     "type": "object",
     "properties": {
@@ -134,6 +134,6 @@ STANDARD: Final[Mapping[Any, Schema]] = MappingProxyType(
 )
 
 ITEM_LISTS: Final[Mapping[Any, Field]] = MappingProxyType(
-    # Two controllers that each set a condition must not overwrite each other's: the list is a map in every API.
+    # Two controllers that each apply a condition must not overwrite the other's, so conditions are always a map list.
     {Condition: Field(list_type="map", list_map_keys=("type",))}
 )

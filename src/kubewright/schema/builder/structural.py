@@ -1,8 +1,9 @@
-"""The rules a structural schema must obey, checked before a server sees it.
+"""The rules of structural schemas, checked before a server sees the schema.
 
-The API server would refuse the same schemas, one error at a time and in terms of JSON; here the message names the
-attribute and what to do. `check` takes any schema: made from a class, or read from a file. Schemas that need a server
-to judge, such as the type and cost of a CEL expression, pass here.
+The API server rejects the same schemas, one error at a time and in terms of JSON (apiextensions-apiserver:
+pkg/apiserver/schema/validation.go and pkg/apis/apiextensions/validation); here the message names the attribute and what
+to do. `check` takes any schema: made from a class, or read from a file. The types and costs of CEL rules are not
+checked here.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from typing import Any, Final, TypeAlias
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.errors import SchemaError
 from kubewright.schema.builder.node import Schema, subject_of
-from kubewright.schema.builder.values import misfit, type_of
+from kubewright.schema.builder.values import schema_violation, type_of
 
 __all__ = ("check", "check_root")
 
-_Broken: TypeAlias = Iterator[tuple[str, str]]
+_Violations: TypeAlias = Iterator[tuple[str, str]]
 """The rule that is broken, and what to do."""
 
 _TYPES: Final = ("object", "array", "string", "integer", "number", "boolean")
@@ -26,7 +27,7 @@ _SCALARS: Final = ("string", "integer", "number", "boolean", "int-or-string")
 _NUMERIC: Final = ("integer", "number", "int-or-string")
 _TEXT: Final = ("string", "int-or-string")
 
-# Keyword, the types it may stand on, and the option of Field that makes it.
+# Keyword, the types it is valid for, and the option of Field that makes it.
 _BOUNDS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     ("minimum", _NUMERIC, "ge or gt"),
     ("maximum", _NUMERIC, "le or lt"),
@@ -96,13 +97,13 @@ _CEL_STRING: Final = re.compile(r"""r?("(\\.|[^"\\])*"|'(\\.|[^'\\])*')""")
 def check(schema: Schema, *, name: str = "schema") -> None:
     """Raise a SchemaError for the first rule a schema breaks.
 
-    `name` leads the path of a schema that was not made from a class.
+    `name` begins the path of a schema that was not made from a class.
     """
     _walk(schema, subject_of(schema, name), correlated=True)
 
 
 def check_root(schema: Schema, *, name: str = "schema") -> None:
-    """Raise for what may stand in a schema but not at the top of a kind."""
+    """Raise for a keyword that is valid in a schema but not at the top of a kind."""
     for keyword in schema:
         if keyword not in _AT_ROOT:
             subject = subject_of(schema, name)
@@ -122,33 +123,33 @@ def _walk(schema: Schema, subject: str, *, correlated: bool) -> None:
     if isinstance(child := schema.get("additionalProperties"), dict):
         _walk(child, subject_of(child, f"{subject}[*]"), correlated=correlated)
     if isinstance(child := schema.get("items"), dict):
-        # The server finds the old form of an item by its keys; without keys it has no old form.
+        # The server finds the old value of an item by its list map keys; an item without keys has no oldSelf.
         keyed = correlated and schema.get("x-kubernetes-list-type") == "map"
         _walk(child, subject_of(child, f"{subject}[]"), correlated=keyed)
 
 
-def _type(schema: Schema) -> _Broken:
+def _type(schema: Schema) -> _Violations:
     kind = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if kind:
             yield "an int-or-string has no type of its own", "drop the type"
     elif not kind and not schema.get("x-kubernetes-preserve-unknown-fields"):
-        yield "it has no type", "give it one, or say preserve_unknown_fields=True"
+        yield "it has no type", "give it one, or use preserve_unknown_fields=True"
     elif kind and kind not in _TYPES:
         yield f"{kind} is no type", f"use one of {', '.join(_TYPES)}"
     if kind == "array" and not isinstance(schema.get("items"), dict):
-        yield "a list must say what it holds", "annotate it as list[...]"
+        yield "a list needs the type of its items", "annotate it as list[...]"
     for keyword, wanted in (("items", "array"), ("properties", "object"), ("additionalProperties", "object")):
         if keyword in schema and kind != wanted:
             yield f"{keyword} belongs to type {wanted}, not {kind}", f"drop it or make the type {wanted}"
     if schema.get("properties") and "additionalProperties" in schema:
         yield "an object has either named fields or free keys, not both", "move the free keys into a field of their own"
-    form = schema.get("format")
-    if kind == "string" and form is not None and form not in _FORMATS:
-        yield f"the server does not know the format {form} and would ignore it", "use a pattern or a rule"
+    format_name = schema.get("format")
+    if kind == "string" and format_name is not None and format_name not in _FORMATS:
+        yield f"the server does not know the format {format_name} and would ignore it", "use a pattern or a rule"
 
 
-def _bounds(schema: Schema) -> _Broken:
+def _bounds(schema: Schema) -> _Violations:
     kind = type_of(schema)
     for keyword, kinds, option in _BOUNDS:
         if keyword in schema and kind not in kinds:
@@ -172,7 +173,7 @@ def _bounds(schema: Schema) -> _Broken:
             yield f"the server cannot read the pattern {pattern} ({error})", "rewrite it in RE2 syntax"
 
 
-def _values(schema: Schema) -> _Broken:
+def _values(schema: Schema) -> _Violations:
     if "enum" in schema:
         values = schema["enum"]
         if not values:
@@ -180,22 +181,22 @@ def _values(schema: Schema) -> _Broken:
         if any(value in values[:i] for i, value in enumerate(values)):
             yield "the enum names a value twice", "drop one"
         if schema.get("nullable"):
-            yield "the server refuses null wherever there is an enum", "use a rule such as self in ['a', 'b']"
+            yield "the server rejects null wherever there is an enum", "use a rule such as self in ['a', 'b']"
         for value in values:
-            if problem := misfit(value, schema):
-                yield f"the enum does not fit its own schema: {problem}", "change the type or the value"
-    if "default" in schema and (problem := misfit(schema["default"], schema)):
+            if problem := schema_violation(value, schema):
+                yield f"the enum violates its own schema: {problem}", "change the type or the value"
+    if "default" in schema and (problem := schema_violation(schema["default"], schema)):
         yield (
-            f"the default does not fit its own schema: {problem}",
+            f"the default violates its own schema: {problem}",
             "change the default, or use None and T | None for an attribute that may be absent",
         )
 
 
-def _list(schema: Schema) -> _Broken:
+def _list(schema: Schema) -> _Violations:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys")
     if schema.get("uniqueItems"):
         yield (
-            "unique_items costs the server too much and is refused",
+            "the server rejects unique_items, because it is costly to check",
             'use list_type="set" for scalars or list_type="map"',
         )
     if kind is None and keys is None:
@@ -205,7 +206,7 @@ def _list(schema: Schema) -> _Broken:
     if kind not in (None, "atomic", "set", "map"):
         yield f"{kind} is no list type", "use atomic, set or map"
     if kind != "map" and keys is not None:
-        yield "list_map_keys say how to tell items of a map list apart", 'add list_type="map" or drop them'
+        yield "list_map_keys identify the items of a map list", 'add list_type="map" or drop them'
     items = schema.get("items", {})
     if kind in ("set", "map") and items.get("nullable"):
         yield f"an item of a {kind} list cannot be null", "drop None from the items"
@@ -215,9 +216,9 @@ def _list(schema: Schema) -> _Broken:
         yield from _list_keys(keys, items)
 
 
-def _list_keys(keys: list[str] | None, items: Schema) -> _Broken:
+def _list_keys(keys: list[str] | None, items: Schema) -> _Violations:
     if not keys:
-        yield "a map list needs to know what tells its items apart", 'add list_map_keys=("name",)'
+        yield "a map list needs keys that identify its items", 'add list_map_keys=("name",)'
         return
     if items.get("type") != "object":
         yield f"a map list holds objects, not {_a(type_of(items))}", 'use list_type="set" or "atomic"'
@@ -244,7 +245,7 @@ def _is_atomic(items: Schema) -> bool:
     )
 
 
-def _map(schema: Schema) -> _Broken:
+def _map(schema: Schema) -> _Violations:
     kind = schema.get("x-kubernetes-map-type")
     if kind is None:
         return
@@ -254,11 +255,14 @@ def _map(schema: Schema) -> _Broken:
         yield f"{kind} is no map type", "use granular or atomic"
 
 
-def _extensions(schema: Schema) -> _Broken:
+def _extensions(schema: Schema) -> _Violations:
     embedded = schema.get("x-kubernetes-embedded-resource")
     preserved = schema.get("x-kubernetes-preserve-unknown-fields")
     if schema.get("x-kubernetes-int-or-string") and (embedded or preserved):
-        yield "an int-or-string is neither an object nor open-ended", "drop embedded_object and preserve_unknown_fields"
+        yield (
+            "an int-or-string cannot be an object or preserve unknown fields",
+            "drop embedded_object and preserve_unknown_fields",
+        )
     if preserved and schema.get("type") not in (None, "object"):
         yield f"preserve_unknown_fields does not apply to {_a(type_of(schema))}", "put it on an object, or on the items"
     if embedded and schema.get("type") != "object":
@@ -267,7 +271,7 @@ def _extensions(schema: Schema) -> _Broken:
         yield "an embedded object has fields, not free keys", "use dict[str, Any]"
 
 
-def _validations(schema: Schema, *, correlated: bool) -> _Broken:
+def _validations(schema: Schema, *, correlated: bool) -> _Violations:
     for rule in schema.get("x-kubernetes-validations", ()):
         text, message = rule.get("rule", ""), rule.get("message")
         if not text.strip():
@@ -287,19 +291,19 @@ def _validations(schema: Schema, *, correlated: bool) -> _Broken:
         yield from _transition(rule, correlated=correlated)
 
 
-def _transition(rule: Mapping[str, Any], *, correlated: bool) -> _Broken:
+def _transition(rule: Mapping[str, Any], *, correlated: bool) -> _Violations:
     uses_old = re.search(r"\boldSelf\b", _CEL_STRING.sub("", rule.get("rule", ""))) is not None
     if rule.get("optionalOldSelf") is not None and not uses_old:
         yield f"optional_old_self is set but the rule {rule['rule']} has no oldSelf", "drop it"
     if uses_old and not correlated:
         yield (
-            "a rule about the old value (oldSelf, immutable) needs to know which item was which",
+            "a rule with oldSelf (or immutable) needs items that the server can correlate with the old ones",
             'give the list around it list_type="map" with list_map_keys, or put the rule on the whole list',
         )
 
 
 def _a(kind: str) -> str:
-    """A type in a sentence."""
+    """A type with its article."""
     if not kind:
         return "a value without a type"
     return f"an {kind}" if kind[0] in "aio" else f"a {kind}"

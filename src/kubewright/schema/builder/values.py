@@ -1,8 +1,8 @@
-"""Values against a schema: how a Python value looks on the wire, and whether it fits.
+"""Python values as JSON, and whether a value is valid for a schema.
 
-For defaults and enums, which the API server refuses in a CRD when they break the schema they stand in. `misfit` knows
-what can be said of a constant: types, bounds, enums, required and unknown fields. It does not evaluate CEL and checks
-no format, and it takes the defaults of nested fields as given, as the server does.
+For defaults and enums, which the API server rejects in a CRD when they violate their schema. `schema_violation` checks
+what can be said of a constant: types, bounds, enums, required and unknown fields. It evaluates no CEL and checks no
+format, and it takes the defaults of nested fields into account, as the server does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.errors import KubewrightError, SchemaError
 from kubewright.schema.builder.node import Schema
 
-__all__ = ("misfit", "type_of", "wire_value")
+__all__ = ("schema_violation", "type_of", "wire_value")
 
 _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "boolean": (bool,),
@@ -30,20 +30,20 @@ _PYTHON_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def wire_value(value: Any, *, subject: str) -> Any:
-    """A Python value as JSON has it."""
+    """A Python value as JSON."""
     try:
         return decode_tree(encode_tree(value))
     except (KubewrightError, msgspec.MsgspecError, TypeError, ValueError, NotImplementedError) as exc:
-        raise SchemaError(f"{subject}: the value {value!r} has no form on the wire; use plain data ({exc})") from exc
+        raise SchemaError(f"{subject}: the value {value!r} cannot be encoded as JSON; use plain data ({exc})") from exc
 
 
 def type_of(schema: Mapping[str, Any]) -> str:
-    """The type a schema names; `int-or-string` for that one, empty for anything goes."""
+    """The type of a schema; `int-or-string` for that one, empty if it has none."""
     return "int-or-string" if schema.get("x-kubernetes-int-or-string") else str(schema.get("type", ""))
 
 
-def misfit(value: Any, schema: Schema) -> str | None:
-    """Why a value does not fit, or None if it does."""
+def schema_violation(value: Any, schema: Schema) -> str | None:
+    """Why a value is invalid, or None if it is valid."""
     if value is None:
         return None if schema.get("nullable") or not type_of(schema) else "null is not allowed"
     kind = type_of(schema)
@@ -90,7 +90,7 @@ def _text(value: Any, schema: Schema) -> str | None:
     try:
         return f"{value!r} does not match {pattern}" if pattern and not go_regexp(pattern).search(value) else None
     except RegexpError:
-        return None  # `structural` says what is wrong with the pattern
+        return None  # `builder.structural` reports an invalid pattern
 
 
 def _array(value: Any, schema: Schema) -> str | None:
@@ -100,7 +100,9 @@ def _array(value: Any, schema: Schema) -> str | None:
         return problem
     if schema.get("x-kubernetes-list-type") == "set" and any(item in value[:i] for i, item in enumerate(value)):
         return "an item occurs twice in a set"
-    return _first(lambda i: misfit(value[i], schema.get("items", {})), {i: f"[{i}]" for i in range(len(value))})
+    return _first_violation(
+        lambda i: schema_violation(value[i], schema.get("items", {})), {i: f"[{i}]" for i in range(len(value))}
+    )
 
 
 def _object(value: Any, schema: Schema) -> str | None:
@@ -117,8 +119,9 @@ def _object(value: Any, schema: Schema) -> str | None:
     for name in value:
         if name not in properties and others is None and not open_ended:
             return f"{name} is unknown and would be dropped"
-    return _first(
-        lambda name: misfit(value[name], properties.get(name, others or {})), {name: f".{name}" for name in value}
+    return _first_violation(
+        lambda name: schema_violation(value[name], properties.get(name, others or {})),
+        {name: f".{name}" for name in value},
     )
 
 
@@ -129,9 +132,9 @@ def _count(count: int, schema: Schema, suffix: str, unit: str) -> str | None:
     return f"it has {count} {unit}, more than {high}" if high is not None and count > high else None
 
 
-def _first(check: Callable[[Any], str | None], places: Mapping[Any, str]) -> str | None:
-    """The first problem among several places, led by where it is."""
-    for place, words in places.items():
-        if problem := check(place):
-            return f"{words}: {problem}"
+def _first_violation(check: Callable[[Any], str | None], paths: Mapping[Any, str]) -> str | None:
+    """The first violation among several values, with its path."""
+    for key, path in paths.items():
+        if problem := check(key):
+            return f"{path}: {problem}"
     return None

@@ -1,2 +1,4 @@
-"""Objects against a structural schema: validation, defaulting, pruning, in kube-apiserver's words. Not how a schema is
-made; see `schema.builder`."""
+"""Objects against a structural schema: validation, defaulting and pruning, with kube-apiserver's results and messages.
+
+The embedded API server calls it. `schema.builder` makes schemas.
+"""

@@ -1,7 +1,7 @@
-"""Which part of an old object a part of the new one was: the ground for letting old mistakes pass.
+"""Correlation: which part of an old object corresponds to a part of the new one (apiserver: CorrelatedObject).
 
-Fields correlate by name, items of a `map` list by their keys, anything else not at all. Used by `causes` on updates,
-and by whoever evaluates rules that compare old with new.
+Fields correlate by name, items of a `map` list by their keys, everything else not at all (apiserver:
+pkg/cel/common/equality.go). `check.error_finder` uses it for ratcheting, the CEL rules of CRDs for `oldSelf`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ("Correlation",)
 
 @final
 class Correlation:
-    """A value, what it was, and the schema of both."""
+    """A new value, the old value, and the schema of both."""
 
     __slots__ = ("_children", "_equal", "_items", "new", "old", "schema")
 
@@ -29,19 +29,19 @@ class Correlation:
         self._equal: bool | None = None
 
     def key(self, name: str) -> Correlation | None:
-        """The field of this name, if it is in both and the schema knows it."""
+        """The field of this name, if both have it and the schema knows it."""
         if name not in self._children:
             self._children[name] = self._field(name)
         return self._children[name]
 
     def index(self, position: int) -> Correlation | None:
-        """The item at this place of the new list, if the old one has an item with the same keys."""
+        """The item at this index of the new list, if the old list has an item with the same keys."""
         if position not in self._children:
             self._children[position] = self._item(position)
         return self._children[position]
 
     def unchanged(self) -> bool:
-        """Whether old and new are the same; a map list may have its items in another order."""
+        """Whether old and new are equal; a map list may have its items in another order."""
         if self._equal is None:
             self._equal = self._compare()
         return self._equal

@@ -1,6 +1,7 @@
-"""Objects inside objects: `x-kubernetes-embedded-resource` asks for an apiVersion, a kind and sound metadata.
+"""Embedded objects: `x-kubernetes-embedded-resource` requires an apiVersion, a kind and valid metadata.
 
-Checked apart from the schema and after it, on updates as on creates.
+Checked separately from the schema and after it, on updates as on creates (apiextensions-apiserver:
+pkg/apiserver/schema/objectmeta/validation.go).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ("embedded_errors", "has_embedded")
 
 
 def has_embedded(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema has embedded objects at all."""
+    """Whether a schema has embedded objects."""
     if schema.get("x-kubernetes-embedded-resource"):
         return True
     children = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
@@ -26,7 +27,7 @@ def has_embedded(schema: Mapping[str, Any]) -> bool:
 def embedded_errors(
     value: Any, schema: Mapping[str, Any] | None, path: str = "", *, root: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the embedded objects of a tree; with `root`, the tree itself is one."""
+    """The errors of the embedded objects in a tree; with `root`, the tree itself is one."""
     found: list[FieldError] = []
     _walk(value, schema if schema is not None else {}, path, found, embedded=root)
     return found

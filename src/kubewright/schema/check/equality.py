@@ -1,4 +1,4 @@
-"""Equality of JSON values as Go's reflect.DeepEqual has it: an integer is no float, and no boolean either."""
+"""Equality of JSON values as Go's reflect.DeepEqual defines it: an integer equals no float and no boolean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ("deep_equal",)
 
 
 def deep_equal(one: Any, two: Any) -> bool:
-    """Whether two trees are the same, types included."""
+    """Whether two trees are equal, types included."""
     if type(one) is not type(two):
         return False
     if isinstance(one, dict):

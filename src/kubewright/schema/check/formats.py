@@ -1,8 +1,8 @@
-"""The formats of strings the API server checks: what it takes for a date, an address, a colour.
+"""String formats that the API server checks: dates, addresses, colours.
 
-A format it does not know is ignored, and so is the dash in a name: `date-time` and `datetime` are one. The verdicts are
-those of the server's own checks, lenient and strict in odd places: an `ipv4` may have leading zeros, a `duration` may
-be written `3 days`, `/path` is a `uri`.
+It ignores unknown formats, and dashes in names: `date-time` and `datetime` are the same. The results are those of the
+server's own checks (kube-openapi: pkg/validation/strfmt), lenient and strict in odd places: an `ipv4` may have leading
+zeros, a `duration` may be written `3 days`, `/path` is a `uri`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LOOSE_UNITS: Final = (
     ("d", "day"),
     ("w", "wk", "week"),
 )
-_MOST: Final = 2**63
+_INT64_LIMIT: Final = 2**63
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 _USUAL_TIME: Final = re.compile(
@@ -60,24 +60,24 @@ _HEX: Final = "[0-9a-fA-F]"
 
 
 def is_known(name: str) -> bool:
-    """Whether the server checks this format at all."""
+    """Whether the server checks this format."""
     return name.replace("-", "") in _TESTS
 
 
 def format_test(name: str) -> Callable[[str], bool] | None:
-    """The check for a format; None if the server knows none."""
+    """The check for a format; None if the server has none."""
     return _TESTS.get(name.replace("-", ""))
 
 
-def _like(pattern: str, *, longest: int | None = None) -> Callable[[str], bool]:
+def _matcher(pattern: str, *, max_length: int | None = None) -> Callable[[str], bool]:
     expression = re.compile(pattern)
-    if longest is None:
+    if max_length is None:
         return lambda text: expression.fullmatch(text) is not None
-    return lambda text: len(text) <= longest and expression.fullmatch(text) is not None
+    return lambda text: len(text) <= max_length and expression.fullmatch(text) is not None
 
 
 def _uuid(third: str, fourth: str) -> Callable[[str], bool]:
-    return _like(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{third}-?{fourth}-?{_HEX}{{12}}")
+    return _matcher(f"{_HEX}{{8}}-?{_HEX}{{4}}-?{third}-?{fourth}-?{_HEX}{{12}}")
 
 
 def _is_date(text: str) -> bool:
@@ -115,14 +115,14 @@ def _is_go_duration(text: str) -> bool:
         unit = _UNITS[found[3]]
         total += int(found[1] or 0) * unit + (int(found[2]) * unit // 10 ** len(found[2]) if found[2] else 0)
         at = found.end()
-    return at > 0 and total <= _MOST - (not text.startswith("-"))
+    return at > 0 and total <= _INT64_LIMIT - (not text.startswith("-"))
 
 
 def _is_loose_duration(text: str) -> bool:
-    """As Scala writes them: a number and a unit, somewhere in the text."""
+    """In Scala's notation: a number and a unit, anywhere in the text."""
     some = False
     for digits, name in _LOOSE_DURATION.findall(text):
-        if int(digits) >= _MOST:
+        if int(digits) >= _INT64_LIMIT:
             return False
         unit = name.lower()
         some = some or any(unit in names or unit.startswith(names[-1]) for names in _LOOSE_UNITS)
@@ -140,7 +140,7 @@ def _is_host_name(text: str) -> bool:
 
 
 def _host_char(char: str) -> str:
-    """Letters of any script count as letters, symbols as what may stand in a name."""
+    """Letters of any script count as letters, symbols as characters of a name."""
     kind = unicodedata.category(char)[0]
     if kind == "L":
         return "a"
@@ -164,7 +164,7 @@ def _is_plain_ip6(text: str) -> bool:
 
 
 def _sloppy_ip(text: str) -> int | None:
-    """How many bits an address has, zeros before its digits allowed; None if it is none."""
+    """The number of bits of an address, leading zeros allowed; None if it is no address."""
     if "%" in text or "/" in text:
         return None
     head, colon, tail = text.rpartition(":")
@@ -215,27 +215,27 @@ def _is_credit_card(text: str) -> bool:
 
 
 _TESTS: Final[Mapping[str, Callable[[str], bool]]] = {
-    "bsonobjectid": _like(f"{_HEX}{{24}}"),
-    "byte": _like("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
+    "bsonobjectid": _matcher(f"{_HEX}{{24}}"),
+    "byte": _matcher("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
     "cidr": _is_cidr,
     "creditcard": _is_credit_card,
     "date": _is_date,
     "datetime": _is_date_time,
     "duration": _is_duration,
     "email": is_email,
-    "hexcolor": _like(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
+    "hexcolor": _matcher(f"#?({_HEX}{{3}}|{_HEX}{{6}})"),
     "hostname": _is_host_name,
     "ipv4": _is_ip4,
     "ipv6": _is_ip6,
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
-    "k8slongname": _like(rf"{_LABEL}(\.{_LABEL})*", longest=253),
-    "k8sshortname": _like(_LABEL, longest=63),
+    "k8slongname": _matcher(rf"{_LABEL}(\.{_LABEL})*", max_length=253),
+    "k8sshortname": _matcher(_LABEL, max_length=63),
     "mac": _is_mac,
     "password": lambda text: True,
-    "rgbcolor": _like(rf"rgb\({_SHADE},{_SHADE},{_SHADE}\)"),
-    "ssn": _like("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}"),
+    "rgbcolor": _matcher(rf"rgb\({_SHADE},{_SHADE},{_SHADE}\)"),
+    "ssn": _matcher("[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}"),
     "uri": is_request_uri,
     "uuid": _uuid(f"{_HEX}{{4}}", f"{_HEX}{{4}}"),
     "uuid3": _uuid(f"3{_HEX}{{3}}", f"{_HEX}{{4}}"),

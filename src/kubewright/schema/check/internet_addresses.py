@@ -1,7 +1,7 @@
-"""What Go takes for an e-mail address and for a request URI: the two formats with a grammar of their own.
+"""E-mail addresses and request URIs as Go parses them: the two formats with a grammar of their own.
 
-Both are read from left to right as `net/mail` and `net/url` do, which accept more than one expects
-(`Ann <ann@example.com>`, `mailto:ann`) and less in places (`example.com` is no URI). Used by `formats`.
+Both parsers follow `net/mail` and `net/url`, which accept more than one expects (`Ann <ann@example.com>`, `mailto:ann`)
+and less in places (`example.com` is no URI). `check.formats` uses them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _IN_HOST: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 def is_email(text: str) -> bool:
     """One address, with or without a name or a comment; a group counts if it has one member."""
     try:
-        return _Mail(text).single()
-    except _NoAddress:
+        return _MailParser(text).single()
+    except _ParseError:
         return False
 
 
@@ -69,7 +69,7 @@ def _is_host(host: str) -> bool:
 def _is_host_text(text: str) -> bool:
     if any(char.isascii() and char not in _IN_HOST for char in text):
         return False
-    # Only bytes beyond ASCII may be escaped, and the percent sign of a zone.
+    # Go allows escapes in a host only for non-ASCII bytes and for the percent sign of a zone.
     return all(
         escape[1] is not None and (escape[0] == "%25" or escape[1][0] not in "01234567")
         for escape in _ESCAPE.finditer(text)
@@ -87,13 +87,13 @@ def _is_ip_literal(text: str) -> bool:
     return _is_host_text(name.replace(" ", "")) if zone else True
 
 
-class _NoAddress(Exception):
+class _ParseError(Exception):
     """The text is no address."""
 
 
 @final
-class _Mail:
-    """Reads an address; what is left is in `text`."""
+class _MailParser:
+    """Parses an address; `text` is the rest."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -104,14 +104,14 @@ class _Mail:
         return not self.text and count == 1
 
     def address(self, *, group: bool) -> int:
-        """Read one address; how many it stands for."""
+        """Parse one address; returns how many addresses it contains."""
         self.skip_space()
         if not self.text:
-            raise _NoAddress
+            raise _ParseError
         before = self.text
         try:
             self.spec()
-        except _NoAddress:
+        except _ParseError:
             self.text = before
         else:
             self.skip_space()
@@ -124,17 +124,17 @@ class _Mail:
         if group and self.take(":"):
             return self.group()
         if not self.take("<"):
-            raise _NoAddress
+            raise _ParseError
         self.spec()
         if not self.take(">"):
-            raise _NoAddress
+            raise _ParseError
         return 1
 
     def group(self) -> int:
         self.skip_space()
         if self.take(";"):
             if not self.skip_comments():
-                raise _NoAddress
+                raise _ParseError
             return 0
         count = 0
         while True:
@@ -145,18 +145,18 @@ class _Mail:
                 self.skip_comments()
                 return count
             if not self.take(","):
-                raise _NoAddress
+                raise _ParseError
 
     def spec(self) -> None:
         """local@domain"""
         self.skip_space()
         if self.text.startswith('"'):
             if not self.quoted():
-                raise _NoAddress
+                raise _ParseError
         else:
             self.atom(strict=True)
         if not self.take("@"):
-            raise _NoAddress
+            raise _ParseError
         self.skip_space()
         if self.text.startswith("["):
             self.literal()
@@ -176,7 +176,7 @@ class _Mail:
                     self.quoted()
                 else:
                     self.atom(strict=False)
-            except _NoAddress:
+            except _ParseError:
                 if not words:
                     raise
                 break
@@ -193,9 +193,9 @@ class _Mail:
                 escaped = True
                 continue
             if not visible:
-                raise _NoAddress
+                raise _ParseError
             written, escaped = written + char, False
-        raise _NoAddress
+        raise _ParseError
 
     def atom(self, *, strict: bool) -> None:
         size = 0
@@ -205,7 +205,7 @@ class _Mail:
             size += 1
         word = self.text[:size]
         if not word or (strict and (word.startswith(".") or word.endswith(".") or ".." in word)):
-            raise _NoAddress
+            raise _ParseError
         self.text = self.text[size:]
 
     def literal(self) -> None:
@@ -213,9 +213,9 @@ class _Mail:
         try:
             ipaddress.ip_address(address)
         except ValueError:
-            raise _NoAddress from None
+            raise _ParseError from None
         if not closing or "%" in address:
-            raise _NoAddress
+            raise _ParseError
         self.text = rest
 
     def comment(self) -> None:
@@ -230,7 +230,7 @@ class _Mail:
             if not depth:
                 self.text = self.text[at:]
                 return
-        raise _NoAddress
+        raise _ParseError
 
     def skip_comments(self) -> bool:
         self.skip_space()

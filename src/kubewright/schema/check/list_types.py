@@ -1,7 +1,8 @@
-"""Lists that are sets or maps: no item, or no key, may occur twice.
+"""Lists of type set or map: no item, or no key, may occur twice.
 
-Checked after the schema and apart from it, as the API server does: its paths write free keys in brackets, and on an
-update the check is skipped altogether when the old object already broke it.
+Checked separately from the schema and after it, as on the API server (apiextensions-apiserver:
+pkg/apiserver/schema/listtype/validation.go): its paths have free keys in brackets, and on an update the check is
+skipped if the old object has duplicates already.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from kubewright.api.field_errors import FieldError, bad_value
-from kubewright.api.go_text import as_maps, shown
+from kubewright.api.go_text import as_maps, format_value
 
 __all__ = ("list_errors",)
 
@@ -36,7 +37,7 @@ def _walk(value: Any, schema: Mapping[str, Any], path: str, found: list[FieldErr
     elif isinstance(value, list):
         kind = schema.get("x-kubernetes-list-type")
         if kind == "set":
-            found.extend(bad_value(f"{path}[{i}]", "Duplicate", value[i]) for i in _repeated(value))
+            found.extend(bad_value(f"{path}[{i}]", "Duplicate", value[i]) for i in _duplicates(value))
         elif kind == "map":
             found.extend(_map_errors(value, schema, path))
         if isinstance(items := schema.get("items"), Mapping):
@@ -50,15 +51,15 @@ def _map_errors(value: list[Any], schema: Mapping[str, Any], path: str) -> list[
             return [bad_value(f"{path}[{i}]", "Invalid", item, "must be an object for an array of list-type map")]
     names = schema.get("x-kubernetes-list-map-keys") or ()
     keys = [{name: item[name] for name in names if name in item} if item else {} for item in value]
-    return [bad_value(f"{path}[{i}]", "Duplicate", keys[i]) for i in _repeated(keys)]
+    return [bad_value(f"{path}[{i}]", "Duplicate", keys[i]) for i in _duplicates(keys)]
 
 
-def _repeated(values: list[Any]) -> list[int]:
-    """Where values occur for the second time; further times are not told."""
+def _duplicates(values: list[Any]) -> list[int]:
+    """The index of each second occurrence; further ones are not reported."""
     seen: dict[Hashable, int] = {}
     found: list[int] = []
     for i, value in enumerate(values):
-        key: Hashable = shown(as_maps([value])) if isinstance(value, dict | list) else (type(value), value)
+        key: Hashable = format_value(as_maps([value])) if isinstance(value, dict | list) else (type(value), value)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 2:
             found.append(i)

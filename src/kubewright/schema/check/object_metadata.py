@@ -1,8 +1,8 @@
-"""The rules for the metadata of a new object, whatever its kind: name, namespace, labels, owners, finalizers.
+"""Validation of the metadata of a new object, whatever its kind: name, namespace, labels, owners, finalizers.
 
-In the words of apimachinery's ValidateObjectMeta and in its order. The metadata is a tree that was decoded and is of
-the right types. Used for embedded objects here and for every object in `apiserver.metadata`, which also knows the
-rules for updates.
+With the messages and in the order of apimachinery's ValidateObjectMeta (pkg/api/validation/objectmeta.go). The metadata
+is a tree that was decoded and has the right types. Used for embedded objects in `check.embedded` and for every object
+in `kubewright.apiserver.kinds.object_meta`, which also has the rules for updates.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _FOREGROUND: Final = "foregroundDeletion"
 
 
 def masked_prefix(name: str) -> str:
-    """A prefix with a letter where a dash ends it, since more text will follow."""
+    """A prefix with a letter in place of a final dash, because the server appends text (apimachinery:
+    MaskTrailingDash).
+    """
     return f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name
 
 
@@ -39,7 +41,7 @@ def subdomain_errors(name: str, prefix: bool) -> list[str]:
 
 
 def path_segment_errors(name: str, prefix: bool) -> list[str]:
-    """The loosest rule there is: the name can be a part of a path."""
+    """The weakest rule: the name can be a segment of a path."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{mark}'" for mark in ("/", "%") if mark in name]
@@ -48,7 +50,7 @@ def path_segment_errors(name: str, prefix: bool) -> list[str]:
 def new_metadata_errors(
     metadata: Mapping[str, Any], *, namespaced: bool, name_errors: Callable[[str, bool], list[str]], path: str
 ) -> list[FieldError]:
-    """What is wrong with the metadata of a new object."""
+    """The errors of the metadata of a new object."""
     found: list[FieldError] = []
     name, prefix = metadata.get("name") or "", metadata.get("generateName") or ""
     if prefix:
@@ -73,7 +75,7 @@ def new_metadata_errors(
 
 
 def shared_metadata_errors(metadata: Mapping[str, Any], *, path: str, finalizers: bool) -> list[FieldError]:
-    """What is checked on every write; finalizers only when an object is new."""
+    """The rules for every write; finalizers are checked only for new objects."""
     found: list[FieldError] = []
     if labels := metadata.get("labels"):
         found.extend(_labels(labels, f"{path}.labels"))
@@ -128,7 +130,7 @@ def _owners(owners: list[dict[str, Any]], path: str) -> list[FieldError]:
 def _owner(owner: dict[str, Any], path: str) -> list[FieldError]:
     found: list[FieldError] = []
     api_version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
-    # A version that cannot be read counts as none.
+    # A version that cannot be parsed counts as empty.
     version = "" if api_version.count("/") > 1 else api_version.rpartition("/")[2]
     if not version:
         found.append(bad_value(f"{path}.apiVersion", "Invalid", api_version, "version must not be empty"))
@@ -152,11 +154,11 @@ def _managed_fields(entries: list[dict[str, Any]], path: str) -> list[FieldError
     found: list[FieldError] = []
     for i, entry in enumerate(entries):
         here = f"{path}[{i}]"
-        operation, form = entry.get("operation") or "", entry.get("fieldsType") or ""
+        operation, fields_type = entry.get("operation") or "", entry.get("fieldsType") or ""
         if operation not in ("Apply", "Update"):
             found.append(bad_value(f"{here}.operation", "Invalid", operation, "must be `Apply` or `Update`"))
-        if form not in ("", "FieldsV1"):
-            found.append(bad_value(f"{here}.fieldsType", "Invalid", form, "must be `FieldsV1`"))
+        if fields_type not in ("", "FieldsV1"):
+            found.append(bad_value(f"{here}.fieldsType", "Invalid", fields_type, "must be `FieldsV1`"))
         found.extend(_manager(entry.get("manager") or "", f"{here}.manager"))
         if len((entry.get("subresource") or "").encode()) > _SUBRESOURCE_LIMIT:
             found.append(too_long(f"{here}.subresource", _SUBRESOURCE_LIMIT))
@@ -174,7 +176,7 @@ def _manager(name: str, path: str) -> list[FieldError]:
 
 
 def _owner_struct(owner: dict[str, Any]) -> GoStruct:
-    """An owner as the server's own type has it: in this order, and the first four even if empty."""
-    shown = GoStruct((name, owner.get(name) or "") for name in ("apiVersion", "kind", "name", "uid"))
-    shown.update((name, owner[name]) for name in ("controller", "blockOwnerDeletion") if owner.get(name) is not None)
-    return shown
+    """An owner reference as Go prints it: in this order, and the first four even if empty."""
+    struct = GoStruct((name, owner.get(name) or "") for name in ("apiVersion", "kind", "name", "uid"))
+    struct.update((name, owner[name]) for name in ("controller", "blockOwnerDeletion") if owner.get(name) is not None)
+    return struct

@@ -1,12 +1,12 @@
-"""Validation of objects against the structural schema of their kind, with the verdicts and words of the API server.
+"""Validator: objects against the structural schema of their kind, with the API server's results and messages.
 
     validator = compile_schema(schema)
     for error in validator.check(tree):
         print(error.message)
 
-Most objects are fine, so a compiled test answers first; only when it hesitates are the causes worked out. CEL rules
-and the metadata of the object itself are checked elsewhere. Called by the embedded API server for custom resources,
-and for the defaults inside CRDs.
+Most objects are valid, so a compiled test (`check.quick_tests`) goes first; the slow `check.error_finder` runs only if
+the test does not pass. CEL rules and the metadata of the object itself are not checked here. The embedded API server
+calls this for custom resources, and for the defaults inside CRDs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.patches import Json
-from kubewright.schema.check.causes import Explainer
 from kubewright.schema.check.correlation import Correlation
 from kubewright.schema.check.embedded import embedded_errors, has_embedded
+from kubewright.schema.check.error_finder import ErrorFinder
 from kubewright.schema.check.list_types import list_errors
-from kubewright.schema.check.verdicts import make_test
+from kubewright.schema.check.quick_tests import compile_test
 
 __all__ = ("ABSENT", "Validator", "compile_schema")
 
@@ -39,19 +39,19 @@ class Validator:
 
     def __init__(self, schema: Mapping[str, Any], *, of_default: bool = False) -> None:
         self.schema = schema
-        self._test = make_test(schema, of_default=of_default)
-        self._explainer = Explainer(schema, of_default=of_default)
+        self._test = compile_test(schema, of_default=of_default)
+        self._error_finder = ErrorFinder(schema, of_default=of_default)
         self._embeds = has_embedded(schema)
 
     def is_valid(self, value: Json) -> bool:
-        """Whether a new value has no error at all."""
+        """Whether a new value has no error."""
         return self._test(value) or not self.check(value)
 
     def check(self, value: Json, *, path: str = "", old: Json = ABSENT) -> list[FieldError]:
         """Every error, in the server's order: schema, embedded objects, sets and maps.
 
-        `path` leads the paths of the errors. With `old`, what is invalid but unchanged passes where it can be
-        correlated, and lists that already held duplicates are not looked at.
+        `path` begins the paths of the errors. With `old`, an invalid but unchanged part passes if it can be correlated,
+        and lists that already had duplicates are not checked.
         """
         if self._test(value):
             return []
@@ -62,11 +62,11 @@ class Validator:
         ]
 
     def check_schema(self, value: Json, *, path: str = "", old: Json = ABSENT) -> list[FieldError]:
-        """Only what the schema itself says."""
+        """Only the errors of the schema itself."""
         if self._test(value):
             return []
         correlation = Correlation(value, old, self.schema) if old is not ABSENT else None
-        return self._explainer.causes(value, prefix=path, correlation=correlation)
+        return self._error_finder.find(value, prefix=path, correlation=correlation)
 
     def check_embedded(self, value: Json, *, path: str = "") -> list[FieldError]:
         """Only the embedded objects."""
@@ -79,5 +79,5 @@ class Validator:
 
 
 def compile_schema(schema: Mapping[str, Any], *, of_default: bool = False) -> Validator:
-    """A validator for a structural schema; `of_default` judges as a default in a CRD is judged."""
+    """A validator for a structural schema; `of_default` checks as the server checks a default in a CRD."""
     return Validator(schema, of_default=of_default)

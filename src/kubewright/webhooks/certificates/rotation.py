@@ -22,7 +22,7 @@ from typing import Final, final
 
 import msgspec
 
-from kubewright._base.certificates import BACKDATED, Authority, KeyPair, facts_of
+from kubewright._base.certificates import BACKDATED, Authority, KeyPair, certificate_info
 from kubewright.errors import ConfigError
 
 __all__ = ("CertificateState", "Lifetimes", "announce_successor", "new_state", "next_state", "next_step_at")
@@ -98,7 +98,7 @@ def next_state(
 ) -> CertificateState | None:
     """The next state, or None if no step is due. `trusted` says whether every caller has the current bundle."""
     hosts_wanted = frozenset(hosts)
-    signer = facts_of(state.signer.certificate)
+    signer = certificate_info(state.signer.certificate)
     if now >= signer.not_after and state.successor is None:
         return new_state(name, hosts=hosts_wanted, lifetimes=lifetimes, now=now)
     if state.successor is not None:
@@ -109,7 +109,7 @@ def next_state(
             return _promote_successor(state, name, hosts_wanted, lifetimes, now)
     elif now >= _renewal_time(state.signer.certificate):
         return announce_successor(state, name, lifetimes=lifetimes, now=now)
-    serving = facts_of(state.serving.certificate)
+    serving = certificate_info(state.serving.certificate)
     if not hosts_wanted <= serving.hosts:
         # Keep the hosts of another version of the operator that runs at the same time: replacing them would make the
         # two versions reissue the certificate in turns for ever.
@@ -124,13 +124,13 @@ def next_state(
 
 def next_step_at(state: CertificateState, *, lifetimes: Lifetimes) -> datetime:
     """When to call `next_state` again; in the past while a step waits for callers to trust a bundle."""
-    signer = facts_of(state.signer.certificate)
+    signer = certificate_info(state.signer.certificate)
     times = [signer.not_after]
     if state.successor is None:
         times.append(_renewal_time(state.signer.certificate))
     elif state.announced_at is not None:
         times.append(state.announced_at + lifetimes.propagation)
-    serving = facts_of(state.serving.certificate)
+    serving = certificate_info(state.serving.certificate)
     if serving.not_after < signer.not_after:
         times.append(_renewal_time(state.serving.certificate))
     if state.retired_until is not None:
@@ -142,7 +142,7 @@ def _promote_successor(
     state: CertificateState, name: str, hosts: frozenset[str], lifetimes: Lifetimes, now: datetime
 ) -> CertificateState:
     assert state.successor is not None
-    last = facts_of(state.serving.certificate).not_after
+    last = certificate_info(state.serving.certificate).not_after
     return CertificateState(
         signer=state.successor,
         serving=_new_serving(name, state.successor, hosts, lifetimes, now),
@@ -165,7 +165,7 @@ def _new_authority(name: str, lifetimes: Lifetimes, now: datetime) -> KeyPair:
 
 
 def _new_serving(name: str, signer: KeyPair, hosts: Iterable[str], lifetimes: Lifetimes, now: datetime) -> KeyPair:
-    left = facts_of(signer.certificate).not_after - now
+    left = certificate_info(signer.certificate).not_after - now
     return Authority(signer).server(
         name[:_MAX_NAME_LENGTH], hosts=sorted(hosts), lifetime=min(lifetimes.serving, left), now=now
     )
@@ -173,5 +173,5 @@ def _new_serving(name: str, signer: KeyPair, hosts: Iterable[str], lifetimes: Li
 
 def _renewal_time(certificate: bytes) -> datetime:
     """When a certificate is to be replaced."""
-    facts = facts_of(certificate)
+    facts = certificate_info(certificate)
     return facts.not_after - (facts.not_after - facts.not_before - BACKDATED) * _LEFT_AT_RENEWAL

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, final
 
-from kubewright._base.certificates import KeyPair, certificates_in, facts_of, matches_key
+from kubewright._base.certificates import KeyPair, certificate_info, certificates_in, matches_key
 from kubewright.api.codec import copy_of
 from kubewright.api.metadata import ObjectMeta
 from kubewright.client.client import Client
@@ -54,12 +54,12 @@ def state_from_secret(data: Mapping[str, bytes]) -> CertificateState:
     """The state in the data of a Secret; DecodeError, naming the key, if it is incomplete."""
     signer, serving = _pair(data, "signer"), _pair(data, "tls")
     successor = _pair(data, "successor") if "successor.crt" in data else None
-    if facts_of(serving.certificate).issuer != facts_of(signer.certificate).subject:
+    if certificate_info(serving.certificate).issuer != certificate_info(signer.certificate).subject:
         raise DecodeError("tls.crt is not signed by signer.crt")
     active = {signer.certificate, *(() if successor is None else (successor.certificate,))}
     trusted = certificates_in(data.get("ca.crt", b""))
     for certificate in trusted:
-        facts_of(certificate)
+        certificate_info(certificate)
     return CertificateState(
         signer=signer,
         serving=serving,

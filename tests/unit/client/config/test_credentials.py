@@ -10,10 +10,10 @@ import pytest
 
 from kubewright.client.config.credentials import (
     Anonymous,
-    Basic,
+    BasicAuth,
     Certificate,
     ClientCertificate,
-    Combined,
+    CombinedCredentials,
     Credentials,
     StaticToken,
     TokenFile,
@@ -66,7 +66,7 @@ def test_what_cannot_stand_in_a_header_is_refused_and_not_shown(bad: str) -> Non
 
 
 async def test_user_and_password_are_basic_authentication() -> None:
-    basic: Credentials = Basic("aladdin", "open sesame")
+    basic: Credentials = BasicAuth("aladdin", "open sesame")
 
     assert await basic.headers() == {"Authorization": "Basic YWxhZGRpbjpvcGVuIHNlc2FtZQ=="}
 
@@ -179,7 +179,7 @@ def test_certificate_data_needs_no_file() -> None:
 async def test_a_token_and_a_certificate_go_together(tmp_path: Path, clock: HandClock) -> None:
     certificate = tmp_path / "c"
     certificate.write_bytes(b"C1")
-    both: Credentials = Combined(StaticToken("abc"), ClientCertificate(certificate, b"K", clock=clock))
+    both: Credentials = CombinedCredentials(StaticToken("abc"), ClientCertificate(certificate, b"K", clock=clock))
     certificate.write_bytes(b"C2+")
 
     assert await both.headers() == {"Authorization": "Bearer abc"}
@@ -195,11 +195,11 @@ def test_no_secret_is_in_a_repr(tmp_path: Path) -> None:
     everyone = [
         Anonymous(),
         StaticToken("hunter2"),
-        Basic("hunter2", "hunter2"),
+        BasicAuth("hunter2", "hunter2"),
         TokenFile(path),
         pair,
         pair.client_certificate(),
-        Combined(StaticToken("hunter2"), pair),
+        CombinedCredentials(StaticToken("hunter2"), pair),
     ]
 
     assert "hunter2" not in f"{everyone!r} {pair.client_certificate()}"

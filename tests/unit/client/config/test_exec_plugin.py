@@ -322,7 +322,7 @@ async def test_a_program_that_leaves_something_running_behind_is_not_waited_for_
 async def test_a_machine_without_a_folder_for_secrets_is_explained(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credentials, "_MEMORY", program.folder / "none")
+    monkeypatch.setattr(credentials, "_MEMORY_FOLDER", program.folder / "none")
     monkeypatch.setattr(tempfile, "tempdir", str(program.folder / "none"))
 
     assert (await complaint(ExecPlugin(program.spec()))).endswith("no folder for temporary files")
@@ -337,7 +337,7 @@ async def test_a_program_that_hangs_is_ended_with_its_children(program: Program)
 
     found = await complaint(ExecPlugin(program.spec(timeout=3)))
 
-    assert found.endswith("did not finish within 3 s and was ended")
+    assert found.endswith("did not finish within 3 s and was killed")
     assert program.runs == 1
     # Reading ends when nobody has the other end open any more: neither the program nor its child.
     os.set_blocking(reader, True)
@@ -356,8 +356,8 @@ async def test_a_program_that_hangs_is_ended_with_its_children(program: Program)
         ('{"kind":"Pod","token":"hunter2"}', "printed no ExecCredential, but kind 'Pod'; run it by hand to see why"),
         (
             {"apiVersion": "client.authentication.k8s.io/v1alpha1", "status": {"token": "hunter2"}},
-            "answered in client.authentication.k8s.io/v1alpha1, and its apiVersion field says "
-            "client.authentication.k8s.io/v1; set the field to what the plug-in speaks",
+            "printed client.authentication.k8s.io/v1alpha1, but exec.apiVersion is "
+            "client.authentication.k8s.io/v1; set the field to the version of the plug-in",
         ),
         ({}, "gave neither a token nor a client certificate; run it by hand to see why"),
         ({"status": {"token": ""}}, "gave neither a token nor a client certificate; run it by hand to see why"),

@@ -1,4 +1,4 @@
-"""Kubeconfig files are read, merged and written as kubectl does, and complaints name file and field."""
+"""Kubeconfig files are read, merged and written as kubectl does, and errors name file and field."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_named_context_beats_the_current_one(tmp_path: Path) -> None:
     assert found.cluster.value.server == "https://b"
 
 
-def test_of_several_files_the_first_has_the_say_for_each_entry_and_for_the_current_context(tmp_path: Path) -> None:
+def test_of_several_files_the_first_wins_for_each_entry_and_for_the_current_context(tmp_path: Path) -> None:
     first = tree("a", **{"tls-server-name": "first"})
     del first["current-context"]
     second = tree("a", **{"proxy-url": "http://second"})
@@ -176,8 +176,8 @@ def test_a_written_kubeconfig_is_private_and_reads_back(tmp_path: Path) -> None:
     assert [path] == list(path.parent.iterdir())
     assert found.namespace == "shop"
     assert found.cluster.value.tls_server_name == "kubernetes"
-    assert kubeconfig.decoded(found.cluster, "x", found.cluster.value.certificate_authority_data) == b"CA"
-    assert kubeconfig.decoded(found.user, "x", found.user.value.client_key_data) == b"K"
+    assert kubeconfig.decode_base64(found.cluster, "x", found.cluster.value.certificate_authority_data) == b"CA"
+    assert kubeconfig.decode_base64(found.user, "x", found.user.value.client_key_data) == b"K"
 
 
 def test_merging_into_a_file_replaces_the_same_names_and_keeps_all_else(tmp_path: Path) -> None:

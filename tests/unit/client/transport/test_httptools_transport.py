@@ -1,4 +1,4 @@
-"""What the httptools transport does by itself: framing, garbage, early answers, connections at rest, both loops."""
+"""What the httptools transport does by itself: framing, garbage, early answers, idle connections, both loops."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ async def test_more_than_was_asked_for_is_dropped_with_its_connection(rest: byte
     assert server.connections == 2
 
 
-async def test_what_a_server_sends_unasked_closes_the_connection_at_rest() -> None:
+async def test_what_a_server_sends_unasked_closes_the_idle_connection() -> None:
     late = asyncio.Event()
 
     async def script(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -300,8 +300,8 @@ async def test_garbage_behind_a_stream_does_not_eat_what_was_not_read_yet() -> N
 # --- connections
 
 
-async def test_a_connection_at_rest_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_KEEP_IDLE", 0.05)
+async def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_IDLE_SECONDS", 0.05)
 
     async with talking(OK) as (server, transport):
         await transport.send(GET)
@@ -312,8 +312,8 @@ async def test_a_connection_at_rest_is_closed_after_a_while(monkeypatch: pytest.
     assert server.connections == 2
 
 
-async def test_a_request_without_a_time_limit_is_not_cut_by_the_time_of_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "_KEEP_IDLE", 0.05)
+async def test_a_request_without_a_time_limit_is_not_cut_by_the_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_IDLE_SECONDS", 0.05)
     later = asyncio.Event()
     later.set()
 

@@ -119,7 +119,7 @@ def test_any_other_body_becomes_one_sentence(response: HttpResponse, expected: s
     "body",
     [b'{"message": 7, "reason": null, "details": []}', b'{"details": {"causes": {"a": 1}}}', b'{"a":"\xff"}'],
 )
-def test_a_status_of_the_wrong_shape_is_still_an_error(body: bytes) -> None:
+def test_a_status_with_wrong_types_is_still_an_error(body: bytes) -> None:
     error = error_from(answer(500, body, **JSON), REQUEST)
 
     assert isinstance(error, ServerError)
@@ -160,7 +160,7 @@ def test_html_where_json_was_asked_for_is_named_a_login_page() -> None:
 
 
 def test_text_where_json_was_asked_for_is_named_with_its_type() -> None:
-    with pytest.raises(DecodeError, match=r"the answer is text/plain where JSON was asked for"):
+    with pytest.raises(DecodeError, match=r"the answer is text/plain where JSON was requested"):
         check(answer(200, b"ok", content_type="text/plain"), REQUEST)
 
 

@@ -112,10 +112,10 @@ def retrying(
     clock: HandClock,
     *,
     attempts: int = 10,
-    patience: float = 120.0,
+    max_wait: float = 120.0,
     rng: Random | None = None,
 ) -> RetryingTransport:
-    return RetryingTransport(transport, clock=clock, rng=rng or Random(1), attempts=attempts, patience=patience)
+    return RetryingTransport(transport, clock=clock, rng=rng or Random(1), attempts=attempts, max_wait=max_wait)
 
 
 OK = answer(200)
@@ -201,10 +201,10 @@ async def test_after_the_last_attempt_the_answer_is_returned() -> None:
     assert len(transport.seen) == 10
 
 
-async def test_a_wait_beyond_the_patience_is_not_begun() -> None:
+async def test_a_wait_beyond_max_wait_is_not_begun() -> None:
     transport, clock = Scripted(answer(429, "50")), HandClock()
 
-    response = await retrying(transport, clock, patience=120.0, rng=Lowest()).send(request())
+    response = await retrying(transport, clock, max_wait=120.0, rng=Lowest()).send(request())
 
     assert response.status == 429
     assert clock.slept == [50.0, 50.0]

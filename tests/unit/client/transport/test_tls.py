@@ -189,7 +189,7 @@ def test_no_file_with_the_key_is_left(
     memory = tmp_path / "memory"
     if in_memory:
         memory.mkdir()
-    monkeypatch.setattr(credentials, "_MEMORY", memory)
+    monkeypatch.setattr(credentials, "_MEMORY_FOLDER", memory)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     modes: list[int] = []
     load = ssl.SSLContext.load_cert_chain
@@ -248,7 +248,7 @@ def test_a_bad_certificate_or_key_is_named_by_its_field(authority: Pair) -> None
 def test_a_machine_without_a_folder_for_secrets_is_explained(
     authority: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(credentials, "_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(credentials, "_MEMORY_FOLDER", tmp_path / "none")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
 
     with pytest.raises(ConfigError) as caught:

@@ -187,7 +187,7 @@ async def test_compression_can_be_turned_off(wire: Wire) -> None:
     [
         (packed(b"this is no gzip"), "compressed answer of .* is broken"),
         (packed(gzip.compress(b"kubernetes" * 50_000)[:-20]), "compressed answer of .* is broken or cut short"),
-        (packed(b"x", "br"), "packed with br, which was not asked for"),
+        (packed(b"x", "br"), "compressed with br, which was not requested"),
     ],
     ids=["garbage", "truncated", "unknown"],
 )
@@ -455,10 +455,11 @@ async def test_an_unused_transport_needs_no_closing(wire: Wire) -> None:
     assert [str(complaint.message) for complaint in complaints] == []
 
 
-def test_the_seam_does_not_import_aiohttp() -> None:
+def test_the_interface_does_not_import_aiohttp() -> None:
     script = (
         "import sys, kubewright.client.transport.transport, kubewright.client.transport.retries\n"
-        "import kubewright.client.transport.throttle, kubewright.client.transport.responses, kubewright.client.lines\n"
+        "import kubewright.client.transport.rate_limit, kubewright.client.transport.responses\n"
+        "import kubewright.client.lines\n"
         "print('aiohttp' in sys.modules)"
     )
 

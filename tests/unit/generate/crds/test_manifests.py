@@ -196,14 +196,14 @@ def test_a_given_column_type_wins_over_the_one_found() -> None:
         ),
         ({"storage": False}, "Cache: exactly one version is stored, not none; say storage=False on the others"),
         ({"served": False}, "Cache: no version is served; drop served=False from one"),
-        ({"scale": ("spec.sizes", "status.ready")}, "Made: scale: .spec.sizes leads nowhere: .spec has size, image"),
+        ({"scale": ("spec.sizes", "status.ready")}, "Made: scale: .spec.sizes does not exist: .spec has size, image"),
         ({"scale": ("spec.image", "status.ready")}, "Made: scale: .spec.image is no integer; name the field"),
         ({"scale": ("status.ready", "status.ready")}, "Made: scale: .status.ready must be below .spec"),
         (
             {"scale": ("spec.size", "status.ready", "status.ready")},
             "Made: scale: .status.ready is no string below .spec or .status",
         ),
-        ({"columns": {"Ready": ".status.redy"}}, "Made: column Ready: .status.redy leads nowhere"),
+        ({"columns": {"Ready": ".status.redy"}}, "Made: column Ready: .status.redy does not exist"),
         (
             {"columns": {"Ready": Column(path=".status.ready", type="int")}},
             "Made: column Ready: int is no column type; use one of string, integer",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.lag import LoopMonitor
+from kubewright._base.loop_monitor import LoopMonitor
 from kubewright.errors import ConfigError
 from kubewright.manager.cache_protocols import CacheLike, Problem, WatchHealth
 from kubewright.manager.endpoints.checks import caches_ready, loop_turns, watches_heard

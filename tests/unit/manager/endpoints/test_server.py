@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.certificates import Authority, KeyPair, facts_of
+from kubewright._base.certificates import Authority, KeyPair, certificate_info
 from kubewright._base.http_server import Answer, Question
 from kubewright._base.metrics import Metrics
 from kubewright._base.tasks import cancel_and_wait
@@ -106,7 +106,7 @@ async def test_a_server_with_certificates_speaks_tls_and_takes_new_ones_as_they_
         await cancel_and_wait(task)
 
     assert first != second
-    assert (facts_of(second).hosts, facts_of(first).hosts) == (frozenset({"127.0.0.1"}),) * 2
+    assert (certificate_info(second).hosts, certificate_info(first).hosts) == (frozenset({"127.0.0.1"}),) * 2
 
 
 async def put(folder: Path, pair: KeyPair) -> None:

@@ -53,7 +53,7 @@ def test_a_path_to_nowhere_says_what_there_is() -> None:
         schema_at(SCHEMA, ".spec.sizes", subject="Cache: column Size")
 
     assert str(error.value) == (
-        "Cache: column Size: .spec.sizes leads nowhere: .spec has size, ports, labels, open; correct the path"
+        "Cache: column Size: .spec.sizes does not exist: .spec has size, ports, labels, open; correct the path"
     )
 
 

@@ -59,19 +59,19 @@ def rule(**options: Any) -> Field:
         (complex, "value: complex has no schema; use a Model, a scalar, a list or a dict"),
         (timedelta, "value: timedelta has no schema; use Duration"),
         (T, "value: ~T has no schema"),
-        (dict[int, str], "value: the keys of a map are strings on the wire; use dict[str, ...]"),
-        (dict[str | None, str], "value: the keys of a map are strings on the wire"),
+        (dict[int, str], "value: the keys of a map are strings in JSON; use dict[str, ...]"),
+        (dict[str | None, str], "value: the keys of a map are strings in JSON"),
         (
             dict[Annotated[str, Field(max_length=3)], str],
-            "value: a schema says nothing about the keys of a map; use a rule",
+            "value: a schema cannot constrain the keys of a map; use a rule",
         ),
         (tuple[int, str], "value: a tuple of different types has no structural schema; use a Model"),
-        (list[None], "value[]: None alone is no type; say what the list or map holds"),
+        (list[None], "value[]: None alone is no type; give the type of the items or values"),
         (Literal["a", 1], "value: Literal['a', 1] has no schema"),
         (Positional, "Positional: array_like and tagged structs have no structural schema; drop the option"),
         (Annotated[int, msgspec.Meta(ge=0)], "value: msgspec.Meta does not reach the schema; use Field"),
-        (list[Annotated[int, Field(required=True)]], "value[]: required says nothing here; put it on an attribute"),
-        (list[Annotated[int, Field(default=1)]], "value[]: default says nothing here; put it on an attribute"),
+        (list[Annotated[int, Field(required=True)]], "value[]: required has no meaning here; put it on an attribute"),
+        (list[Annotated[int, Field(default=1)]], "value[]: default has no meaning here; put it on an attribute"),
         (Annotated[complex, Field(type="null")], "value: null is no type; use one of object, array, string"),
         # Bounds.
         (Annotated[str, Field(ge=1)], "value: ge or gt does not apply to a string; use it on an integer or number"),
@@ -87,8 +87,8 @@ def rule(**options: Any) -> Field:
         (Annotated[Any, Field(ge=1)], "value: ge or gt does not apply to a value without a type"),
         (list[Annotated[str, Field(ge=1)]], "value[]: ge or gt does not apply to a string"),
         (dict[str, Annotated[str, Field(ge=1)]], "value[*]: ge or gt does not apply to a string"),
-        (Annotated[int, Field(ge=1, gt=1)], "value: ge and gt say two different bounds; keep one of them"),
-        (Annotated[int, Field(le=1, lt=1)], "value: le and lt say two different bounds"),
+        (Annotated[int, Field(ge=1, gt=1)], "value: ge and gt are two bounds of one side; keep one of them"),
+        (Annotated[int, Field(le=1, lt=1)], "value: le and lt are two bounds of one side"),
         (Annotated[int, Field(ge=2, le=1)], "value: minimum 2 is above maximum 1; swap them"),
         (Annotated[str, Field(min_length=2, max_length=1)], "value: minLength 2 is above maxLength 1"),
         (Annotated[str, Field(min_length=-1)], "value: min_length is negative; use 0 or more"),
@@ -105,14 +105,14 @@ def rule(**options: Any) -> Field:
         # Values.
         (Annotated[str, Field(enum=[])], "value: the enum is empty; name at least one value"),
         (Annotated[str, Field(enum=["a", "a"])], "value: the enum names a value twice; drop one"),
-        (Annotated[str, Field(enum=["a", 1])], "value: the enum does not fit its own schema: 1 is no string"),
-        (Annotated[int, Field(default="x")], "value: the default does not fit its own schema: 'x' is no integer"),
-        (Annotated[int, Field(default=None)], "value: the default does not fit its own schema: null is not allowed"),
-        (Annotated[int, Field(default=0j)], "value: the value 0j has no form on the wire"),
+        (Annotated[str, Field(enum=["a", 1])], "value: the enum violates its own schema: 1 is no string"),
+        (Annotated[int, Field(default="x")], "value: the default violates its own schema: 'x' is no integer"),
+        (Annotated[int, Field(default=None)], "value: the default violates its own schema: null is not allowed"),
+        (Annotated[int, Field(default=0j)], "value: the value 0j cannot be encoded as JSON"),
         # Lists.
         (
             Annotated[list[str], Field(unique_items=True)],
-            "value: unique_items costs the server too much and is refused",
+            "value: the server rejects unique_items, because it is costly",
         ),
         (Annotated[str, Field(list_type="set")], "value: list_type and list_map_keys do not apply to a string"),
         (Annotated[list[Item], Field(list_type="set")], 'value: a set holds scalars; use list_type="map" with keys'),
@@ -120,9 +120,9 @@ def rule(**options: Any) -> Field:
         (set[int | None], "value: an item of a set list cannot be null; drop None from the items"),
         (
             Annotated[list[Item], Field(list_map_keys=("name",))],
-            "value: list_map_keys say how to tell items of a map list",
+            "value: list_map_keys identify the items of a map list",
         ),
-        (Annotated[list[Item], Field(list_type="map")], "value: a map list needs to know what tells its items apart"),
+        (Annotated[list[Item], Field(list_type="map")], "value: a map list needs keys that identify its items"),
         (Annotated[list[str], keyed("name")], "value: a map list holds objects, not a string"),
         (Annotated[list[Item], keyed("nam")], "value: list_map_keys names nam, which the items do not have; use name"),
         (Annotated[list[Item], keyed("name", "name")], "value: list_map_keys names a key twice"),
@@ -139,7 +139,7 @@ def rule(**options: Any) -> Field:
         (Annotated[dict[str, str], Field(embedded_object=True)], "value: an embedded object has fields, not free keys"),
         (
             Annotated[int | str, Field(preserve_unknown_fields=True)],
-            "value: an int-or-string is neither an object nor open-ended; drop embedded_object",
+            "value: an int-or-string cannot be an object or preserve unknown fields; drop embedded_object",
         ),
         # Rules.
         (Annotated[int, rule(rule=" ")], "value: a rule is empty; write an expression or drop it"),
@@ -158,7 +158,7 @@ def rule(**options: Any) -> Field:
         ),
         (
             list[Annotated[str, Field(immutable=True)]],
-            "value[]: a rule about the old value (oldSelf, immutable) needs to know which item was which; "
+            "value[]: a rule with oldSelf (or immutable) needs items that the server can correlate with the old ones; "
             'give the list around it list_type="map"',
         ),
     ],
@@ -176,15 +176,15 @@ def test_an_attribute_that_cannot_be_in_a_schema_is_named(annotation: Any, messa
 @pytest.mark.parametrize(
     ("annotation", "default", "message"),
     [
-        (Annotated[int, Field(ge=5)], 1, "the default does not fit its own schema: 1 is below the minimum"),
-        (Annotated[list[int], Field(min_items=1)], [], "the default does not fit its own schema: it has 0 items"),
-        (Literal["a"], "b", "the default does not fit its own schema: 'b' is none of ['a']"),
+        (Annotated[int, Field(ge=5)], 1, "the default violates its own schema: 1 is below the minimum"),
+        (Annotated[list[int], Field(min_items=1)], [], "the default violates its own schema: it has 0 items"),
+        (Literal["a"], "b", "the default violates its own schema: 'b' is none of ['a']"),
         (
             Choice,
             Choice(),
             "the default is an empty object, which breaks the model's one_of or at_least_one_of; use T | None",
         ),
-        (int, 0j, "the value 0j has no form on the wire"),
+        (int, 0j, "the value 0j cannot be encoded as JSON"),
     ],
 )
 def test_a_default_that_breaks_its_own_schema_is_refused(annotation: Any, default: Any, message: str) -> None:
@@ -198,8 +198,8 @@ def test_a_default_that_breaks_its_own_schema_is_refused(annotation: Any, defaul
         (Field(one_of=["ab"]), 'one_of takes sets of attributes; write one_of=[("a", "b")]'),
         (Field(one_of=[("value",)]), "one_of needs at least two attributes to choose from"),
         (Field(at_most_one_of=[("value", "b")]), "at_most_one_of names b, which is no attribute; use value"),
-        (Field(required=True), "required says nothing here; put it on an attribute of a class"),
-        (Field(default={}), "default says nothing here"),
+        (Field(required=True), "required has no meaning here; put it on an attribute of a class"),
+        (Field(default={}), "default has no meaning here"),
         (rule(rule=""), "a rule is empty"),
         (Field(ge=1), "ge or gt does not apply to an object"),
     ],
@@ -227,7 +227,7 @@ def test_a_model_that_contains_itself_is_refused_with_the_way_out() -> None:
         schema_for(Tree)
 
     assert str(error.value) == (
-        "Tree.children[]: Tree contains itself, which a structural schema cannot say; "
+        "Tree.children[]: Tree contains itself, which a structural schema cannot express; "
         "annotate it as Annotated[Tree, Field(preserve_unknown_fields=True)]"
     )
 
@@ -268,13 +268,13 @@ def test_a_wire_name_may_be_given_in_markers_too() -> None:
     [
         ({"type": "object", "properties": {"a": {}}}, "crd.a: it has no type; give it one"),
         ({"type": "string", "x-kubernetes-int-or-string": True}, "crd: an int-or-string has no type of its own"),
-        ({"type": "array"}, "crd: a list must say what it holds"),
+        ({"type": "array"}, "crd: a list needs the type of its items"),
         ({"type": "string", "properties": {}}, "crd: properties belongs to type object, not string"),
         (
             {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
             "crd: an object has either named fields or free keys, not both",
         ),
-        ({"type": "string", "nullable": True, "enum": ["a"]}, "crd: the server refuses null wherever there is an enum"),
+        ({"type": "string", "nullable": True, "enum": ["a"]}, "crd: the server rejects null wherever there is an enum"),
         (
             {"type": "array", "items": {"type": "array", "items": {"type": "heap"}}},
             "crd[][]: heap is no type",

@@ -6,7 +6,7 @@ import pytest
 
 from kubewright.errors import SchemaError
 from kubewright.schema.builder.node import Schema
-from kubewright.schema.builder.values import misfit, wire_value
+from kubewright.schema.builder.values import schema_violation, wire_value
 
 OBJECT: Schema = {
     "type": "object",
@@ -49,15 +49,15 @@ OBJECT: Schema = {
         ({"a": 1}, {"type": "object", "maxProperties": 0}, "it has 1 fields, more than 0"),
     ],
 )
-def test_a_value_fits_its_schema_or_it_is_said_why_not(value: Any, schema: Schema, problem: str | None) -> None:
-    assert misfit(value, schema) == problem
+def test_a_value_is_valid_or_the_violation_is_reported(value: Any, schema: Schema, problem: str | None) -> None:
+    assert schema_violation(value, schema) == problem
 
 
 def test_a_value_without_a_wire_form_is_refused() -> None:
-    with pytest.raises(SchemaError, match=r"CacheSpec.size: the value .* has no form on the wire; use plain data"):
+    with pytest.raises(SchemaError, match=r"CacheSpec.size: the value .* cannot be encoded as JSON; use plain data"):
         wire_value(object(), subject="CacheSpec.size")
 
 
 def test_a_default_is_matched_as_the_server_matches_it() -> None:
-    assert misfit("Ab", {"type": "string", "pattern": r"^\p{Lu}"}) is None
-    assert misfit("ab", {"type": "string", "pattern": r"^\p{Lu}"}) == r"'ab' does not match ^\p{Lu}"
+    assert schema_violation("Ab", {"type": "string", "pattern": r"^\p{Lu}"}) is None
+    assert schema_violation("ab", {"type": "string", "pattern": r"^\p{Lu}"}) == r"'ab' does not match ^\p{Lu}"

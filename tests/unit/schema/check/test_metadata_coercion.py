@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.schema.check.metadata_coercion import MetadataMisfit, coerce_embedded, coerce_metadata
+from kubewright.schema.check.metadata_coercion import MetadataDecodeError, coerce_embedded, coerce_metadata
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_metadata_is_stored_in_its_plain_form(metadata: Any, coerced: Any, unkno
     ],
 )
 def test_metadata_of_a_wrong_type_is_refused(metadata: Any, message: str) -> None:
-    with pytest.raises(MetadataMisfit) as misfit:
+    with pytest.raises(MetadataDecodeError) as misfit:
         coerce_metadata(metadata)
 
     assert str(misfit.value) == message
@@ -63,8 +63,8 @@ def test_embedded_objects_are_coerced_where_they_are() -> None:
     assert tree == {"l": [{"metadata": {}}]}
 
 
-def test_an_embedded_misfit_names_its_place() -> None:
+def test_an_embedded_decode_error_names_its_path() -> None:
     schema = {"properties": {"t": {"x-kubernetes-embedded-resource": True}}}
 
-    with pytest.raises(MetadataMisfit, match=r't\.metadata: Invalid value: \{"name":5\}: json: cannot unmarshal'):
+    with pytest.raises(MetadataDecodeError, match=r't\.metadata: Invalid value: \{"name":5\}: json: cannot unmarshal'):
         coerce_embedded({"t": {"metadata": {"name": 5}}}, schema)

@@ -1,4 +1,4 @@
-"""Unknown fields are dropped where the API server drops them, and told in its order."""
+"""Unknown fields are dropped where the API server drops them, and reported in its order."""
 
 from typing import Any
 

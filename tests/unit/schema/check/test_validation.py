@@ -1,4 +1,4 @@
-"""Objects against schemas: verdicts and words of the API server; tests/differential asks it for many more cases."""
+"""Objects against schemas: results and messages of the API server; tests/differential asks it for many more cases."""
 
 from typing import Any
 

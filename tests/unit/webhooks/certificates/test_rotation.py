@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright.errors import ConfigError
 from kubewright.webhooks.certificates.rotation import (
     CertificateState,
@@ -74,7 +74,7 @@ def test_a_serving_certificate_is_renewed_under_the_same_authority_when_a_third_
     renewed = following(material, START + 60 * DAY)
     assert renewed is not None
     assert renewed.bundle == material.bundle
-    assert facts_of(renewed.serving.certificate).not_after == START + 150 * DAY
+    assert certificate_info(renewed.serving.certificate).not_after == START + 150 * DAY
 
 
 def test_an_old_authority_is_announced_then_promoted_then_dropped() -> None:
@@ -91,7 +91,7 @@ def test_an_old_authority_is_announced_then_promoted_then_dropped() -> None:
     assert accepts(both.bundle, promoted.serving.certificate, now)
     assert not accepts(old.bundle, promoted.serving.certificate, now)
 
-    until = facts_of(old.serving.certificate).not_after
+    until = certificate_info(old.serving.certificate).not_after
     assert settled(promoted, until - timedelta(seconds=1)).bundle == both.bundle
     assert settled(promoted, until).bundle == promoted.signer.certificate
 
@@ -105,7 +105,7 @@ def test_a_new_authority_is_not_used_before_all_trust_it() -> None:
 
 def test_an_authority_about_to_run_out_is_replaced_whoever_trusts_the_next() -> None:
     material = announce_successor(first(), "shop", lifetimes=LIFETIMES, now=START)
-    end = facts_of(material.signer.certificate).not_after
+    end = certificate_info(material.signer.certificate).not_after
 
     promoted = following(material, end - timedelta(minutes=5), trusted=False)
 
@@ -135,7 +135,7 @@ def test_a_host_that_is_missing_is_added_and_those_of_others_stay() -> None:
     renewed = following(material, START, hosts="other.shop.svc")
 
     assert renewed is not None
-    assert facts_of(renewed.serving.certificate).hosts == {HOST, "other.shop.svc"}
+    assert certificate_info(renewed.serving.certificate).hosts == {HOST, "other.shop.svc"}
     assert following(renewed, START) is None
     assert following(renewed, START, hosts="other.shop.svc") is None
 
@@ -153,7 +153,10 @@ def test_a_certificate_never_outlives_its_authority_and_is_not_renewed_in_vain()
         steps += 1
 
     assert steps == 1
-    assert facts_of(material.serving.certificate).not_after == facts_of(material.signer.certificate).not_after
+    assert (
+        certificate_info(material.serving.certificate).not_after
+        == certificate_info(material.signer.certificate).not_after
+    )
 
 
 def test_over_years_every_late_replica_and_every_late_caller_is_understood() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubewright._base.certificates import facts_of
+from kubewright._base.certificates import certificate_info
 from kubewright.api.patches import apply_json_patch
 from kubewright.errors import ConfigError
 from kubewright.webhooks.certificates.local import LocalCertificates
@@ -92,8 +92,8 @@ async def test_local_certificates_are_a_source_that_never_changes() -> None:
 
     certificate, _ = await source.current()
 
-    assert facts_of(certificate).hosts == {"10.0.0.7", "localhost"}
-    assert facts_of(certificate).issuer == facts_of(source.bundle).subject
+    assert certificate_info(certificate).hosts == {"10.0.0.7", "localhost"}
+    assert certificate_info(certificate).issuer == certificate_info(source.bundle).subject
     assert not isinstance(source, RunnableSource)
     accepted: CertificateSource = source
     assert accepted is source

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubewright.api.field_errors import FieldError, bad_value, summary
 from kubewright.schema.check.embedded import embedded_errors
 from kubewright.schema.check.equality import deep_equal
-from kubewright.schema.check.metadata_coercion import MetadataMisfit, coerce_embedded, coerce_metadata
+from kubewright.schema.check.metadata_coercion import MetadataDecodeError, coerce_embedded, coerce_metadata
 from kubewright.schema.check.pruning import compile_pruning
 from kubewright.schema.check.validation import compile_schema
 
@@ -72,7 +72,7 @@ def _plain(schema: _Schema, path: str, embedded: bool, pruned: bool) -> list[Fie
             found.append(bad_value(path, "Invalid", default, "must not have unknown fields"))
     try:
         _coerce(default, schema, path, embedded)
-    except MetadataMisfit as exc:
+    except MetadataDecodeError as exc:
         where, _, text = str(exc).partition(": Invalid value: ")
         return [*found, FieldError(where, "Invalid", text)]
     found.extend(
@@ -97,7 +97,7 @@ def _in_metadata(schema: _Schema, around: _Schema, steps: _Steps, path: str) -> 
     tree = {"kind": "Validation", "apiVersion": "validation/v1", **tree}
     try:
         tree["metadata"], _ = coerce_metadata(tree.get("metadata"))
-    except MetadataMisfit as exc:
+    except MetadataDecodeError as exc:
         return [bad_value(path, "Invalid", default, f"must result in valid metadata: metadata: {exc}")]
     if errors := embedded_errors(tree, around, root=True):
         return [bad_value(path, "Invalid", default, f"must result in valid metadata: {summary(errors)}")]

@@ -11,8 +11,8 @@ import base64
 from datetime import datetime, timedelta
 from typing import Any, Final, final
 
-from kubewright._base.certificate_requests import RequestFacts, answer_request, request_facts
-from kubewright._base.certificates import Authority, facts_of
+from kubewright._base.certificate_requests import CertificateRequestInfo, parse_request, sign_request
+from kubewright._base.certificates import Authority, certificate_info
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.api.codec import to_tree
 from kubewright.api.times import format_time
@@ -64,7 +64,7 @@ class CertificateRequests:
                 await self._answer(request, facts, now, ctx)
         return None if due is None else Result(requeue_after=(due - now).total_seconds())
 
-    async def _approve(self, request: CertificateSigningRequest, facts: RequestFacts, ctx: Context) -> None:
+    async def _approve(self, request: CertificateSigningRequest, facts: CertificateRequestInfo, ctx: Context) -> None:
         spec = request.spec
         if spec.signer_name != KUBELET_CLIENT or objection(KUBELET_CLIENT, facts, spec.usages or ()) is not None:
             return
@@ -77,7 +77,7 @@ class CertificateRequests:
                 return
 
     async def _answer(
-        self, request: CertificateSigningRequest, facts: RequestFacts, now: datetime, ctx: Context
+        self, request: CertificateSigningRequest, facts: CertificateRequestInfo, now: datetime, ctx: Context
     ) -> None:
         spec = request.spec
         usages = spec.usages or ()
@@ -94,7 +94,7 @@ class CertificateRequests:
             return
         start, end = lifetime(spec.expiration_seconds, now)
         try:
-            certificate = answer_request(
+            certificate = sign_request(
                 spec.request, self._authority.pair, usages=usages, not_before=start, not_after=end
             )
         except DecodeError as error:
@@ -144,14 +144,14 @@ def _kept_until(request: CertificateSigningRequest, now: datetime) -> datetime |
 
 def _expiry(certificate: bytes) -> datetime | None:
     try:
-        return facts_of(certificate).not_after
+        return certificate_info(certificate).not_after
     except DecodeError:
         return None
 
 
-def _facts(request: CertificateSigningRequest) -> RequestFacts | None:
+def _facts(request: CertificateSigningRequest) -> CertificateRequestInfo | None:
     try:
-        return request_facts(request.spec.request)
+        return parse_request(request.spec.request)
     except DecodeError:
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
-from kubewright._base.certificate_requests import RequestFacts
+from kubewright._base.certificate_requests import CertificateRequestInfo
 
 __all__ = ("CLIENT", "KUBELET_CLIENT", "KUBELET_SERVING", "LEGACY", "SIGNERS", "lifetime", "objection")
 
@@ -27,7 +27,7 @@ _BACKDATED: Final = timedelta(minutes=5)
 _SHORT: Final = timedelta(hours=8)
 
 
-def objection(signer: str, request: RequestFacts, usages: Collection[str]) -> str | None:
+def objection(signer: str, request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
     """Why a signer refuses; None if it does not."""
     if signer == CLIENT:
         return _client(usages)
@@ -53,7 +53,7 @@ def _client(usages: Collection[str]) -> str | None:
     return None if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-def _kubelet_client(request: RequestFacts, usages: Collection[str]) -> str | None:
+def _kubelet_client(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
     if request.organizations != _NODES:
         return "subject organization is not system:nodes"
     for kind, names in (
@@ -69,7 +69,7 @@ def _kubelet_client(request: RequestFacts, usages: Collection[str]) -> str | Non
     return _usages(usages, "client auth")
 
 
-def _kubelet_serving(request: RequestFacts, usages: Collection[str]) -> str | None:
+def _kubelet_serving(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
     if request.organizations != _NODES:
         return "subject organization is not system:nodes"
     if not request.hosts and not request.addresses:

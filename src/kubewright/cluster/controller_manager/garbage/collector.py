@@ -103,8 +103,8 @@ class GarbageCollector:
 
     async def _scan(self) -> None:
         """Watch every kind there is, and no other."""
-        catalogue = await self._client.discovery.catalogue(refresh=True)
-        wanted = {self._class_of(resource) for resource in collectable(catalogue)}
+        resource_list = await self._client.discovery.resources(refresh=True)
+        wanted = {self._class_of(resource) for resource in collectable(resource_list)}
         for kind in [kind for kind in self._watched if kind not in wanted]:
             informer, subscription = self._watched.pop(kind)
             subscription.close()

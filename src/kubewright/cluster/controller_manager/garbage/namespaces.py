@@ -160,10 +160,10 @@ class NamespaceController:
     @staticmethod
     async def _resources(client: Client, content: _Content) -> tuple[ApiResource, ...]:
         # Asked for anew: a kind defined a moment ago has to be emptied too.
-        catalogue = await client.discovery.catalogue(refresh=True)
-        if catalogue.stale:
-            content.unknown = _undiscovered([version.api_version for version in catalogue.stale])
-        return deletable_in_namespaces(catalogue)
+        resource_list = await client.discovery.resources(refresh=True)
+        if resource_list.stale:
+            content.unknown = _undiscovered([version.api_version for version in resource_list.stale])
+        return deletable_in_namespaces(resource_list)
 
     @staticmethod
     async def _empty_of(client: Client, name: str, resource: ApiResource, content: _Content) -> bool:

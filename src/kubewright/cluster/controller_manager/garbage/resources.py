@@ -7,7 +7,7 @@ deletion look at. Called by `garbage` and `namespaces`.
 from __future__ import annotations
 
 from kubewright.api.dynamic import Dynamic, PartialObjectMetadata, metadata_of
-from kubewright.client.discovery import ApiResource, Catalogue
+from kubewright.client.discovery import ApiResource, ApiResourceList
 
 __all__ = ("class_of", "collectable", "deletable_in_namespaces")
 
@@ -27,26 +27,28 @@ def class_of(resource: ApiResource) -> type[PartialObjectMetadata]:
     )
 
 
-def collectable(catalogue: Catalogue) -> tuple[ApiResource, ...]:
+def collectable(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
     """One version of every resource that can be listed, watched and deleted."""
     return tuple(
         resource
-        for resource in _once(catalogue)
+        for resource in _once(resource_list)
         if {"list", "watch", "delete"} <= set(resource.verbs)
         and (resource.gvr.group, resource.gvr.resource) not in _NOT_COLLECTED
     )
 
 
-def deletable_in_namespaces(catalogue: Catalogue) -> tuple[ApiResource, ...]:
+def deletable_in_namespaces(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
     """One version of every resource that has to go with its namespace."""
     return tuple(
-        resource for resource in _once(catalogue) if resource.namespaced and {"list", "delete"} <= set(resource.verbs)
+        resource
+        for resource in _once(resource_list)
+        if resource.namespaced and {"list", "delete"} <= set(resource.verbs)
     )
 
 
-def _once(catalogue: Catalogue) -> tuple[ApiResource, ...]:
+def _once(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
     """Of each resource the version the server prefers."""
     found: dict[tuple[str, str], ApiResource] = {}
-    for resource in catalogue.resources:
+    for resource in resource_list.items:
         found.setdefault((resource.gvr.group, resource.gvr.resource), resource)
     return tuple(found.values())

@@ -1,9 +1,8 @@
-"""Notice when the event loop is blocked, and by which line of whose code.
+"""LoopMonitor: notices when the event loop is blocked, and by which line of code.
 
-A beat on the loop measures how late it is; a thread watches the beat and, when it stays out, writes down where the
-loop's thread is. That is the only way to name the line, because a blocked loop cannot look at itself. The manager
-runs one per process loop; liveness and the lag metric read it. It measures the machine's own time: a virtual clock
-cannot block.
+A task on the loop measures how late it wakes up. A thread watches that task and, when it is overdue, records the stack
+of the loop's thread; a blocked loop cannot do that itself. The manager runs one; the liveness probe and the lag metric
+read it. It uses the machine's own time: a virtual clock cannot block.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _log = Logger("kubewright.loop")
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
-    """One time the loop stood still."""
+    """One time the loop was blocked."""
 
     seconds: float
-    """For how long when it was noticed."""
+    """How long it had been blocked when that was noticed."""
     place: str
     """The innermost line: `shop/operator.py:42 in reconcile`."""
     stack: str
@@ -38,7 +37,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class LoopMonitor:
-    """A runnable that measures the lag of the loop it runs on."""
+    """A runnable that measures the lag of its event loop."""
 
     name = "loop monitor"
     needs_leader = False
@@ -53,7 +52,8 @@ class LoopMonitor:
     ) -> None:
         """`limit` is how many seconds without a turn count as blocked.
 
-        `on_lag` is told each measurement, on the loop; `on_block` each block, on the watching thread, while it lasts.
+        `on_lag` is called with each measurement, on the loop; `on_block` with each block, on the watching thread, while
+        the loop is blocked.
         """
         self._limit = limit
         self._interval = interval
@@ -65,7 +65,7 @@ class LoopMonitor:
 
     @property
     def lag(self) -> float:
-        """How late the loop was at the last beat, in seconds."""
+        """How late the loop was at the last measurement, in seconds."""
         return self._lag
 
     @property
@@ -96,13 +96,13 @@ class LoopMonitor:
         reported = 0.0
         while not stop.wait(max(0.005, min(self._interval, self._limit / 2))):
             beat = self._beat
-            late = time.monotonic() - beat - self._interval
-            if late < self._limit or beat == reported:
+            delay = time.monotonic() - beat - self._interval
+            if delay < self._limit or beat == reported:
                 continue
             reported = beat
             frame = sys._current_frames().get(thread)
             if frame is not None and beat == self._beat:
-                self._on_block(_block(frame, late))
+                self._on_block(_block(frame, delay))
 
 
 def _block(frame: FrameType, seconds: float) -> Block:
@@ -116,7 +116,7 @@ def _block(frame: FrameType, seconds: float) -> Block:
 
 
 def report(block: Block) -> None:
-    """Write it to the log."""
+    """Log it."""
     _log.warning(
         "the event loop is blocked; move slow work to a sync handler or a thread",
         seconds=round(block.seconds, 3),

@@ -1,8 +1,8 @@
-"""Scheme: from a kind's name to its class and back.
+"""Scheme: from a kind to its class and back (apimachinery: runtime.Scheme).
 
-Explicit, no global state: a class is known to a scheme when it was added, or when one of the scheme's finders (the
-built-in kinds bring one) can import it. Used wherever bytes say what they are only by `apiVersion` and `kind`:
-manifests, admission reviews, owner references.
+Explicit, no global state: a scheme knows a class that was added, or that one of its finders (the built-in kinds have
+one) can import. Used where only `apiVersion` and `kind` tell what an object is: manifests, admission reviews, owner
+references.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubewright.errors import ConfigError, DecodeError
 __all__ = ("Finder", "Scheme")
 
 Finder = Callable[[GroupVersionKind], type[KubeObject] | None]
-"""Looks a kind up somewhere else, importing its class if need be."""
+"""Finds the class of a kind, importing it if necessary."""
 
 
 class Scheme:
@@ -32,7 +32,7 @@ class Scheme:
             self.add(kind)
 
     def add(self, kind: type[KubeObject]) -> type[KubeObject]:
-        """Make a class known; usable as a decorator. A second class for the same kind is refused."""
+        """Register a class; usable as a decorator. A second class for the same kind is a ConfigError."""
         gvk = definition_of(kind).gvk
         present = self._classes.get(gvk)
         if present is not None and present is not kind:
@@ -53,7 +53,7 @@ class Scheme:
         return None
 
     def class_for(self, gvk: GroupVersionKind) -> type[KubeObject]:
-        """The class of a kind; a `Dynamic` one where there is none."""
+        """The class of a kind; a `Dynamic` one if there is none."""
         return self.find(gvk) or Dynamic(gvk.api_version, gvk.kind)
 
     def kind_of(self, obj: KubeObject | type[KubeObject]) -> GroupVersionKind:
@@ -61,7 +61,7 @@ class Scheme:
         return definition_of(obj if isinstance(obj, type) else type(obj)).gvk
 
     def decode(self, data: bytes) -> KubeObject:
-        """An object from JSON that says itself what it is."""
+        """An object from its JSON, by its apiVersion and kind."""
         return self.from_tree(decode_tree(data))
 
     def from_tree(self, tree: Any) -> KubeObject:
@@ -70,11 +70,9 @@ class Scheme:
             raise DecodeError(f"expected an object with apiVersion and kind, got {type(tree).__name__}")
         api_version, kind = tree.get("apiVersion"), tree.get("kind")
         if not isinstance(api_version, str) or not api_version:
-            raise DecodeError("apiVersion is missing: every object says its apiVersion and kind")
+            raise DecodeError("apiVersion is missing: every object has apiVersion and kind")
         if not isinstance(kind, str) or not kind:
-            raise DecodeError(
-                f"kind is missing in an object of {api_version}: every object says its apiVersion and kind"
-            )
+            raise DecodeError(f"kind is missing in an object of {api_version}: every object has apiVersion and kind")
         version = GroupVersion.parse(api_version)
         return decode(self.class_for(GroupVersionKind(version.group, version.version, kind)), encode_tree(tree))
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from kubewright._base.lag import Block, LoopMonitor, report
+from kubewright._base.loop_monitor import Block, LoopMonitor, report
 from kubewright._base.tasks import cancel_and_wait
 
 

@@ -1,8 +1,9 @@
-"""What exactly is wrong with a value: the causes the API server would give, in its words.
+"""ErrorFinder: every error of a value against a schema, with the API server's messages.
 
-This walks schema and value in the order of the server's own validator and counts matches as it does, since the count
-decides which branch of an `anyOf` is blamed. It is slow and thorough; `verdicts` answers first for values that are
-fine. On an update, a part that is invalid but the same as before is let pass, as far as old and new can be correlated.
+It walks schema and value in the order of the server's own validator (kube-openapi: pkg/validation/validate) and counts
+matches as it does, because the count decides which branch of an `anyOf` is reported. It is slow and complete;
+`check.quick_tests` passes valid values first. On an update, an invalid part that did not change is accepted, as far as
+old and new can be correlated (ratcheting; apiextensions-apiserver: pkg/apiserver/validation/ratcheting.go).
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from typing import Any, Final, NamedTuple, final
 
 from kubewright._base.go_regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
-from kubewright.api.go_text import as_maps, number_text, quoted, shown
+from kubewright.api.go_text import as_maps, format_value, number_text, quoted
 from kubewright.schema.check.correlation import Correlation
 from kubewright.schema.check.equality import deep_equal
 from kubewright.schema.check.formats import format_test, is_known
 
-__all__ = ("Explainer", "is_integral", "json_type")
+__all__ = ("ErrorFinder", "is_integral", "json_type")
 
 _NO_PATH: Final = "<nil>"
-_WIDEST: Final = 2**63
-_SAFE: Final = float(2**53 - 1)
+_INT64_LIMIT: Final = 2**63
+_SAFE_INTEGER: Final = float(2**53 - 1)
 _COMPOSITE: Final = "composite"
 
 
 class _Error(NamedTuple):
-    """One error: where, what kind, the value to show, the sentence, and two numbers for limits."""
+    """One error: field, type, value, message, and the limit if there is one."""
 
     name: str
     kind: str
@@ -38,7 +39,7 @@ class _Error(NamedTuple):
 
 @final
 class _Result:
-    """Errors, each said once, and how many checks passed."""
+    """Errors without duplicates, and how many checks passed."""
 
     __slots__ = ("errors", "matches")
 
@@ -56,56 +57,56 @@ class _Result:
 
 
 @final
-class Explainer:
-    """Explains values against one schema.
+class ErrorFinder:
+    """Finds the errors of values against one schema.
 
-    A default in a schema is judged a little differently from a value in an object: formats unknown to the server
-    count there, and an int-or-string has no type; `of_default` says so.
+    The server checks a default in a CRD a little differently from a value in an object: unknown formats count, and an
+    int-or-string has no type; `of_default` says so.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, of_default: bool = False) -> None:
         self._schema = schema
         self._of_default = of_default
 
-    def causes(self, value: Any, *, prefix: str, correlation: Correlation | None = None) -> list[FieldError]:
-        """All causes; `prefix` leads the paths but not the sentences, as the server has it."""
+    def find(self, value: Any, *, prefix: str, correlation: Correlation | None = None) -> list[FieldError]:
+        """All errors; `prefix` begins the paths but not the messages, as on the server."""
         result = self._value(value, self._schema, "", correlation)
         return [_field_error(error, prefix) for error in result.errors.values()]
 
     def _value(self, value: Any, schema: Mapping[str, Any], path: str, correlation: Correlation | None) -> _Result:
-        result = self._checked(value, schema, path, correlation)
+        result = self._validate(value, schema, path, correlation)
         if result.errors and correlation is not None and correlation.unchanged():
             result.errors.clear()
         return result
 
-    def _checked(self, value: Any, schema: Mapping[str, Any], path: str, correlation: Correlation | None) -> _Result:
+    def _validate(self, value: Any, schema: Mapping[str, Any], path: str, correlation: Correlation | None) -> _Result:
         result = _Result()
-        types, form = self._types(schema), self._format(schema)
+        types, format_name = self._types(schema), self._format(schema)
         if value is None:
             if types and not schema.get("nullable"):
-                result.add(_wrong_type(path, ",".join(types), "null"))
+                result.add(_type_error(path, ",".join(types), "null"))
             else:
                 result.matches += 1
-            result.merge(_enumerated(value, schema, path))
+            result.merge(_check_enum(value, schema, path))
             return result
-        if types or form:
-            result.merge(_typed(value, types, form, path))
+        if types or format_name:
+            result.merge(_check_type(value, types, format_name, path))
             result.matches += 1
-        result.merge(self._combined(value, schema, path))
+        result.merge(self._check_combinators(value, schema, path))
         result.matches += 1
         if isinstance(value, str):
-            result.merge(_text(value, schema, path))
+            result.merge(_check_text(value, schema, path))
             result.matches += 1
-            if form and is_known(form):
-                result.merge(_formatted(value, form, path))
+            if format_name and is_known(format_name):
+                result.merge(_check_format(value, format_name, path))
                 result.matches += 1
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            result.merge(_number(value, schema, path))
+            result.merge(_check_number(value, schema, path))
             result.matches += 1
         elif isinstance(value, list):
             result.merge(self._items(value, schema, path, correlation))
             result.matches += 1
-        result.merge(_enumerated(value, schema, path))
+        result.merge(_check_enum(value, schema, path))
         result.matches += 1
         if isinstance(value, dict):
             result.merge(self._members(value, schema, path, correlation))
@@ -119,10 +120,10 @@ class Explainer:
         return [schema["type"]] if schema.get("type") else []
 
     def _format(self, schema: Mapping[str, Any]) -> str:
-        form = str(schema.get("format") or "")
-        return form if form and (self._of_default or is_known(form)) else ""
+        format_name = str(schema.get("format") or "")
+        return format_name if format_name and (self._of_default or is_known(format_name)) else ""
 
-    def _combined(self, value: Any, schema: Mapping[str, Any], path: str) -> _Result:
+    def _check_combinators(self, value: Any, schema: Mapping[str, Any], path: str) -> _Result:
         result = _Result()
         if branches := schema.get("anyOf"):
             self._any_of(value, branches, path, result)
@@ -151,29 +152,29 @@ class Explainer:
 
     def _one_of(self, value: Any, branches: Iterable[Mapping[str, Any]], path: str, result: _Result) -> None:
         best: _Result | None = None
-        fitting: list[_Result] = []
+        valid: list[_Result] = []
         for branch in branches:
             found = self._value(value, branch, path, None)
             if not found.errors:
-                fitting.append(found)
-            elif not fitting and (best is None or found.matches > best.matches):
+                valid.append(found)
+            elif not valid and (best is None or found.matches > best.matches):
                 best = found
-        if len(fitting) == 1:
-            result.merge(fitting[0])
+        if len(valid) == 1:
+            result.merge(valid[0])
             return
-        count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
+        count = f"Found {len(valid)} valid alternatives" if valid else "Found none valid"
         result.add(_composite(f"{quoted(path)} must validate one and only one schema (oneOf). {count}"))
-        if best is not None and not fitting:
+        if best is not None and not valid:
             result.merge(best)
 
     def _all_of(self, value: Any, branches: list[Mapping[str, Any]], path: str, result: _Result) -> None:
-        fitting = 0
+        valid = 0
         for branch in branches:
             found = self._value(value, branch, path, None)
-            fitting += not found.errors
+            valid += not found.errors
             result.merge(found)
-        if fitting != len(branches):
-            none = "" if fitting else ". None validated"
+        if valid != len(branches):
+            none = "" if valid else ". None validated"
             result.add(_composite(f"{quoted(path)} must validate all the schemas (allOf){none}"))
 
     def _items(
@@ -198,7 +199,7 @@ class Explainer:
         self, value: dict[str, Any], schema: Mapping[str, Any], path: str, correlation: Correlation | None
     ) -> _Result:
         result = _Result()
-        _counted(value, schema, path, result)
+        _check_size(value, schema, path, result)
         properties: Mapping[str, Any] = schema.get("properties") or {}
         others = schema.get("additionalProperties")
         for key, member in value.items():
@@ -213,7 +214,7 @@ class Explainer:
             if name in value:
                 inner = correlation.key(name) if correlation is not None else None
                 if not path and name in ("kind", "apiVersion"):
-                    inner = None  # what was stored in another version is not visible here
+                    inner = None  # they differ if the old object was stored in another version
                 result.merge(self._value(value[name], child, f"{path}.{name}" if path else name, inner))
         for name in schema.get("required") or ():
             if name not in value:
@@ -222,22 +223,25 @@ class Explainer:
 
 
 def json_type(value: Any) -> tuple[str, str]:
-    """The type of a value as a schema names it, and the format Go's type implies."""
+    """The type of a value in JSON schema, and the format that its Go type implies."""
     if isinstance(value, bool):
         return "boolean", ""
     if isinstance(value, str):
         return "string", ""
     if isinstance(value, int):
-        # The server reads a number beyond 64 bits as a float.
-        return ("integer", "int64") if -_WIDEST <= value < _WIDEST else ("number", "float64")
+        # The server decodes a number beyond 64 bits as a float.
+        return ("integer", "int64") if -_INT64_LIMIT <= value < _INT64_LIMIT else ("number", "float64")
     if isinstance(value, float):
         return "number", "float64"
     return ("array", "") if isinstance(value, list) else ("object", "")
 
 
 def is_integral(value: float) -> bool:
-    """Whether the server takes a float for an integer: within what JSON holds safely, and almost whole."""
-    if math.isnan(value) or math.isinf(value) or not -_SAFE <= value <= _SAFE:
+    """Whether the server takes a float for an integer: within the safe integers of JSON, and almost whole.
+
+    As go-openapi/swag's IsFloat64AJSONInteger, whose conversion to uint64 wraps negative numbers.
+    """
+    if math.isnan(value) or math.isinf(value) or not -_SAFE_INTEGER <= value <= _SAFE_INTEGER:
         return False
     if value == math.trunc(value):
         return True
@@ -269,11 +273,11 @@ def _composite(message: str) -> _Error:
     return _Error("", _COMPOSITE, "", message)
 
 
-def _wrong_type(path: str, wanted: str, found: str) -> _Error:
+def _type_error(path: str, wanted: str, found: str) -> _Error:
     return _Error(path, "TypeInvalid", found, f"{path} in body must be of type {wanted}: {quoted(found)}")
 
 
-def _typed(value: Any, types: list[str], form: str, path: str) -> _Result:
+def _check_type(value: Any, types: list[str], format_name: str, path: str) -> _Result:
     result = _Result()
     kind, implied = json_type(value)
     fits = (
@@ -281,21 +285,21 @@ def _typed(value: Any, types: list[str], form: str, path: str) -> _Result:
         or (kind == "number" and "integer" in types and is_integral(float(value)))
         or (kind == "integer" and "number" in types)
     )
-    if form and kind not in ("string", "array"):
-        if not fits and implied != form:
-            result.add(_wrong_type(path, form, implied))
+    if format_name and kind not in ("string", "array"):
+        if not fits and implied != format_name:
+            result.add(_type_error(path, format_name, implied))
             return result
-    elif form and "number" not in types and "integer" not in types:
-        fits = True  # what has a format is left to the check of the format
+    elif format_name and "number" not in types and "integer" not in types:
+        fits = True  # the check of the format decides
     if fits:
         result.matches += 1
     else:
-        result.add(_wrong_type(path, ",".join(types), kind))
+        result.add(_type_error(path, ",".join(types), kind))
     return result
 
 
-def _text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
-    """The first limit that is broken, of length and pattern."""
+def _check_text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
+    """The first violation of length or pattern."""
     result = _Result()
     high, low, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if high is not None and len(value) > high:
@@ -312,28 +316,28 @@ def _text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
     return result
 
 
-def _formatted(value: str, form: str, path: str) -> _Result:
+def _check_format(value: str, format_name: str, path: str) -> _Result:
     result = _Result()
-    test = format_test(form)
+    test = format_test(format_name)
     if test is not None and not test(value):
-        result.add(_wrong_type(path, form, value))
+        result.add(_type_error(path, format_name, value))
     return result
 
 
-def _number(value: float, schema: Mapping[str, Any], path: str) -> _Result:
+def _check_number(value: float, schema: Mapping[str, Any], path: str) -> _Result:
     result = _Result()
-    native = isinstance(value, int) and -_WIDEST <= value < _WIDEST
+    native = isinstance(value, int) and -_INT64_LIMIT <= value < _INT64_LIMIT
     number: float = value if native else float(value)
     if (factor := schema.get("multipleOf")) is not None:
-        _multiple(number, _as(factor, native), path, result)
+        _check_multiple(number, _bound_like(factor, native), path, result)
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None:
-        bound, exclusive = _as(low, native), bool(schema.get("exclusiveMinimum"))
+        bound, exclusive = _bound_like(low, native), bool(schema.get("exclusiveMinimum"))
         if number < bound or (exclusive and number == bound):
             words = "greater than" if exclusive else "greater than or equal to"
             result.add(_Error(path, "Invalid", number, f"{path} in body should be {words} {number_text(bound)}"))
     if high is not None:
-        bound, exclusive = _as(high, native), bool(schema.get("exclusiveMaximum"))
+        bound, exclusive = _bound_like(high, native), bool(schema.get("exclusiveMaximum"))
         if number > bound or (exclusive and number == bound):
             words = "less than" if exclusive else "less than or equal to"
             result.add(_Error(path, "Invalid", number, f"{path} in body should be {words} {number_text(bound)}"))
@@ -341,15 +345,15 @@ def _number(value: float, schema: Mapping[str, Any], path: str) -> _Result:
     return result
 
 
-def _as(bound: float, native: bool) -> float:
-    """A limit in the type of the value: integers are compared with the limit cut to an integer."""
+def _bound_like(bound: float, native: bool) -> float:
+    """A bound in the type of the value: the server truncates it to an integer for integers."""
     if not native:
         return float(bound)
     whole = math.trunc(float(bound))
-    return whole if -_WIDEST <= whole < _WIDEST else -_WIDEST
+    return whole if -_INT64_LIMIT <= whole < _INT64_LIMIT else -_INT64_LIMIT
 
 
-def _multiple(number: float, factor: float, path: str, result: _Result) -> None:
+def _check_multiple(number: float, factor: float, path: str, result: _Result) -> None:
     if factor <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
         result.add(_Error(path, "Invalid", factor, text))
@@ -362,18 +366,18 @@ def _multiple(number: float, factor: float, path: str, result: _Result) -> None:
         result.add(_Error(path, "Invalid", number, f"{path} in body should be a multiple of {number_text(factor)}"))
 
 
-def _enumerated(value: Any, schema: Mapping[str, Any], path: str) -> _Result:
+def _check_enum(value: Any, schema: Mapping[str, Any], path: str) -> _Result:
     result = _Result()
     allowed = schema.get("enum")
     if allowed and not any(_converts(value, one) for one in allowed):
-        names = [one if isinstance(one, str) else shown_json(one) for one in allowed]
-        listed = " ".join(_printed(one) for one in allowed)
+        names = [one if isinstance(one, str) else json_text(one) for one in allowed]
+        listed = " ".join(_go_text(one) for one in allowed)
         result.add(_Error(path, "NotSupported", value, f"{path} in body should be one of [{listed}]", names))
     return result
 
 
 def _converts(value: Any, allowed: Any) -> bool:
-    """Whether a value is an allowed one, once made of its type in Go's way."""
+    """Whether a value equals an allowed one after Go's reflect.Convert to its type."""
     if value is None or allowed is None:
         return False
     if isinstance(value, bool) or isinstance(allowed, bool):
@@ -385,17 +389,17 @@ def _converts(value: Any, allowed: Any) -> bool:
     return deep_equal(value, allowed)
 
 
-def shown_json(value: Any) -> str:
+def json_text(value: Any) -> str:
     """A value as JSON, without the rules for plain numbers in messages."""
-    text = shown(as_maps([value]))
+    text = format_value(as_maps([value]))
     return text[1:-1]
 
 
-def _printed(value: Any) -> str:
-    return value if isinstance(value, str) else shown(as_maps(value))
+def _go_text(value: Any) -> str:
+    return value if isinstance(value, str) else format_value(as_maps(value))
 
 
-def _counted(value: dict[str, Any], schema: Mapping[str, Any], path: str, result: _Result) -> None:
+def _check_size(value: dict[str, Any], schema: Mapping[str, Any], path: str, result: _Result) -> None:
     size, low, high = len(value), schema.get("minProperties"), schema.get("maxProperties")
     if low is not None and size < low:
         result.add(_Error(path, "Invalid", size, f"{path} in body should have at least {low} properties"))

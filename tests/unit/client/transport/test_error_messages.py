@@ -9,7 +9,7 @@ import ssl
 
 import pytest
 
-from kubewright.client.transport.failures import connect_failure, tls_failure
+from kubewright.client.transport.error_messages import connect_error, tls_error
 
 SERVER = "https://api.example:6443"
 
@@ -21,7 +21,7 @@ def certificate_error(code: int) -> ssl.SSLCertVerificationError:
     return error
 
 
-def tls_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError:
+def ssl_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError:
     error = kind(1, reason)
     error.reason = reason
     return error
@@ -45,14 +45,14 @@ def tls_error(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLEr
     ],
 )
 def test_a_failed_connection_names_address_and_reason_and_may_be_tried_again(error: OSError, expected: str) -> None:
-    failure = connect_failure(error, SERVER)
+    failure = connect_error(error, SERVER)
 
     assert str(failure).startswith(f"cannot reach {SERVER}: {expected}")
     assert not failure.lasting
 
 
 def test_an_unknown_name_is_not_tried_again() -> None:
-    failure = connect_failure(socket.gaierror(socket.EAI_NONAME, "x"), SERVER)
+    failure = connect_error(socket.gaierror(socket.EAI_NONAME, "x"), SERVER)
 
     assert str(failure) == f"cannot reach {SERVER}: the name does not exist; check the server address"
     assert failure.lasting
@@ -72,7 +72,7 @@ def test_an_unknown_name_is_not_tried_again() -> None:
     ],
 )
 def test_a_certificate_that_does_not_fit_is_explained(code: int, expected: str) -> None:
-    failure = tls_failure(certificate_error(code), SERVER, ca="~/ca.crt", name="api.example")
+    failure = tls_error(certificate_error(code), SERVER, ca="~/ca.crt", name="api.example")
 
     assert str(failure).startswith(f"cannot trust {SERVER}: {expected}")
     assert failure.lasting
@@ -93,14 +93,14 @@ def test_a_certificate_that_does_not_fit_is_explained(code: int, expected: str) 
     ],
 )
 def test_a_failed_handshake_is_explained(reason: str, expected: str) -> None:
-    failure = tls_failure(tls_error(reason), SERVER, ca="x")
+    failure = tls_error(ssl_error(reason), SERVER, ca="x")
 
     assert expected in str(failure)
     assert failure.lasting
 
 
 def test_a_handshake_that_was_cut_may_be_tried_again() -> None:
-    failure = tls_failure(tls_error("UNEXPECTED_EOF_WHILE_READING", ssl.SSLEOFError), SERVER, ca="x")
+    failure = tls_error(ssl_error("UNEXPECTED_EOF_WHILE_READING", ssl.SSLEOFError), SERVER, ca="x")
 
     assert "closed during the TLS handshake" in str(failure)
     assert not failure.lasting

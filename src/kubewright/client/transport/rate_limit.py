@@ -1,8 +1,7 @@
-"""A limit on how many requests leave per second, for those who want one.
+"""RateLimitedTransport: a client-side limit of requests per second (client-go: util/flowcontrol).
 
-Off unless somebody wraps a transport in it: a Kubernetes server protects itself (429, see `retries`), and a
-limit here makes a busy operator slow without need. First come, first served, so writes never overtake each
-other.
+Off unless `connect` gets `qps`: a Kubernetes server protects itself (429, see `transport.retries`), and a limit here
+slows down a busy operator without need. First come, first served, so writes never overtake each other.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from kubewright._base.clock import Clock, SystemClock
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import ConfigError
 
-__all__ = ("ThrottledTransport",)
+__all__ = ("RateLimitedTransport",)
 
 
 @final
-class ThrottledTransport:
-    """A transport that lets `qps` requests per second through, and up to `burst` at once after a pause.
+class RateLimitedTransport:
+    """A token bucket: `qps` requests per second, and up to `burst` at once after a pause.
 
     Opening a stream counts as one request; how long it then stays open does not.
     """
@@ -37,28 +36,28 @@ class ThrottledTransport:
         self._qps = qps
         self._burst = float(burst)
         self._tokens = self._burst
-        self._counted_at = self._clock.monotonic()
-        # asyncio.Lock wakes in the order of arrival: that is the queue.
-        self._turn = asyncio.Lock()
+        self._refilled_at = self._clock.monotonic()
+        # asyncio.Lock wakes its waiters in the order they came: it is the queue.
+        self._lock = asyncio.Lock()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        await self._take()
+        await self._take_token()
         return await self._transport.send(request)
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[HttpStream]:
-        await self._take()
+        await self._take_token()
         async with self._transport.stream(request) as stream:
             yield stream
 
     async def close(self) -> None:
         await self._transport.close()
 
-    async def _take(self) -> None:
-        """Wait for this caller's turn and for a token; one that is cancelled while waiting takes none."""
-        async with self._turn:
+    async def _take_token(self) -> None:
+        """Wait in the queue and for a token; a caller cancelled while waiting takes none."""
+        async with self._lock:
             self._refill()
-            # A shade below one is one: rounding must not leave a wait too short for any clock to notice.
+            # The tolerance keeps a rounding error from causing a sleep that is too short for the clock to advance.
             while self._tokens < 1.0 - 1e-9:
                 await self._clock.sleep((1.0 - self._tokens) / self._qps)
                 self._refill()
@@ -66,5 +65,5 @@ class ThrottledTransport:
 
     def _refill(self) -> None:
         now = self._clock.monotonic()
-        self._tokens = min(self._burst, self._tokens + (now - self._counted_at) * self._qps)
-        self._counted_at = now
+        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self._qps)
+        self._refilled_at = now

@@ -1,8 +1,8 @@
-"""One sentence for each way in which a server cannot be reached.
+"""One sentence for each reason why a server cannot be reached.
 
-The operating system and OpenSSL report numbers and abbreviations; people need to hear what is wrong and
-what to do. Knows the standard library's exceptions only: a transport unwraps its library's and asks here, so that all
-transports say the same. No I/O.
+The operating system and OpenSSL report numbers and abbreviations; people need to know what is wrong and what to do.
+Knows only the standard library's exceptions: both transports unwrap their library's errors and call this, so that
+their messages are the same. No I/O.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import ssl
 from kubewright.errors import ConnectFailed
 
 __all__ = (
-    "badly_packed",
-    "broken",
-    "connect_failure",
-    "cut_short",
-    "no_answer",
+    "bad_compression",
+    "connect_error",
+    "connection_broken",
+    "incomplete_response",
+    "is_client_certificate_alert",
+    "no_response",
     "not_http",
-    "rejects_client",
-    "tls_failure",
+    "tls_error",
 )
 
 # X509_V_ERR_* of OpenSSL, as `ssl.SSLCertVerificationError.verify_code` gives them; the ssl module does not
@@ -31,7 +31,7 @@ _EXPIRED = 10
 _UNKNOWN_SIGNER = frozenset({2, 7, 18, 19, 20, 21})
 _NAME_MISMATCH = frozenset({62, 63, 64})
 
-# What OpenSSL calls the first bytes of an answer in plain HTTP; the name differs between its versions.
+# OpenSSL's names for a plain HTTP response instead of TLS; they differ between its versions.
 _NOT_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "RECORD_LAYER_FAILURE"})
 _CLIENT_CERTIFICATE_ALERTS = (
     "BAD_CERTIFICATE",
@@ -56,8 +56,8 @@ _CONNECT_SENTENCES = {
 }
 
 
-def connect_failure(error: OSError, address: str) -> ConnectFailed:
-    """For a name that was not found, or a connection that the other side or the network did not accept."""
+def connect_error(error: OSError, address: str) -> ConnectFailed:
+    """For a host name that does not resolve, or a connection that the peer or the network refused."""
     if isinstance(error, socket.gaierror):
         again = error.errno == socket.EAI_AGAIN
         reason = "the name server does not answer" if again else "the name does not exist; check the server address"
@@ -66,54 +66,54 @@ def connect_failure(error: OSError, address: str) -> ConnectFailed:
     return ConnectFailed(f"cannot reach {address}: {reason}")
 
 
-def tls_failure(error: ssl.SSLError, address: str, *, ca: str, name: str | None = None) -> ConnectFailed:
-    """For a TLS handshake that failed; `ca` says where the CA comes from, `name` the host name to prove."""
+def tls_error(error: ssl.SSLError, address: str, *, ca: str, name: str | None = None) -> ConnectFailed:
+    """For a TLS handshake that failed; `ca` says where the CA comes from, `name` is the expected host name."""
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = _certificate_reason(error, ca, name)
         return ConnectFailed(f"cannot trust {address}: {reason}", lasting=True)
     code = error.reason or ""
     if code in _NOT_TLS:
         reason = "the server does not speak TLS on this port; use http:// in the server address, or the right port"
-    elif rejects_client(error):
+    elif is_client_certificate_alert(error):
         reason = (
             "the server rejected the client certificate "
             f"({_words(code)}); renew it, or check that it was signed by the CA this server trusts"
         )
     elif isinstance(error, ssl.SSLEOFError) or code == "UNEXPECTED_EOF_WHILE_READING":
-        # A server that is going down, or a proxy without a healthy server behind it: worth another attempt.
+        # The server is shutting down, or a proxy has no healthy server: another attempt may succeed.
         return ConnectFailed(f"cannot reach {address}: the connection was closed during the TLS handshake")
     else:
         reason = f"the TLS handshake failed ({_words(code) or str(error)})"
     return ConnectFailed(f"cannot reach {address}: {reason}", lasting=True)
 
 
-def rejects_client(error: ssl.SSLError) -> bool:
-    """Whether the server says that it does not accept the certificate it was shown, or misses one."""
+def is_client_certificate_alert(error: ssl.SSLError) -> bool:
+    """Whether the server rejects the client certificate, or requires one."""
     return (error.reason or "").endswith(_CLIENT_CERTIFICATE_ALERTS)
 
 
-def cut_short(server: str) -> str:
-    """The second half of a sentence, as are those below: an answer whose end is missing."""
+def incomplete_response(server: str) -> str:
+    """For a response whose end is missing. This and those below return the second half of a sentence."""
     return f"the answer of {server} was cut short"
 
 
-def badly_packed(server: str, error: Exception) -> str:
-    """A compressed answer that cannot be unpacked."""
+def bad_compression(server: str, error: Exception) -> str:
+    """For a compressed response that cannot be decompressed."""
     return f"the compressed answer of {server} is broken or cut short ({error})"
 
 
-def no_answer(server: str) -> str:
-    """A connection that ended before an answer began."""
+def no_response(server: str) -> str:
+    """For a connection that ended before a response began."""
     return f"{server} closed the connection without an answer{_hint(server)}"
 
 
 def not_http(server: str) -> str:
-    """An answer in another language."""
+    """For bytes that are no HTTP."""
     return f"{server} answered with something that is not HTTP{_hint(server)}"
 
 
-def broken(server: str, error: OSError) -> str:
-    """An established connection that the network or OpenSSL gave up."""
+def connection_broken(server: str, error: OSError) -> str:
+    """For an established connection that failed."""
     return f"the connection to {server} was broken ({error.strerror or type(error).__name__})"
 
 
@@ -136,5 +136,5 @@ def _certificate_reason(error: ssl.SSLCertVerificationError, ca: str, name: str 
 
 
 def _words(code: str) -> str:
-    """`SSLV3_ALERT_BAD_CERTIFICATE` as people say it: `bad certificate`."""
+    """The words of an alert: `bad certificate` for `SSLV3_ALERT_BAD_CERTIFICATE`."""
     return code.rpartition("ALERT_")[2].replace("_", " ").lower()

@@ -1,7 +1,7 @@
-"""A quick yes: tests made from a schema, one closure per node, for values that are as they should be.
+"""Fast tests compiled from a schema, one closure per node, that pass values which are certainly valid.
 
-A test says True only of what is certainly valid. False means "look closer": `causes`, `list_types` and `embedded`
-decide, and may still find nothing. So corners that only they know need no second account here.
+False means "not certain": `check.error_finder`, `check.list_types` and `check.embedded` decide, and may find nothing.
+So corner cases that only they know are not repeated here. `check.validation` calls this first.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kubewright._base.go_regexp import RegexpError, go_regexp
-from kubewright.schema.check.causes import Explainer
 from kubewright.schema.check.embedded import embedded_errors
+from kubewright.schema.check.error_finder import ErrorFinder
 from kubewright.schema.check.formats import format_test
 
-__all__ = ("Test", "make_test")
+__all__ = ("Test", "compile_test")
 
 Test: TypeAlias = Callable[[Any], bool]
 
@@ -23,7 +23,7 @@ _HIGH: Final = 2**63 - 1
 _SAFE: Final = 2**53 - 1
 
 
-def make_test(schema: Mapping[str, Any], *, of_default: bool = False) -> Test:
+def compile_test(schema: Mapping[str, Any], *, of_default: bool = False) -> Test:
     """The test for a schema."""
     if schema.get("type") == "string" and _is_plain_enum(schema):
         test = _enum(schema["enum"])
@@ -35,7 +35,7 @@ def make_test(schema: Mapping[str, Any], *, of_default: bool = False) -> Test:
 
 
 def _is_plain_enum(schema: Mapping[str, Any]) -> bool:
-    """The most frequent constraint, worth a test of its own: names, and nothing else to check."""
+    """The most frequent constraint has a test of its own: an enum of strings and no other keyword."""
     allowed = schema.get("enum") or []
     names = schema.keys() - {"type", "enum", "default", "description", "title", "example", "nullable"}
     return bool(allowed) and not names and all(type(one) is str for one in allowed)
@@ -63,7 +63,7 @@ def _by_type(schema: Mapping[str, Any], of_default: bool) -> Test:
 
 
 def _untyped(schema: Mapping[str, Any], of_default: bool) -> Test:
-    """Without a type every keyword holds for the values it is about."""
+    """Without a type, every keyword applies to the values it is about."""
     if schema.get("format"):
         return _never
     tests: dict[type, Test] = {
@@ -113,9 +113,9 @@ def _extra(schema: Mapping[str, Any], of_default: bool) -> list[Test]:
     extra: list[Test] = []
     if allowed := schema.get("enum"):
         extra.append(_enum(allowed))
-    for keyword, judge in (("anyOf", _any_of), ("allOf", _all_of)):
+    for keyword, combine in (("anyOf", _any_of), ("allOf", _all_of)):
         if branches := schema.get(keyword):
-            extra.append(judge([make_test(branch, of_default=of_default) for branch in branches]))
+            extra.append(combine([compile_test(branch, of_default=of_default) for branch in branches]))
     if branches := schema.get("oneOf"):
         extra.append(_one_of([_exact(branch, of_default) for branch in branches]))
     if (forbidden := schema.get("not")) is not None:
@@ -138,10 +138,10 @@ def _any_of(tests: list[Test]) -> Test:
 
 
 def _exact(schema: Mapping[str, Any], of_default: bool) -> Test:
-    """A test whose no is certain as well."""
-    test = make_test(schema, of_default=of_default)
-    explainer = Explainer(schema, of_default=of_default)
-    return lambda value: test(value) or not explainer.causes(value, prefix="")
+    """A test whose False is certain as well."""
+    test = compile_test(schema, of_default=of_default)
+    finder = ErrorFinder(schema, of_default=of_default)
+    return lambda value: test(value) or not finder.find(value, prefix="")
 
 
 def _one_of(tests: list[Test]) -> Test:
@@ -160,30 +160,30 @@ def _string(schema: Mapping[str, Any]) -> Test:
             tests.append(go_regexp(pattern).search)
         except RegexpError:
             return _never
-    if (form := schema.get("format")) and (check := format_test(form)) is not None:
+    if (format_name := schema.get("format")) and (check := format_test(format_name)) is not None:
         tests.append(check)
     if not tests and not low and high is None:
         return _is_string
-    most = _HIGH if high is None else high
+    highest = _HIGH if high is None else high
     if not tests:
-        return lambda value: type(value) is str and low <= len(value) <= most
+        return lambda value: type(value) is str and low <= len(value) <= highest
     if len(tests) == 1:
         test = tests[0]
-        return lambda value: type(value) is str and low <= len(value) <= most and bool(test(value))
-    return lambda value: type(value) is str and low <= len(value) <= most and all(check(value) for check in tests)
+        return lambda value: type(value) is str and low <= len(value) <= highest and bool(test(value))
+    return lambda value: type(value) is str and low <= len(value) <= highest and all(check(value) for check in tests)
 
 
 def _integer(schema: Mapping[str, Any]) -> Test:
     low, high, step = (_whole(schema.get(name)) for name in ("minimum", "maximum", "multipleOf"))
     if any(isinstance(bound, float) for bound in (low, high, step)):
-        return _never  # an integer is compared with the bound cut to an integer
-    least = _LOW if low is None else low + bool(schema.get("exclusiveMinimum"))
-    most = _HIGH if high is None else high - bool(schema.get("exclusiveMaximum"))
-    if least < _LOW or most > _HIGH or (step is not None and step <= 0):
+        return _never  # the server truncates the bound to an integer
+    lowest = _LOW if low is None else low + bool(schema.get("exclusiveMinimum"))
+    highest = _HIGH if high is None else high - bool(schema.get("exclusiveMaximum"))
+    if lowest < _LOW or highest > _HIGH or (step is not None and step <= 0):
         return _never
     if step is not None:
-        return lambda value: type(value) is int and least <= value <= most and value % step == 0
-    return lambda value: type(value) is int and least <= value <= most
+        return lambda value: type(value) is int and lowest <= value <= highest and value % step == 0
+    return lambda value: type(value) is int and lowest <= value <= highest
 
 
 def _whole(bound: float | None) -> float | None:
@@ -194,26 +194,26 @@ def _number(schema: Mapping[str, Any]) -> Test:
     low, high = _whole(schema.get("minimum")), _whole(schema.get("maximum"))
     if schema.get("multipleOf") is not None or schema.get("exclusiveMinimum") or schema.get("exclusiveMaximum"):
         return _never
-    least = float("-inf") if low is None else low
-    most = float("inf") if high is None else high
+    lowest = float("-inf") if low is None else low
+    highest = float("inf") if high is None else high
     if isinstance(low, float) or isinstance(high, float):
-        return lambda value: type(value) is float and least <= value <= most
+        return lambda value: type(value) is float and lowest <= value <= highest
     return lambda value: (
-        (type(value) is float or (type(value) is int and -_SAFE <= value <= _SAFE)) and least <= value <= most
+        (type(value) is float or (type(value) is int and -_SAFE <= value <= _SAFE)) and lowest <= value <= highest
     )
 
 
 def _array(schema: Mapping[str, Any], of_default: bool) -> Test:
     low, high = schema.get("minItems") or 0, schema.get("maxItems")
-    most = _HIGH if high is None else high
+    highest = _HIGH if high is None else high
     items = schema.get("items")
     if schema.get("uniqueItems"):
         return _never
-    item: Test = make_test(items, of_default=of_default) if isinstance(items, Mapping) else _always
+    item: Test = compile_test(items, of_default=of_default) if isinstance(items, Mapping) else _always
     distinct = _distinct(schema)
 
     def test(value: Any) -> bool:  # hot
-        if type(value) is not list or not low <= len(value) <= most:
+        if type(value) is not list or not low <= len(value) <= highest:
             return False
         for member in value:
             if not item(member):
@@ -224,7 +224,7 @@ def _array(schema: Mapping[str, Any], of_default: bool) -> Test:
 
 
 def _distinct(schema: Mapping[str, Any]) -> Test | None:
-    """Items that cannot be hashed, and equal numbers of two types, are looked at closer elsewhere."""
+    """Unhashable items, and equal numbers of two types, do not pass; `check.list_types` decides."""
     kind = schema.get("x-kubernetes-list-type")
     if kind == "set":
         return _all_differ
@@ -256,12 +256,12 @@ def _object(schema: Mapping[str, Any], of_default: bool) -> Test:
     properties = schema.get("properties") or {}
     others = schema.get("additionalProperties")
     required = tuple(schema.get("required") or ())
-    tests = {name: make_test(child, of_default=of_default) for name, child in properties.items()}
+    tests = {name: compile_test(child, of_default=of_default) for name, child in properties.items()}
     find = tests.get
-    rest: Test | None = make_test(others, of_default=of_default) if isinstance(others, Mapping) else None
+    rest: Test | None = compile_test(others, of_default=of_default) if isinstance(others, Mapping) else None
     if others is False:
         rest = _never
-    most = _HIGH if high is None else high
+    highest = _HIGH if high is None else high
 
     def test(value: Any) -> bool:  # hot
         if type(value) is not dict:
@@ -273,6 +273,6 @@ def _object(schema: Mapping[str, Any], of_default: bool) -> Test:
         for name in required:
             if name not in value:
                 return False
-        return low <= len(value) <= most
+        return low <= len(value) <= highest
 
     return test

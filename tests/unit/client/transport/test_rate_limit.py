@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright.client.transport.throttle import ThrottledTransport
+from kubewright.client.transport.rate_limit import RateLimitedTransport
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError
 
@@ -75,7 +75,7 @@ def ask(path: str) -> HttpRequest:
 async def test_a_burst_passes_at_once_and_the_rest_comes_evenly_in_order() -> None:
     clock = HandClock()
     noting = Noting(clock)
-    throttled = ThrottledTransport(noting, qps=10.0, burst=3, clock=clock)
+    throttled = RateLimitedTransport(noting, qps=10.0, burst=3, clock=clock)
 
     await asyncio.gather(*(throttled.send(ask(f"/{i}")) for i in range(6)))
 
@@ -85,7 +85,7 @@ async def test_a_burst_passes_at_once_and_the_rest_comes_evenly_in_order() -> No
 async def test_a_pause_fills_the_burst_again_but_not_beyond_it() -> None:
     clock = HandClock()
     noting = Noting(clock)
-    throttled = ThrottledTransport(noting, qps=1.0, burst=2, clock=clock)
+    throttled = RateLimitedTransport(noting, qps=1.0, burst=2, clock=clock)
     await throttled.send(ask("/a"))
 
     clock.time += 1000.0
@@ -98,7 +98,7 @@ async def test_a_pause_fills_the_burst_again_but_not_beyond_it() -> None:
 async def test_an_odd_rate_never_waits_for_ever() -> None:
     clock = HandClock()
     noting = Noting(clock)
-    throttled = ThrottledTransport(noting, qps=0.3, burst=1, clock=clock)
+    throttled = RateLimitedTransport(noting, qps=0.3, burst=1, clock=clock)
 
     for i in range(200):
         await throttled.send(ask(f"/{i}"))
@@ -110,7 +110,7 @@ async def test_an_odd_rate_never_waits_for_ever() -> None:
 async def test_a_cancelled_waiter_takes_no_turn_from_the_next() -> None:
     clock = StoppedClock()
     noting = Noting(clock)
-    throttled = ThrottledTransport(noting, qps=1.0, burst=1, clock=clock)
+    throttled = RateLimitedTransport(noting, qps=1.0, burst=1, clock=clock)
     await throttled.send(ask("/first"))
     waiter = asyncio.ensure_future(throttled.send(ask("/cancelled")))
     await asyncio.sleep(0)
@@ -126,7 +126,7 @@ async def test_a_cancelled_waiter_takes_no_turn_from_the_next() -> None:
 async def test_opening_a_stream_counts_as_one_request() -> None:
     clock = HandClock()
     noting = Noting(clock)
-    throttled = ThrottledTransport(noting, qps=2.0, burst=1, clock=clock)
+    throttled = RateLimitedTransport(noting, qps=2.0, burst=1, clock=clock)
 
     async with throttled.stream(ask("/watch")):
         await throttled.send(ask("/get"))
@@ -137,12 +137,12 @@ async def test_opening_a_stream_counts_as_one_request() -> None:
 @pytest.mark.parametrize(("qps", "burst"), [(0.0, 1), (-1.0, 1), (5.0, 0)])
 def test_a_limit_that_lets_nothing_through_is_refused(qps: float, burst: int) -> None:
     with pytest.raises(ConfigError, match="lets nothing through"):
-        ThrottledTransport(Noting(HandClock()), qps=qps, burst=burst)
+        RateLimitedTransport(Noting(HandClock()), qps=qps, burst=burst)
 
 
 async def test_closing_closes_what_is_wrapped() -> None:
     noting = Noting(HandClock())
 
-    await ThrottledTransport(noting, qps=1.0, burst=1).close()
+    await RateLimitedTransport(noting, qps=1.0, burst=1).close()
 
     assert noting.closed
