@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright import Model, Resource, Spec, Status, mutate
-from kubewright._base.http_server import Question
+from kubewright._base.http.messages import Request
 from kubewright.api.patches import apply_json_patch
 from kubewright.webhooks.serving.router import WebhookRouter
 
@@ -81,13 +81,13 @@ def _mutated(declaration: Any, sent: dict[str, Any]) -> Any:
 
     async def ask() -> Any:
         webhooks = WebhookRouter([declaration])
-        question = Question(
+        request = Request(
             method="POST",
-            path=declaration.path,
+            target=declaration.path,
             headers={"content-type": "application/json"},
             body=json.dumps(review).encode(),
         )
-        return json.loads((await webhooks.handle(question)).body)["response"]
+        return json.loads((await webhooks.handle(request)).body)["response"]
 
     answered = asyncio.run(ask())
     assert answered["allowed"], answered

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from kubewright import Client, Config, connect
-from kubewright._base.http_server import Question
+from kubewright._base.http.messages import Request
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.cluster.planes.real import RealCluster
@@ -330,9 +330,9 @@ async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, names
         return token
 
     async def status_for(token: str) -> int:
-        question = Question(method="GET", path="/metrics", headers={"authorization": f"Bearer {token}"})
-        refusal = await MetricsAuthorizer(client).refusal(question)
-        return 200 if refusal is None else refusal.status
+        request = Request(method="GET", target="/metrics", headers={"authorization": f"Bearer {token}"})
+        refusal = await MetricsAuthorizer(client).refusal(request)
+        return 200 if refusal is None else refusal.code
 
     async def grant(name: str) -> str:
         title = f"metrics-{uuid4().hex[:8]}"

@@ -18,7 +18,7 @@ from cryptography import x509
 from tests.planes import Plane
 
 from kubewright import Client, Config, FieldErrors, KubeObject, Resource, Spec, Status, convert, default, validate
-from kubewright._base.http_server import Connection
+from kubewright._base.http.connection import Connection
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.transport.default import default_transport
 from kubewright.cluster.install import install_crds
@@ -474,15 +474,15 @@ class Replica:
 
 def _close_after_each_answer(server: WebhookServer) -> None:
     """Every request needs a connection of its own, and so looks at the certificate."""
-    connections = server._connections
-    usual = connections.connection
+    http = server._http
+    usual = http.protocol
 
     def once() -> Connection:
         connection = usual()
         connection._finishing = True
         return connection
 
-    connections.connection = once  # type: ignore[method-assign]  # for this test alone
+    http.protocol = once  # type: ignore[method-assign]  # for this test alone
 
 
 @pytest.mark.slow

@@ -47,7 +47,7 @@ def plain() -> set[str]:
         "cryptography",
         "encodings.idna",
         "http",
-        "kubewright._base.http_server",
+        "kubewright._base.http.server",
         "kubewright.client.config.exec_plugin",
         "kubewright.manager.endpoints.metrics_authorizer",
         "kubewright.manager.leader_election.elector",
@@ -65,7 +65,7 @@ def test_what_an_operator_has_no_use_for_is_not_imported(plain: set[str], module
 @pytest.mark.parametrize(
     ("options", "module"),
     [
-        ('"health_address": "127.0.0.1:0"', "kubewright._base.http_server"),
+        ('"health_address": "127.0.0.1:0"', "kubewright._base.http.server"),
         ('"leader_election": True', "kubewright.manager.leader_election.elector"),
         ('"metrics_address": "127.0.0.1:0", "metrics_access": True', "kubewright.manager.endpoints.metrics_authorizer"),
     ],

@@ -6,12 +6,12 @@ import base64
 import json
 from typing import Any
 
-from kubewright._base.http_server import Answer, Question
+from kubewright._base.http.messages import Request, Response
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_json_patch
 from kubewright.webhooks.serving.router import WebhookRouter
 
-__all__ = ("admit", "patched", "question", "response", "review")
+__all__ = ("admit", "patched", "request", "response", "review")
 
 
 def review(
@@ -44,19 +44,20 @@ def review(
     }
 
 
-def question(path: str, body: Any, *, content_type: str = "application/json", query: str = "") -> Question:
+def request(path: str, body: Any, *, content_type: str = "application/json", query: str = "") -> Request:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Question(method="POST", path=path, query=query, headers={"content-type": content_type}, body=data)
+    target = f"{path}?{query}" if query else path
+    return Request(method="POST", target=target, headers={"content-type": content_type}, body=data)
 
 
-def response(answer: Answer) -> dict[str, Any]:
-    assert answer.status == 200, answer.body
+def response(answer: Response) -> dict[str, Any]:
+    assert answer.code == 200, answer.body
     tree: dict[str, Any] = json.loads(answer.body)["response"]
     return tree
 
 
 async def admit(webhooks: WebhookRouter, path: str, body: Any, *, query: str = "") -> dict[str, Any]:
-    return response(await webhooks.handle(question(path, body, query=query)))
+    return response(await webhooks.handle(request(path, body, query=query)))
 
 
 def patched(obj: Any, answered: dict[str, Any]) -> Any:

@@ -21,11 +21,11 @@ import msgspec
 
 from kubewright._base.http.connection import Connection
 from kubewright._base.http.heads import RequestHead
-from kubewright._base.http.messages import Reply, Response
+from kubewright._base.http.messages import Reply, Request, Response
 from kubewright._base.logs import Logger
 from kubewright.errors import ConfigError
 
-__all__ = ("Handler", "HttpServer", "Limits", "listening_socket")
+__all__ = ("Handler", "HttpServer", "Limits", "listening_socket", "request_handler")
 
 Handler = Callable[[RequestHead, bytes, Connection], Awaitable[Reply]]
 """Answers one request: its head, its body, and the connection it came on."""
@@ -146,6 +146,15 @@ class HttpServer:
         if self.open:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._emptied.wait(), seconds)
+
+
+def request_handler(respond: Callable[[Request], Awaitable[Reply]]) -> Handler:
+    """A handler made of a function from requests to replies, for those who do not care for the connection."""
+
+    def handle(head: RequestHead, body: bytes, connection: Connection) -> Awaitable[Reply]:
+        return respond(Request(method=head.method, target=head.target, headers=head.headers, body=body))
+
+    return handle
 
 
 def listening_socket(host: str, port: int, *, server: str, otherwise: str) -> socket.socket:

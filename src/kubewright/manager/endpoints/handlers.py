@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubewright._base.http_server import Answer, Question
+from kubewright._base.http.messages import Request, Response
 from kubewright._base.log_formats import plain
 from kubewright._base.metrics import CONTENT_TYPE, Metrics
 from kubewright.manager.addresses import is_loopback
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 __all__ = ("debug_handler", "health_handler", "metrics_handler")
 
 _READS: Final = ("GET", "HEAD")
-_NOT_ALLOWED: Final = Answer(status=405, body=b"only GET and HEAD are allowed\n", headers=(("Allow", "GET, HEAD"),))
+_NOT_ALLOWED: Final = Response(code=405, body=b"only GET and HEAD are allowed\n", headers={"Allow": "GET, HEAD"})
 
 
 def health_handler(*groups: Checks) -> Handler:
     """`/healthz`, `/readyz` and so on, one for each group of checks by its title."""
     by_title = {checks.title: checks for checks in groups}
 
-    async def answer(question: Question) -> Answer:
-        if question.method not in _READS:
+    async def answer(request: Request) -> Response:
+        if request.method not in _READS:
             return _NOT_ALLOWED
-        title, _, rest = question.path.removeprefix("/").partition("/")
+        title, _, rest = request.path.removeprefix("/").partition("/")
         checks = by_title.get(title)
         if checks is None:
-            return Answer.text(f"not found; there is {', '.join(f'/{title}' for title in by_title)}\n", status=404)
-        status, text = await checks.answer(rest, question.parameters)
-        return Answer.text(text, status=status)
+            return Response.text(f"not found; there is {', '.join(f'/{title}' for title in by_title)}\n", code=404)
+        status, text = await checks.answer(rest, request.parameters)
+        return Response.text(text, code=status)
 
     return answer
 
@@ -48,16 +48,16 @@ def health_handler(*groups: Checks) -> Handler:
 def metrics_handler(metrics: Metrics, *, authorizer: MetricsAuthorizer | None = None) -> Handler:
     """`/metrics`; with an `authorizer`, only for users that the cluster allows to read it."""
 
-    async def answer(question: Question) -> Answer:
-        if question.path != "/metrics":
-            return Answer.text("not found; there is /metrics\n", status=404)
-        if question.method not in _READS:
+    async def answer(request: Request) -> Response:
+        if request.path != "/metrics":
+            return Response.text("not found; there is /metrics\n", code=404)
+        if request.method not in _READS:
             return _NOT_ALLOWED
         if authorizer is not None:
-            refusal = await authorizer.refusal(question)
+            refusal = await authorizer.refusal(request)
             if refusal is not None:
                 return refusal
-        return Answer(body=metrics.exposition(), content_type=CONTENT_TYPE)
+        return Response(body=metrics.exposition(), content_type=CONTENT_TYPE)
 
     return answer
 
@@ -69,18 +69,18 @@ def debug_handler(providers: Mapping[str, DebugProvider]) -> Handler:
     page cannot read it through a browser (DNS rebinding).
     """
 
-    async def answer(question: Question) -> Answer:
-        host = urlsplit(f"//{question.headers.get('host', '')}").hostname or ""
+    async def answer(request: Request) -> Response:
+        host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
         if not is_loopback(host):
-            return Answer.text("use localhost or 127.0.0.1 as the host\n", status=403)
-        if question.method not in _READS:
+            return Response.text("use localhost or 127.0.0.1 as the host\n", code=403)
+        if request.method not in _READS:
             return _NOT_ALLOWED
-        top, _, name = question.path.strip("/").partition("/")
+        top, _, name = request.path.strip("/").partition("/")
         if top != "debug" or (name and name not in providers):
             names = ", ".join(f"/debug/{name}" for name in providers)
-            return Answer.text(f"not found; there is /debug, and {names}\n", status=404)
+            return Response.text(f"not found; there is /debug, and {names}\n", code=404)
         shown = {part: providers[part]() for part in providers} if not name else providers[name]()
         body = msgspec.json.format(msgspec.json.encode(shown, enc_hook=plain), indent=2)
-        return Answer(body=body + b"\n", content_type="application/json")
+        return Response(body=body + b"\n", content_type="application/json")
 
     return answer

@@ -14,7 +14,7 @@ from typing import Final, final
 import msgspec
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright._base.http_server import Answer, Question
+from kubewright._base.http.messages import Request, Response
 from kubewright._base.logs import Logger
 from kubewright.client.client import Client
 from kubewright.errors import KubewrightError
@@ -34,7 +34,7 @@ _log = Logger("kubewright.access")
 
 class _Decision(msgspec.Struct, frozen=True):
     until: float
-    refusal: Answer | None
+    refusal: Response | None
 
 
 @final
@@ -46,30 +46,30 @@ class MetricsAuthorizer:
         self._clock = clock or SystemClock()
         self._decisions: OrderedDict[tuple[bytes, str, str], _Decision] = OrderedDict()
 
-    async def refusal(self, question: Question) -> Answer | None:
+    async def refusal(self, request: Request) -> Response | None:
         """None if the user may read this, else the answer to send instead."""
-        scheme, _, token = question.headers.get("authorization", "").partition(" ")
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return _unauthorized("send a bearer token")
-        verb = "get" if question.method == "GET" else question.method.lower()
-        key = (hashlib.sha256(token.strip().encode()).digest(), verb, question.path)
+        verb = "get" if request.method == "GET" else request.method.lower()
+        key = (hashlib.sha256(token.strip().encode()).digest(), verb, request.path)
         now = self._clock.monotonic()
         known = self._decisions.get(key)
         if known is not None and now < known.until:
             return known.refusal
         try:
-            refusal = await self._review(token.strip(), verb, question.path)
+            refusal = await self._review(token.strip(), verb, request.path)
         except KubewrightError as error:
             # Not cached: it says nothing about the user.
-            _log.warning("cannot ask the cluster whether a request is allowed", path=question.path, error=error)
-            return Answer.text("the cluster could not be asked whether you may read this\n", status=503)
+            _log.warning("cannot ask the cluster whether a request is allowed", path=request.path, error=error)
+            return Response.text("the cluster could not be asked whether you may read this\n", code=503)
         self._decisions[key] = _Decision(now + (_ALLOWED_FOR if refusal is None else _DENIED_FOR), refusal)
         self._decisions.move_to_end(key)
         while len(self._decisions) > _CACHED:
             self._decisions.popitem(last=False)
         return refusal
 
-    async def _review(self, token: str, verb: str, path: str) -> Answer | None:
+    async def _review(self, token: str, verb: str, path: str) -> Response | None:
         review = await self._client.create(TokenReview(spec=TokenReviewSpec(token=token)), timeout=_TIME_LIMIT)
         user = review.status.user if review.status.authenticated else None
         if user is None:
@@ -79,8 +79,8 @@ class MetricsAuthorizer:
         )
         if asked.status is not None and asked.status.allowed:
             return None
-        return Answer.text(
-            f"{user.username} may not {verb} {path}; a role with that nonResourceURL allows it\n", status=403
+        return Response.text(
+            f"{user.username} may not {verb} {path}; a role with that nonResourceURL allows it\n", code=403
         )
 
 
@@ -90,5 +90,5 @@ def _may(user: UserInfo, attributes: NonResourceAttributes) -> SubjectAccessRevi
     )
 
 
-def _unauthorized(why: str) -> Answer:
-    return Answer(status=401, body=f"{why}\n".encode(), headers=(("WWW-Authenticate", "Bearer"),))
+def _unauthorized(why: str) -> Response:
+    return Response(code=401, body=f"{why}\n".encode(), headers={"WWW-Authenticate": "Bearer"})

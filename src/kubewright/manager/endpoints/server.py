@@ -1,7 +1,7 @@
 """A small HTTP server for health, metrics and debugging.
 
-A `Server` is a runnable around one function from `Question` to `Answer`; those functions are in `handlers`. HTTP itself
-is in `_base.http_server`.
+A `Server` is a runnable around one function from `Request` to `Response`; those functions are in `handlers`. HTTP
+itself is in `_base.http`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, final
 
-import msgspec
-
-from kubewright._base.http_server import Answer, Connections, Question, listening_socket
+from kubewright._base.http.messages import Request, Response
+from kubewright._base.http.server import HttpServer, Limits, listening_socket, request_handler
 from kubewright._base.logs import Logger
 from kubewright.manager.runnables import RunnableGroup
 
@@ -24,12 +23,12 @@ __all__ = ("Handler", "Server")
 
 _log = Logger("kubewright.servers")
 
-_BODY_LIMIT: Final = 64 * 1024
+_LIMITS: Final = Limits(body_bytes=lambda target: 64 * 1024)
 """The server reads a body and ignores it: no handler takes one."""
-_NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
 
-Handler = Callable[[Question], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @final
@@ -81,13 +80,13 @@ class Server:
         await self._ready.wait()
 
     async def run(self) -> None:
-        """Answer until cancelled."""
+        """Serve until cancelled."""
         self.open()
         assert self._socket is not None  # just opened
-        connections = Connections(self._answer, limit=lambda _: _BODY_LIMIT)
+        server = HttpServer(request_handler(self._respond), limits=_LIMITS, default_headers=_NO_SNIFFING)
         try:
             if self._certificates is None:
-                await connections.serve(self._socket, on_ready=self._listening)
+                await server.serve(self._socket, on_ready=self._listening)
                 return
             from kubewright.webhooks.certificates.tls_context import (
                 ServingContext,  # only those who have TLS pay for it
@@ -97,7 +96,7 @@ class Server:
             await context.start()
             async with asyncio.TaskGroup() as group:
                 group.create_task(context.follow(), name=f"{self.name}: certificates")
-                group.create_task(connections.serve(self._socket, tls=context.ssl, on_ready=self._listening))
+                group.create_task(server.serve(self._socket, tls=context.ssl, on_ready=self._listening))
         finally:
             self._ready.clear()
             self.close()
@@ -106,10 +105,9 @@ class Server:
         self._ready.set()
         _log.info("listening", server=self.name, port=self.port, tls=self._certificates is not None)
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _respond(self, request: Request) -> Response:
         try:
-            answer = await self._handler(question)
+            return await self._handler(request)
         except Exception as error:
-            _log.error("a handler failed", server=self.name, path=question.path, error=error)
-            answer = Answer.text("internal error; the log says why\n", status=500)
-        return msgspec.structs.replace(answer, headers=(*answer.headers, _NO_SNIFFING))
+            _log.error("a handler failed", server=self.name, path=request.path, error=error)
+            return Response.text("internal error; the log says why\n", code=500)

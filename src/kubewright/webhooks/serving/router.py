@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, final
 
 import msgspec
 
-from kubewright._base.http_server import Answer, Question
+from kubewright._base.http.messages import Request, Response
 from kubewright.api.times import Duration
 from kubewright.cache.cache import Cache
 from kubewright.client.client import Client
@@ -104,37 +104,37 @@ class WebhookRouter:
         """Let the threads end; does not wait for a handler that still runs in one."""
         self._threads.close()
 
-    async def handle(self, question: Question) -> Answer:  # hot
+    async def handle(self, request: Request) -> Response:  # hot
         """The answer to one request; raises nothing but CancelledError."""
-        path = question.path
+        path = request.path
         admission = self._admissions.get(path)
         if admission is None and not (path == "/convert" and self._conversion):
             return _error(404, f"there is no webhook at {path}")
-        if question.method != "POST":
-            return _error(405, f"a webhook takes POST, not {question.method}")
-        if question.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        if request.method != "POST":
+            return _error(405, f"a webhook takes POST, not {request.method}")
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return _error(415, f"the content type must be {_JSON}")
         started = time.perf_counter()
         if self._observer is not None:
             self._observer.on_start(path)
         code = 500
         try:
-            answer = await (self._convert(question) if admission is None else self._admit(admission, question))
-            code = answer.status
-            return answer
+            response = await (self._convert(request) if admission is None else self._admit(admission, request))
+            code = response.code
+            return response
         finally:
             if self._observer is not None:
                 self._observer.on_end(path, code, time.perf_counter() - started)
 
-    async def _admit(self, admission: AdmissionHandler, question: Question) -> Answer:  # hot
+    async def _admit(self, admission: AdmissionHandler, request: Request) -> Response:  # hot
         try:
-            review = _DECODER.decode(question.body)
+            review = _DECODER.decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _error(400, f"the body is no AdmissionReview: {error}")
-        request = review.request
-        if request is None or review.kind != "AdmissionReview" or review.api_version not in _REVIEWS:
+        admission_request = review.request
+        if admission_request is None or review.kind != "AdmissionReview" or review.api_version not in _REVIEWS:
             return _error(400, "the body is no AdmissionReview of admission.k8s.io/v1 with a request")
-        seconds = _handler_seconds(question.query, admission.declaration.timeout_seconds)
+        seconds = _handler_seconds(request.query, admission.declaration.timeout_seconds)
         started = time.perf_counter()
         if self._slots.locked():
             try:
@@ -145,20 +145,20 @@ class WebhookRouter:
                     allowed=False,
                     status=failure_status("too many requests to this webhook are in flight; try again", code=429),
                 )
-                return _json(review_bytes(response, uid=request.uid, api_version=review.api_version))
+                return _json(review_bytes(response, uid=admission_request.uid, api_version=review.api_version))
         else:
             await self._slots.acquire()
         try:
-            response = await admission.handle(request, seconds=seconds - (time.perf_counter() - started))
+            response = await admission.handle(admission_request, seconds=seconds - (time.perf_counter() - started))
         except HandlerError as error:
             return _error(error.code, str(error))
         finally:
             self._slots.release()
-        return _json(review_bytes(response, uid=request.uid, api_version=review.api_version))
+        return _json(review_bytes(response, uid=admission_request.uid, api_version=review.api_version))
 
-    async def _convert(self, question: Question) -> Answer:
+    async def _convert(self, request: Request) -> Response:
         try:
-            return _json(await self._conversion.handle(question.body))
+            return _json(await self._conversion.handle(request.body))
         except DecodeError as error:
             return _error(400, str(error))
 
@@ -167,8 +167,8 @@ class WebhookRouter:
             self._observer.on_panic(path)
 
 
-def _error(code: int, message: str) -> Answer:
-    return Answer.text(f"{message}\n", status=code)
+def _error(code: int, message: str) -> Response:
+    return Response.text(f"{message}\n", code=code)
 
 
 def _handler_seconds(query: str, declared: float) -> float:
@@ -190,5 +190,5 @@ def _handler_seconds(query: str, declared: float) -> float:
     return seconds - min(0.5, seconds * 0.1)
 
 
-def _json(body: bytes) -> Answer:
-    return Answer(body=body, content_type=_JSON)
+def _json(body: bytes) -> Response:
+    return Response(body=body, content_type=_JSON)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final, final
 
 from kubewright._base.clock import Clock, SystemClock
-from kubewright._base.http_server import Connections, listening_socket
+from kubewright._base.http.server import HttpServer, Limits, listening_socket, request_handler
 from kubewright._base.logs import Logger
 from kubewright._base.tasks import Tasks
 from kubewright.errors import ConfigError
@@ -57,7 +57,7 @@ class WebhookServer:
         self._port = port
         self._clock = clock or SystemClock()
         self._on_certificate = on_certificate
-        self._connections = Connections(webhooks.handle, limit=_limit_of)
+        self._http = HttpServer(request_handler(webhooks.handle), limits=Limits(body_bytes=_limit_of))
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
         self._context: ServingContext | None = None
@@ -116,7 +116,7 @@ class WebhookServer:
         assert self._socket is not None  # opened by `run`
         async with asyncio.TaskGroup() as group:
             group.create_task(context.follow(), name="webhooks: certificates")
-            group.create_task(self._connections.serve(self._socket, tls=context.ssl, on_ready=self._listening))
+            group.create_task(self._http.serve(self._socket, tls=context.ssl, on_ready=self._listening))
 
     def _listening(self) -> None:
         self._ready.set()
@@ -133,5 +133,5 @@ class _NoCertificates:
         await asyncio.Event().wait()
 
 
-def _limit_of(path: str) -> int:
-    return CONVERSION_LIMIT if path == "/convert" else BODY_LIMIT
+def _limit_of(target: str) -> int:
+    return CONVERSION_LIMIT if target.partition("?")[0] == "/convert" else BODY_LIMIT

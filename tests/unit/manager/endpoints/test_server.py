@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kubewright._base.certificates import Authority, KeyPair, certificate_info
-from kubewright._base.http_server import Answer, Question
+from kubewright._base.http.messages import Request, Response
 from kubewright._base.metrics import Metrics
 from kubewright._base.tasks import cancel_and_wait
 from kubewright.client.client import Client
@@ -126,7 +126,7 @@ async def certificate_of(server: Server) -> bytes:
 
 
 async def test_a_page_that_fails_is_500_without_the_details() -> None:
-    async def broken(question: Question) -> Answer:
+    async def broken(request: Request) -> Response:
         raise ValueError("secret detail")
 
     async with serving(broken) as server:
@@ -137,8 +137,8 @@ async def test_a_page_that_fails_is_500_without_the_details() -> None:
 
 
 async def test_a_taken_port_is_one_sentence_and_is_free_again_after_the_stop() -> None:
-    async def hello(question: Question) -> Answer:
-        return Answer.text("hello")
+    async def hello(request: Request) -> Response:
+        return Response.text("hello")
 
     async with serving(hello) as first:
         second = Server("health", ("127.0.0.1", first.port), hello)
@@ -151,8 +151,8 @@ async def test_a_taken_port_is_one_sentence_and_is_free_again_after_the_stop() -
 
 
 async def test_an_address_that_is_not_ours_is_one_sentence_too() -> None:
-    async def hello(question: Question) -> Answer:
-        return Answer.text("hello")
+    async def hello(request: Request) -> Response:
+        return Response.text("hello")
 
     with pytest.raises(ConfigError, match="cannot listen"):
         Server("health", ("192.0.2.1", 1234), hello).open()
@@ -205,18 +205,18 @@ class Reviewer:
         return None
 
 
-def bearing(token: str) -> Question:
-    return Question(method="GET", path="/metrics", headers={"authorization": f"Bearer {token}"})
+def bearing(token: str) -> Request:
+    return Request(method="GET", target="/metrics", headers={"authorization": f"Bearer {token}"})
 
 
 async def test_only_those_whom_the_cluster_lets_may_read_the_metrics() -> None:
     reviewer = Reviewer()
     page = metrics_handler(Metrics(), authorizer=MetricsAuthorizer(Client(reviewer), clock=VirtualClock()))
 
-    assert (await page(Question(method="GET", path="/metrics"))).status == 401
-    assert (await page(bearing("unknown"))).status == 401
-    assert (await page(bearing("weak"))).status == 403
-    assert (await page(bearing("good"))).status == 200
+    assert (await page(Request(method="GET", target="/metrics"))).code == 401
+    assert (await page(bearing("unknown"))).code == 401
+    assert (await page(bearing("weak"))).code == 403
+    assert (await page(bearing("good"))).code == 200
     assert reviewer.requests[-1] == {
         "user": "alice",
         "groups": ["g"],
@@ -230,7 +230,7 @@ async def test_answers_are_remembered_for_a_while_and_failures_are_not() -> None
     reviewer.gone = True
     refusal = await access.refusal(bearing("good"))
     assert refusal is not None
-    assert refusal.status == 503
+    assert refusal.code == 503
     reviewer.gone = False
 
     for _ in range(3):
@@ -241,4 +241,4 @@ async def test_answers_are_remembered_for_a_while_and_failures_are_not() -> None
     await clock.advance(61)
     refused = await access.refusal(bearing("good"))
     assert refused is not None
-    assert refused.status == 403
+    assert refused.code == 403

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.unit.webhooks.reviews import admit, patched, question, response, review
+from tests.unit.webhooks.reviews import admit, patched, request, response, review
 
 from kubewright import (
     AdmissionRequest,
@@ -232,12 +232,12 @@ async def test_a_handler_that_raises_is_answered_for(
             raise RuntimeError("the password is 123")
 
     webhooks = serving(check, observer=observer)
-    answer = await webhooks.handle(question(check.path, review(GVK, web())))
+    answer = await webhooks.handle(request(check.path, review(GVK, web())))
 
     if policy == "Fail":
         assert response(answer)["status"]["code"] == 500
     else:
-        assert answer.status == 500
+        assert answer.code == 500
     assert b"123" not in answer.body
     assert "the password is 123" in caplog.text
     assert observer.panics == [check.path]
@@ -273,9 +273,9 @@ async def test_an_async_handler_that_hangs_is_cancelled(serving: Callable[..., W
         finally:
             cancelled.set()
 
-    answer = await serving(check).handle(question(check.path, review(GVK, web()), query="timeout=50ms"))
+    answer = await serving(check).handle(request(check.path, review(GVK, web()), query="timeout=50ms"))
 
-    assert answer.status == 504
+    assert answer.code == 504
     assert cancelled.is_set()
 
 
@@ -323,9 +323,9 @@ async def test_what_is_no_review_is_refused(
     def check(obj: Web) -> None: ...
 
     webhooks = serving(check)
-    answer = await webhooks.handle(question(check.path, body, content_type=content_type))
+    answer = await webhooks.handle(request(check.path, body, content_type=content_type))
 
-    assert answer.status == code
+    assert answer.code == code
     assert (await admit(webhooks, check.path, review(GVK, web())))["allowed"]
 
 
@@ -335,10 +335,10 @@ async def test_an_unknown_path_and_method_are_refused(serving: Callable[..., Web
 
     webhooks = serving(check)
 
-    assert (await webhooks.handle(question("/nowhere", b"{}"))).status == 404
-    assert (await webhooks.handle(question("/convert", b"{}"))).status == 404
-    asked = question(check.path, b"{}")
-    assert (await webhooks.handle(type(asked)(method="GET", path=check.path))).status == 405
+    assert (await webhooks.handle(request("/nowhere", b"{}"))).code == 404
+    assert (await webhooks.handle(request("/convert", b"{}"))).code == 404
+    asked = request(check.path, b"{}")
+    assert (await webhooks.handle(type(asked)(method="GET", target=check.path))).code == 405
 
 
 async def test_another_kind_is_refused(serving: Callable[..., WebhookRouter]) -> None:
@@ -377,7 +377,7 @@ async def test_the_response_has_the_version_of_the_review(serving: Callable[...,
     @validate(Web)
     def check(obj: Web) -> None: ...
 
-    answer = await serving(check).handle(question(check.path, review(GVK, web(), version="v1beta1")))
+    answer = await serving(check).handle(request(check.path, review(GVK, web(), version="v1beta1")))
 
     assert json.loads(answer.body)["apiVersion"] == "admission.k8s.io/v1beta1"
 

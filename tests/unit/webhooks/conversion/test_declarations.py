@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.webhooks.reviews import question, response
+from tests.unit.webhooks.reviews import request, response
 
 from kubewright import Resource, Spec, Status, convert, deny
 from kubewright.errors import ConfigError
@@ -87,7 +87,7 @@ def review(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
 
 async def converted(*objects: Any, wanted: str = "v1") -> dict[str, Any]:
     webhooks = WebhookRouter(ALL)
-    answered = response(await webhooks.handle(question("/convert", review(*objects, wanted=wanted))))
+    answered = response(await webhooks.handle(request("/convert", review(*objects, wanted=wanted))))
     webhooks.close()
     return answered
 
@@ -180,7 +180,7 @@ async def test_an_object_without_converter_is_reported(tree: dict[str, Any], sen
 async def test_what_is_no_review_is_refused(body: bytes) -> None:
     webhooks = WebhookRouter(ALL)
 
-    assert (await webhooks.handle(question("/convert", body))).status == 400
+    assert (await webhooks.handle(request("/convert", body))).code == 400
     webhooks.close()
 
 

@@ -79,7 +79,8 @@ class Caller:
         return str(next(value for group in shown["subject"] for key, value in group if key == "commonName"))
 
     async def ask(self, body: bytes = BODY) -> int:
-        head = f"POST {check.path} HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        lines = ("Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}")
+        head = "\r\n".join((f"POST {check.path} HTTP/1.1", *lines, "", ""))
         self.writer.write(head.encode() + body)
         await self.writer.drain()
         async with asyncio.timeout(10):
