@@ -18,8 +18,8 @@ from kubewright.api.field_errors import FieldError, FieldErrorType
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.apiextensions.cel_rule_programs import RuleProgram, compile_rule, environments, type_of_node
 from kubewright.apiserver.apiextensions.cel_rule_validation import check_rules
-from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escaped
-from kubewright.cel.values import read
+from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escape_field_name
+from kubewright.cel.values import from_json
 
 __all__ = ("OBJECT_BUDGET", "Rules", "check_rules", "compile_rules")
 
@@ -80,8 +80,8 @@ def _below(schema: Any) -> _Node | None:
 
 def _hidden(kind: CelType | None, name: str) -> bool:
     """Whether expressions cannot see a field although they could name it: then its own rules are not run either."""
-    spelled = escaped(name)
-    fields = kind.shape.fields if kind is not None and kind.shape else None
+    spelled = escape_field_name(name)
+    fields = kind.details.fields if kind is not None and kind.details else None
     return spelled is not None and (fields is None or spelled not in fields)
 
 
@@ -272,7 +272,7 @@ class _Walk:
         error: EvaluationError | None = None
         value: Any = None
         try:
-            value, spent = rule.program.spend(bindings, CALL_BUDGET)
+            value, spent = rule.program.evaluate_with_cost(bindings, CALL_BUDGET)
         except EvaluationError as caught:
             error, spent = caught, caught.spent
         if spent > self._left:
@@ -314,7 +314,7 @@ class _Walk:
         if rule.message_program is None:
             return rule.message, ""
         try:
-            said, spent = rule.message_program.spend(bindings, CALL_BUDGET)
+            said, spent = rule.message_program.evaluate_with_cost(bindings, CALL_BUDGET)
         except EvaluationError as error:
             said, spent = None, error.spent
             if isinstance(error, CostExceeded) and spent <= self._left:
@@ -340,7 +340,7 @@ def _with_optional(bindings: Mapping[str, Any], kind: CelType | None) -> dict[st
     old = bindings["oldSelf"]
     if old is None or kind is None:
         return {**bindings, "oldSelf": NONE}
-    return {**bindings, "oldSelf": OptionalValue(read(old, kind))}
+    return {**bindings, "oldSelf": OptionalValue(from_json(old, kind))}
 
 
 def _shown(path: str) -> str:

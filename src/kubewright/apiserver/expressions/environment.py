@@ -24,7 +24,7 @@ from kubewright.cel import (
     Program,
     type_of_schema,
 )
-from kubewright.cel.celtypes import Field, Shape
+from kubewright.cel.celtypes import Field, SchemaDetails
 
 __all__ = (
     "CONDITIONS_BUDGET",
@@ -123,7 +123,7 @@ class Scope:
             names["authorizer"] = _authorizer_type()
         if variables is not None:
             fields = {name: Field(name, kind) for name, kind in variables.items()}
-            names["variables"] = CelType("object", "kubernetes.variables", (), Shape(fields=fields))
+            names["variables"] = CelType("object", "kubernetes.variables", (), SchemaDetails(fields=fields))
         return Environment(names)
 
 
@@ -138,16 +138,16 @@ def _general() -> Mapping[str, CelType]:
 def _type(schema: Mapping[str, Any], name: str, **others: Field) -> CelType:
     """The type of an object with its fields by their own names: here `namespace`, a word of the language, is one."""
     kind = type_of_schema(schema, name=name)
-    if kind is None or kind.shape is None:
+    if kind is None or kind.details is None:
         raise ValueError(f"the schema of {name} describes no object")
-    fields = {field.json: field for field in (kind.shape.fields or {}).values()}
-    return replace(kind, shape=replace(kind.shape, fields={**fields, **others}))
+    fields = {field.json: field for field in (kind.details.fields or {}).values()}
+    return replace(kind, details=replace(kind.details, fields={**fields, **others}))
 
 
 @cache
 def _authorizer_type() -> CelType:
     fields = {"requestResource": Field("requestResource", RESOURCE_CHECK)}
-    return CelType(AUTHORIZER.kind, AUTHORIZER.name, (), Shape(fields=fields))
+    return CelType(AUTHORIZER.kind, AUTHORIZER.name, (), SchemaDetails(fields=fields))
 
 
 @final
@@ -182,7 +182,7 @@ def compile_expression(text: str, environment: Environment, *expected: CelType) 
 
 def variable_type(kind: CelType) -> CelType:
     """The type of a variable whose expression has this type: its value is no longer JSON that must be read."""
-    if not kind.converted:
+    if not kind.needs_conversion:
         return kind
     return DYN if kind.kind in ("object", "list", "map") else CelType(kind.kind, kind.name, kind.parameters)
 
@@ -207,7 +207,7 @@ class Budget:
         if expression.program is None:
             return None, f"compilation error: {expression.problem}"
         try:
-            value, spent = expression.program.spend(values, CALL_BUDGET)
+            value, spent = expression.program.evaluate_with_cost(values, CALL_BUDGET)
         except EvaluationError as failure:
             self.pay(failure.spent)
             return None, expression.error(failure)
