@@ -117,7 +117,7 @@ def test_loops_say_what_python_says(items: list[int], limit: int) -> None:
 @given(st.lists(INTEGERS, max_size=8), st.integers(0, 200))
 def test_a_program_never_spends_more_than_its_budget_unnoticed(items: list[int], budget: int) -> None:
     program = Environment({"x": list_of(INT)}).compile("x.map(i, i / 2).size() >= 0")
-    _, cost = program.spend({"x": items})
+    _, cost = program.evaluate_with_cost({"x": items})
 
     try:
         program.evaluate({"x": items}, budget=budget)

@@ -1,8 +1,8 @@
-"""Calls of functions and operators, compiled.
+"""Compiles calls of functions and operators.
 
-The commonest operators on settled types have closures of their own, for speed: an expression is mostly these. All
-other calls evaluate their arguments and hand them to the overload; if types were left open, the values decide which
-one. Called by `compiler`.
+The most frequent operators on known types have closures of their own, for speed. All other calls evaluate their
+arguments and pass them to the overload; if the checker left types open, the values decide which overload at run time.
+`compiler` calls this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubewright.cel import operators, regexes
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.code import Code, Frame, Run, boxed, constant
-from kubewright.cel.cost.actual import Charge, charge_of
+from kubewright.cel.cost.actual import CallCost, call_cost
 from kubewright.cel.declarations import Overload
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.syntax import Call
@@ -26,29 +26,31 @@ __all__ = ("call",)
 _SCALARS: Final = frozenset(("bool", "int", "uint", "double", "timestamp", "duration"))
 _PLAIN: Final = frozenset(("bool", "int", "string", "bytes"))
 _ORDER: Final = {"_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_>=_": operator.ge}
-# These check the types of their arguments themselves.
-_CAREFUL: Final = frozenset(("_==_", "_!=_", "_+_", "_-_", "_*_", "_/_", "_%_", "-_", "@in", *_ORDER, "dyn", "type"))
+# Functions that check the types of their arguments themselves.
+_CHECK_OWN_ARGUMENTS: Final = frozenset(
+    ("_==_", "_!=_", "_+_", "_-_", "_*_", "_/_", "_%_", "-_", "@in", *_ORDER, "dyn", "type")
+)
 _RECEIVERS: Final = frozenset(("startsWith", "endsWith", "contains", "matches"))
 _SETTABLE: Final = frozenset((bool, int, Uint, float, str))
 
 
 def call(node: Call, arguments: list[Code]) -> Code:
-    """The call, its arguments already compiled."""
+    """The call as code; `arguments` are compiled already."""
     kinds = [each.type for each in node.operands]
     if node.function == "size" and kinds[0].kind in ("list", "map", "string", "bytes"):
         return _size(arguments[0])
     arguments = [boxed(each) for each in arguments]
     if len(arguments) == 2:
-        short = _short(node, arguments, kinds)
+        short = _specialize(node, arguments, kinds)
         if short is not None:
             return short
     if node.overloads[0].id == "matches_string" and arguments[1].kind == "constant" and kinds[0].kind == "string":
-        return _matching(arguments[0], arguments[1].value)
+        return _match_constant(arguments[0], arguments[1].value)
     if node.function in ("find", "findAll") and arguments[1].kind == "constant":
-        # A bad pattern is found now, not when the expression first runs.
+        # An invalid pattern fails here, not when the expression first runs.
         regexes.compiled(arguments[1].value)
     function = _function(node, kinds)
-    return _applied(function, charge_of(node.function, node.overloads), arguments)
+    return _apply(function, call_cost(node.function, node.overloads), arguments)
 
 
 def _size(argument: Code) -> Code:
@@ -60,21 +62,21 @@ def _size(argument: Code) -> Code:
     return Code(run, argument.cost + 1)
 
 
-def _matching(text: Code, pattern: str) -> Code:
-    """Against a constant pattern, compiled once."""
+def _match_constant(text: Code, pattern: str) -> Code:
+    """`matches` with a constant pattern, compiled once."""
     source = text.run
     search = regexes.compiled(pattern).search
-    price = ceil(len(pattern) * 0.25)
+    pattern_cost = ceil(len(pattern) * 0.25)
 
     def run(frame: Frame) -> bool:  # hot
         value = source(frame)
-        frame[0] -= ceil((1.0 + len(value)) * 0.1) * price
+        frame[0] -= ceil((1.0 + len(value)) * 0.1) * pattern_cost
         return search(value) is not None
 
     return Code(run, text.cost)
 
 
-def _short(node: Call, arguments: list[Code], kinds: list[CelType]) -> Code | None:
+def _specialize(node: Call, arguments: list[Code], kinds: list[CelType]) -> Code | None:
     """A closure of its own for common operators on common types."""
     one, other = kinds[0].kind, kinds[1].kind
     if node.function in ("_==_", "_!=_"):
@@ -110,17 +112,17 @@ def _plain(compare: Callable[[Any, Any], bool], arguments: list[Code]) -> Code:
 
 
 def _texts(compare: Callable[[Any, Any], bool], arguments: list[Code]) -> Code:
-    """Text against text: a tenth of the shorter one."""
+    """Comparison of texts, at a cost of a tenth of the shorter one."""
     left, right = arguments
     cost = left.cost + right.cost
     one, other = left.run, right.run
     if right.kind == "constant" and len(right.value) <= 10:
-        fixed, least = right.value, min(len(right.value), 1)
+        fixed, min_cost = right.value, min(len(right.value), 1)
 
         def run_fixed(frame: Frame) -> bool:  # hot
             text = one(frame)
             if text:
-                frame[0] -= least
+                frame[0] -= min_cost
             return compare(text, fixed)
 
         return Code(run_fixed, cost)
@@ -142,12 +144,17 @@ def _equality(arguments: list[Code], kinds: list[CelType], *, negated: bool) -> 
             return _plain(simple, arguments)
         if one.kind == "string":
             return _texts(simple, arguments)
-        if one.kind == "list" and one.parameters[0].kind in _PLAIN and not one.converted and not other.converted:
-            return _applied(simple, charge_of("_==_", [_EQUALS]), arguments)
+        if (
+            one.kind == "list"
+            and one.parameters[0].kind in _PLAIN
+            and not one.needs_conversion
+            and not other.needs_conversion
+        ):
+            return _apply(simple, call_cost("_==_", [_EQUALS]), arguments)
     if one.kind == "object" and one.name.startswith("kubernetes."):
-        return _applied(operators.not_equal if negated else _same_kind, None, arguments)
+        return _apply(operators.not_equal if negated else _same_kind, None, arguments)
     general = operators.not_equal if negated else equal
-    return _applied(general, charge_of("_==_", [_EQUALS]), arguments)
+    return _apply(general, call_cost("_==_", [_EQUALS]), arguments)
 
 
 def _same_kind(one: object, other: object) -> bool:
@@ -194,7 +201,7 @@ def _membership(node: Call, arguments: list[Code], kinds: list[CelType]) -> Code
 
 
 def _in_set(item: Code, values: list[Any]) -> Code:
-    """Among constants: one look, free of charge."""
+    """Membership among constants: one set lookup, without cost, as in cel-go's optimised plan."""
     flags = frozenset(each for each in values if type(each) is bool)
     others = frozenset(each for each in values if type(each) is not bool)
     source = item.run
@@ -212,19 +219,19 @@ def _in_set(item: Code, values: list[Any]) -> Code:
 def _function(node: Call, kinds: list[CelType]) -> Callable[..., Any]:
     first = node.overloads[0]
     assert first.call is not None
-    if node.function in _CAREFUL:
+    if node.function in _CHECK_OWN_ARGUMENTS:
         return first.call
-    if len(node.overloads) == 1 and all(_settled(*pair) for pair in zip(kinds, first.arguments, strict=True)):
+    if len(node.overloads) == 1 and all(_is_known(*pair) for pair in zip(kinds, first.arguments, strict=True)):
         return first.call
-    return _picked(node.function, node.overloads)
+    return _dispatch(node.function, node.overloads)
 
 
-def _settled(given: CelType, wanted: CelType) -> bool:
+def _is_known(given: CelType, wanted: CelType) -> bool:
     return wanted.kind in ("param", "dyn") or given.kind not in ("dyn", "param", "null")
 
 
-def _picked(function: str, overloads: list[Overload]) -> Callable[..., Any]:
-    """The overload the values fit, found when they are there."""
+def _dispatch(function: str, overloads: list[Overload]) -> Callable[..., Any]:
+    """Finds the overload for the values at run time."""
 
     def pick(*values: Any) -> Any:
         for overload in overloads:
@@ -251,16 +258,16 @@ def _matches(value: object, wanted: CelType) -> bool:
     return given.kind == wanted.kind and (wanted.kind not in ("object", "opaque") or given.name == wanted.name)
 
 
-def _applied(function: Callable[..., Any], charge: Charge | None, arguments: list[Code]) -> Code:
-    """The function on the values of the arguments, charged by the price or 1."""
+def _apply(function: Callable[..., Any], cost_of: CallCost | None, arguments: list[Code]) -> Code:
+    """The function applied to the values of its arguments, at the cost of `cost_of` or 1."""
     cost = sum(each.cost for each in arguments)
     runs = [each.run for each in arguments]
-    if charge is not None:
-        return Code(_charged(function, charge, runs), cost)
-    return Code(_free(function, runs), cost + 1)
+    if cost_of is not None:
+        return Code(_with_dynamic_cost(function, cost_of, runs), cost)
+    return Code(_with_fixed_cost(function, runs), cost + 1)
 
 
-def _free(function: Callable[..., Any], runs: list[Run]) -> Run:
+def _with_fixed_cost(function: Callable[..., Any], runs: list[Run]) -> Run:
     if len(runs) == 1:
         only = runs[0]
 
@@ -282,11 +289,11 @@ def _free(function: Callable[..., Any], runs: list[Run]) -> Run:
     return run
 
 
-def _charged(function: Callable[..., Any], charge: Charge, runs: list[Run]) -> Run:
+def _with_dynamic_cost(function: Callable[..., Any], cost_of: CallCost, runs: list[Run]) -> Run:
     def run(frame: Frame) -> Any:
         values = [each(frame) for each in runs]
         result = function(*values)
-        frame[0] -= charge(result, *values)
+        frame[0] -= cost_of(result, *values)
         return result
 
     return run

@@ -1,8 +1,8 @@
 """The types of CEL: the basic ones, lists, maps and optionals of types, and objects with declared fields.
 
-A type may carry a `Shape`: what a schema says beyond CEL's type system, namely an object's fields, how large a value
-can get, and how the JSON of a value is to be read. Two types are equal whatever their shapes. `schema_types` builds
-types from schemas, `checker` compares them; nothing here looks at values.
+A type may carry `SchemaDetails`, which go beyond CEL's type system: an object's fields, the maximum size of a value,
+and how its JSON is converted. Two types are equal whatever their details. `schema_types` makes types from schemas,
+`checker` compares them; nothing here looks at values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = (
     "UINT",
     "CelType",
     "Field",
-    "Shape",
+    "SchemaDetails",
     "list_of",
     "map_of",
     "object_type",
@@ -48,34 +48,34 @@ class Field:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a schema knows about values of a type."""
+class SchemaDetails:
+    """What a schema declares about values of a type."""
 
     fields: Mapping[str, Field] | None = None
-    """Of an object, by the name used in expressions."""
-    most: int = 0
-    """The largest size a value may have: characters, bytes, items or entries."""
-    least_bytes: int = 0
-    """The fewest bytes a value takes in JSON."""
-    read: str = ""
-    """How a leaf is read from JSON if not as it is: `double`, `timestamp`, `date`, `duration` or `bytes`."""
+    """The fields of an object, by the name used in expressions."""
+    max_size: int = 0
+    """The maximum size of a value: characters, bytes, items or entries."""
+    min_json_bytes: int = 0
+    """The minimum number of bytes of a value in JSON."""
+    conversion: str = ""
+    """How a scalar is converted from JSON, if it is: `double`, `timestamp`, `date`, `duration` or `bytes`."""
     keys: tuple[str, ...] = ()
-    """Of a list whose items are told apart by these fields."""
-    unordered: bool = False
-    """Of a list that is a set."""
-    converted: bool = False
-    """Whether JSON of this type, or anything inside it, differs from the CEL value."""
+    """The list map keys, of a list of type map."""
+    is_set: bool = False
+    """Whether it is a list of type set."""
+    needs_conversion: bool = False
+    """Whether the JSON of this type, or of anything inside it, differs from the CEL value."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class CelType:
-    """A type; `kind` is its family, `name` what `type()` prints, `parameters` what it is a list or map of."""
+    """A type: its `kind`, its `name` as `type()` prints it, and its `parameters` if it is a list or map."""
 
     kind: str
     name: str
     parameters: tuple[CelType, ...] = ()
-    shape: Shape | None = field(default=None, compare=False, repr=False)
+    details: SchemaDetails | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """As in messages: `list(int)`."""
@@ -86,9 +86,9 @@ class CelType:
         return f"{self.name}({', '.join(map(str, self.parameters))})"
 
     @property
-    def converted(self) -> bool:
-        """Whether a value of this type must be read from JSON rather than used as it is."""
-        return self.shape is not None and self.shape.converted
+    def needs_conversion(self) -> bool:
+        """Whether a value of this type must be converted from JSON."""
+        return self.details is not None and self.details.needs_conversion
 
 
 _SHORT: Final = {"duration": "duration", "timestamp": "timestamp", "null": "null", "error": "!error!"}
@@ -107,14 +107,14 @@ TYPE: Final = CelType("type", "type")
 UINT: Final = CelType("uint", "uint")
 
 
-def list_of(element: CelType, *, shape: Shape | None = None) -> CelType:
+def list_of(element: CelType, *, details: SchemaDetails | None = None) -> CelType:
     """Lists of one type."""
-    return CelType("list", "list", (element,), shape)
+    return CelType("list", "list", (element,), details)
 
 
-def map_of(key: CelType, value: CelType, *, shape: Shape | None = None) -> CelType:
+def map_of(key: CelType, value: CelType, *, details: SchemaDetails | None = None) -> CelType:
     """Maps from one type to another."""
-    return CelType("map", "map", (key, value), shape)
+    return CelType("map", "map", (key, value), details)
 
 
 def optional_of(value: CelType) -> CelType:
@@ -122,21 +122,23 @@ def optional_of(value: CelType) -> CelType:
     return CelType("opaque", "optional_type", (value,))
 
 
-def type_of_type(meant: CelType) -> CelType:
-    """The type of the value that `type(x)` is, or that the name of a type is."""
-    return CelType("type", "type", (meant,))
+def type_of_type(named_type: CelType) -> CelType:
+    """The type of `type(x)`, or of the name of a type."""
+    return CelType("type", "type", (named_type,))
 
 
-def object_type(name: str, fields: Mapping[str, Field] | None = None, *, shape: Shape | None = None) -> CelType:
-    """An object whose fields are declared; without any, a value only functions can look into."""
-    return CelType("object", name, (), shape or Shape(fields=fields or {}))
+def object_type(
+    name: str, fields: Mapping[str, Field] | None = None, *, details: SchemaDetails | None = None
+) -> CelType:
+    """An object with declared fields; without any, only functions can use it."""
+    return CelType("object", name, (), details or SchemaDetails(fields=fields or {}))
 
 
 def opaque(name: str) -> CelType:
-    """A value only functions can look into."""
+    """A type whose values only functions can use."""
     return CelType("opaque", name)
 
 
 def param(name: str) -> CelType:
-    """A type still open, in the signature of a function that takes any."""
+    """A type variable, in the signature of a generic function."""
     return CelType("param", name)

@@ -1,8 +1,8 @@
-"""Types for every node, or issues that say where they do not fit.
+"""The type checker: a type for every node, or issues.
 
-Follows cel-go's checker: overloads are tried in order, several may stay open until run time if types are dynamic, and
-an error in one place does not hide others. Writes into the tree: `type` of every node, `overloads` of calls, `meant`
-of names of types; calls of functions with a dotted name lose their target. Called by `environment`.
+Follows cel-go (checker/checker.go): overloads are tried in order, several may stay open until run time if types are
+dynamic, and an error in one place does not hide others. It writes into the tree: `type` of every node, `overloads` of
+calls, `named_type` of names of types; calls of functions with a dotted name lose their target. `environment` calls it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Final, final
 
 from kubewright.cel import celtypes
+from kubewright.cel.assignability import TypeMapping, assign, assign_all, most_general, substitute
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.declarations import Function, Overload
 from kubewright.cel.errors import Issue
-from kubewright.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
-from kubewright.cel.unification import Fillings, filled, fits, fits_all, most_general
+from kubewright.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
 
 __all__ = ("check",)
 
@@ -33,17 +33,17 @@ _LITERALS: Final = {
 def check(
     node: Node, variables: Mapping[str, CelType], functions: Mapping[str, Function], types: Mapping[str, CelType]
 ) -> list[Issue]:
-    """Give every node its type; the issues found, none if all is well."""
+    """Give every node its type; returns the issues, none if the expression is valid."""
     checker = _Checker(variables, functions, types)
     checker.visit(node)
     if not checker.issues:
-        checker.close(node)
+        checker.finish(node)
     return checker.issues
 
 
 @final
 class _Checker:
-    """The names in scope and the open types of one check."""
+    """The names in scope and the type variables of one check."""
 
     def __init__(
         self, variables: Mapping[str, CelType], functions: Mapping[str, Function], types: Mapping[str, CelType]
@@ -53,14 +53,14 @@ class _Checker:
         self._functions = functions
         self._types = types
         self._locals: list[tuple[str, CelType]] = []
-        self._fillings: Fillings = {}
-        self._opened = 0
+        self._mapping: TypeMapping = {}
+        self._type_variables = 0
 
-    def close(self, node: Node) -> None:
-        """Settle what is still open: dynamic."""
-        node.type = filled(self._fillings, node.type, final=True)
+    def finish(self, node: Node) -> None:
+        """Replace the type variables that are still unbound by dyn."""
+        node.type = substitute(self._mapping, node.type, final=True)
         for child in node.children():
-            self.close(child)
+            self.finish(child)
 
     def visit(self, node: Node) -> CelType:
         node.type = self._visit(node)
@@ -79,8 +79,8 @@ class _Checker:
             return self._list(node)
         if isinstance(node, MapLiteral):
             return self._map(node)
-        if isinstance(node, Fold):
-            return self._fold(node)
+        if isinstance(node, Comprehension):
+            return self._comprehension(node)
         assert isinstance(node, Struct)
         self._undeclared(node.at, node.name)
         return celtypes.ERROR
@@ -94,16 +94,16 @@ class _Checker:
     def _mismatch(self, node: Node, expected: CelType, found: CelType) -> None:
         self._report(node.at, f"expected type '{expected}' but found '{found}'")
 
-    def _agree(self, given: CelType, wanted: CelType) -> bool:
-        fillings = fits(self._fillings, given, wanted)
-        if fillings is None:
+    def _assign(self, given: CelType, wanted: CelType) -> bool:
+        mapping = assign(self._mapping, given, wanted)
+        if mapping is None:
             return False
-        self._fillings = fillings
+        self._mapping = mapping
         return True
 
-    def _open(self) -> CelType:
-        self._opened += 1
-        return celtypes.param(f"_var{self._opened - 1}")
+    def _new_type_variable(self) -> CelType:
+        self._type_variables += 1
+        return celtypes.param(f"_var{self._type_variables - 1}")
 
     def _lookup(self, name: str) -> CelType | None:
         if name.startswith("."):
@@ -119,7 +119,7 @@ class _Checker:
             return kind
         meant = self._types.get(node.name.removeprefix("."))
         if meant is not None:
-            node.meant = meant
+            node.named_type = meant
             return celtypes.type_of_type(meant)
         self._undeclared(node.at, node.name)
         return celtypes.ERROR
@@ -128,17 +128,17 @@ class _Checker:
         if not node.test:
             meant = self._types.get(_dotted(node))
             if meant is not None:
-                # The operand stays unvisited: only the whole is a name.
+                # The operand is not visited: only the whole is a name.
                 node.operand = Ident(node.at, _dotted(node))
                 self._ident(node.operand)
                 node.operand.type = celtypes.type_of_type(meant)
                 node.field = ""
                 return celtypes.type_of_type(meant)
         kind = self._field(node.at, node.operand, node.field, optional=False)
-        return celtypes.BOOL if node.test else filled(self._fillings, kind)
+        return celtypes.BOOL if node.test else substitute(self._mapping, kind)
 
     def _field(self, at: int, operand: Node, name: str, *, optional: bool) -> CelType:
-        target = filled(self._fillings, self.visit(operand))
+        target = substitute(self._mapping, self.visit(operand))
         if _is_optional(target):
             optional = True
             target = target.parameters[0]
@@ -149,13 +149,13 @@ class _Checker:
         if target.kind == "map":
             return target.parameters[1]
         if target.kind == "object":
-            fields = target.shape.fields if target.shape else None
+            fields = target.details.fields if target.details else None
             if fields is None or name not in fields:
                 self._report(at, f"undefined field '{name}'")
                 return celtypes.ERROR
             return fields[name].type
         if target.kind == "param":
-            self._agree(celtypes.DYN, target)
+            self._assign(celtypes.DYN, target)
         elif target.kind not in ("dyn", "error"):
             self._report(at, f"type '{target}' does not support field selection")
         return celtypes.DYN
@@ -165,7 +165,7 @@ class _Checker:
             field = node.arguments[1]
             assert isinstance(field, Literal)
             self.visit(field)
-            return filled(self._fillings, self._field(node.at, node.arguments[0], str(field.value), optional=True))
+            return substitute(self._mapping, self._field(node.at, node.arguments[0], str(field.value), optional=True))
         for argument in node.arguments:
             self.visit(argument)
         if node.target is not None:
@@ -192,19 +192,19 @@ class _Checker:
             if overload.member != (node.target is not None):
                 continue
             wanted, outcome = self._instance(overload)
-            fillings = fits_all(self._fillings, given, wanted)
-            if fillings is None:
+            mapping = assign_all(self._mapping, given, wanted)
+            if mapping is None:
                 continue
-            self._fillings = fillings
+            self._mapping = mapping
             node.overloads.append(overload)
-            outcome = filled(fillings, outcome)
+            outcome = substitute(mapping, outcome)
             if result is None:
                 result = outcome
             elif result.kind != "dyn" and result != outcome:
                 result = celtypes.DYN
         if result is not None:
             return result
-        signature = _signature([filled(self._fillings, each, final=True) for each in given], node.target is not None)
+        signature = _signature([substitute(self._mapping, each, final=True) for each in given], node.target is not None)
         self._report(node.at, f"found no matching overload for '{function.name}' applied to '{signature}'")
         return celtypes.ERROR
 
@@ -212,25 +212,25 @@ class _Checker:
         node.overloads.append(function.overloads[0])
         wrong = False
         for argument in node.arguments:
-            if not self._agree(argument.type, celtypes.BOOL):
+            if not self._assign(argument.type, celtypes.BOOL):
                 self._mismatch(argument, celtypes.BOOL, argument.type)
                 wrong = True
         return celtypes.ERROR if wrong else celtypes.BOOL
 
     def _instance(self, overload: Overload) -> tuple[list[CelType], CelType]:
-        """The overload's types, those left open replaced by new ones."""
-        names = overload.open
+        """The types of an overload, with fresh type variables."""
+        names = overload.type_params
         if not names:
             return list(overload.arguments), overload.result
-        fresh = {name: self._open() for name in sorted(names)}
-        return [filled(fresh, each) for each in overload.arguments], filled(fresh, overload.result)
+        fresh = {name: self._new_type_variable() for name in sorted(names)}
+        return [substitute(fresh, each) for each in overload.arguments], substitute(fresh, overload.result)
 
-    def _joined(self, node: Node, before: CelType | None, kind: CelType) -> CelType:
+    def _join_types(self, node: Node, before: CelType | None, kind: CelType) -> CelType:
         if before is None:
             return kind
-        return most_general(before, kind) if self._agree(before, kind) else celtypes.DYN
+        return most_general(before, kind) if self._assign(before, kind) else celtypes.DYN
 
-    def _unwrapped(self, node: Node, kind: CelType) -> CelType:
+    def _unwrap_optional(self, node: Node, kind: CelType) -> CelType:
         if _is_optional(kind):
             return kind.parameters[0]
         if kind.kind != "dyn":
@@ -242,25 +242,27 @@ class _Checker:
         for place, each in enumerate(node.elements):
             kind = self.visit(each)
             if place in node.optional:
-                kind = self._unwrapped(each, kind)
-            element = self._joined(each, element, kind)
-        return celtypes.list_of(self._open() if element is None else element)
+                kind = self._unwrap_optional(each, kind)
+            element = self._join_types(each, element, kind)
+        return celtypes.list_of(self._new_type_variable() if element is None else element)
 
     def _map(self, node: MapLiteral) -> CelType:
         keys: CelType | None = None
         values: CelType | None = None
         for key, value, optional in node.entries:
-            keys = self._joined(key, keys, self.visit(key))
+            keys = self._join_types(key, keys, self.visit(key))
             kind = self.visit(value)
             if optional:
-                kind = self._unwrapped(value, kind)
-            values = self._joined(value, values, kind)
-        return celtypes.map_of(self._open() if keys is None else keys, self._open() if values is None else values)
+                kind = self._unwrap_optional(value, kind)
+            values = self._join_types(value, values, kind)
+        return celtypes.map_of(
+            self._new_type_variable() if keys is None else keys, self._new_type_variable() if values is None else values
+        )
 
-    def _fold(self, node: Fold) -> CelType:
-        self.visit(node.over)
+    def _comprehension(self, node: Comprehension) -> CelType:
+        self.visit(node.iter_range)
         accumulated = self.visit(node.initial)
-        over = filled(self._fillings, node.over.type)
+        over = substitute(self._mapping, node.iter_range.type)
         first, second = self._elements(node, over)
         depth = len(self._locals)
         self._locals.append((node.accumulator, accumulated))
@@ -274,22 +276,22 @@ class _Checker:
         del self._locals[depth + 1 :]
         result = self.visit(node.result)
         del self._locals[depth:]
-        return filled(self._fillings, result)
+        return substitute(self._mapping, result)
 
-    def _elements(self, node: Fold, over: CelType) -> tuple[CelType, CelType]:
+    def _elements(self, node: Comprehension, over: CelType) -> tuple[CelType, CelType]:
         if over.kind == "list":
             return (celtypes.INT, over.parameters[0]) if node.second else (over.parameters[0], over.parameters[0])
         if over.kind == "map":
             return over.parameters[0], over.parameters[1]
         if over.kind in ("dyn", "error", "param"):
-            self._agree(celtypes.DYN, over)
+            self._assign(celtypes.DYN, over)
             return celtypes.DYN, celtypes.DYN
         allowed = "cannot be range of a comprehension (must be list, map, or dynamic)"
-        self._report(node.over.at, f"expression of type '{over}' {allowed}")
+        self._report(node.iter_range.at, f"expression of type '{over}' {allowed}")
         return celtypes.ERROR, celtypes.ERROR
 
     def _assert(self, node: Node, wanted: CelType) -> None:
-        if not self._agree(wanted, node.type):
+        if not self._assign(wanted, node.type):
             self._mismatch(node, wanted, node.type)
 
 

@@ -1,9 +1,9 @@
-"""A compiled expression: a closure, and what running it costs at least.
+"""Code: a compiled expression, a closure and its fixed cost.
 
-The frame is a list: the budget that is left comes first, then the variables, then one place for every variable of a
-comprehension. Steps whose cost is known are not charged one by one: `cost` is the sum of them, and whoever decides
-that a piece runs (the program, a branch, a loop) takes it off the budget once. Only what depends on values is charged
-by the closures themselves.
+The frame is a list: the remaining budget first, then the variables, then one slot for every variable of a
+comprehension. Fixed costs are not counted step by step: `cost` is their sum, and whoever runs the code (the program, a
+branch, a loop) subtracts it from the budget once. Only costs that depend on values are subtracted by the closures
+themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.errors import CostExceeded
-from kubewright.cel.values import read
+from kubewright.cel.values import from_json
 
 __all__ = ("Code", "Frame", "Run", "boxed", "constant", "spend")
 
@@ -22,20 +22,20 @@ Run = Callable[[Frame], Any]
 
 
 class Code(NamedTuple):
-    """One expression, compiled."""
+    """One compiled expression."""
 
     run: Run
     cost: int
     kind: str = "value"
     """`constant`, `path` (a variable and selections from it), `choice` (a ternary and selections from it), `value`."""
     json: CelType | None = None
-    """If the value is still JSON that differs from the CEL value: its type."""
+    """The type of the value, if the value is JSON that still needs conversion."""
     value: Any = None
-    """Of a constant."""
+    """The value of a constant."""
 
 
 def constant(value: object) -> Code:
-    """A value known now."""
+    """The code of a constant."""
 
     def run(_: Frame) -> object:
         return value
@@ -44,19 +44,19 @@ def constant(value: object) -> Code:
 
 
 def boxed(code: Code) -> Code:
-    """The same, with JSON read into the CEL value it stands for; for whoever does not look at the type."""
+    """The same code, with its JSON converted to the CEL value; for callers that do not look at the type."""
     if code.json is None:
         return code
     inner, kind = code.run, code.json
 
     def run(frame: Frame) -> object:
-        return read(inner(frame), kind)
+        return from_json(inner(frame), kind)
 
     return Code(run, code.cost, code.kind)
 
 
 def spend(frame: Frame, cost: int) -> None:
-    """Take a cost off the budget; CostExceeded if it does not cover it."""
+    """Subtract a cost from the budget; CostExceeded if it does not suffice."""
     frame[0] -= cost
     if frame[0] < 0:
         raise CostExceeded

@@ -1,8 +1,9 @@
-"""A checked syntax tree to closures.
+"""Compiles a checked syntax tree to closures.
 
-Every node becomes a `Code`. Where the checker settled the types, the closure does just the work; where it did not,
-it goes through `operators` or picks an overload by the values' types. Constant lists, maps and conversions are
-computed once. What a step costs follows cel-go's optimised plan. Called by `environment`.
+Every node becomes a `Code`. Where the checker knows the types, the closure does just the work; where it does not, it
+calls `operators` or chooses an overload by the types of the values. Constant lists, maps and conversions are computed
+once. Costs are those of cel-go's optimised plan (interpreter/planner.go, interpreter/decorators.go and
+interpreter/runtimecost.go). `environment` calls it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kubewright.cel import calls, loops, paths
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.code import Code, Frame, boxed, constant
 from kubewright.cel.errors import CostExceeded, EvaluationError
-from kubewright.cel.syntax import Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from kubewright.cel.syntax import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
 from kubewright.cel.values import OptionalValue, Uint, no_overload
 
 __all__ = ("Compiler",)
@@ -27,18 +28,18 @@ _CONVERSIONS: Final = frozenset(
 
 @final
 class Compiler:
-    """Compiles one tree; knows which places of the frame are taken."""
+    """Compiles one tree and assigns slots of the frame."""
 
     def __init__(self, variables: Mapping[str, CelType]) -> None:
         self._declared = variables
         self.used: dict[str, int] = {}
-        """The environment's variables that occur, and their places in the frame."""
-        self.places = 1
-        """How long a frame must be; the first place is the budget's."""
+        """The environment's variables that occur, and their slots in the frame."""
+        self.frame_size = 1
+        """The length of a frame; the first slot is the budget."""
         self._locals: list[tuple[str, int, CelType | None]] = []
 
     def code(self, node: Node) -> Code:
-        """The node, compiled."""
+        """The code of a node."""
         if isinstance(node, Literal):
             value = node.value
             return constant(Uint(value) if node.kind == "uint" and isinstance(value, int) else value)
@@ -52,32 +53,32 @@ class Compiler:
             return self._list(node)
         if isinstance(node, MapLiteral):
             return self._map(node)
-        assert isinstance(node, Fold)
-        return self._fold(node)
+        assert isinstance(node, Comprehension)
+        return self._comprehension(node)
 
     def _value(self, node: Node) -> Code:
         return boxed(self.code(node))
 
-    def _place(self) -> int:
-        self.places += 1
-        return self.places - 1
+    def _new_slot(self) -> int:
+        self.frame_size += 1
+        return self.frame_size - 1
 
     def _ident(self, node: Ident) -> Code:
-        if node.meant is not None:
-            return constant(node.meant)
+        if node.named_type is not None:
+            return constant(node.named_type)
         for name, place, json in reversed(self._locals):
             if name == node.name:
                 return Code(operator.itemgetter(place), 1, "path", json)
         name = node.name.removeprefix(".")
-        place = self.used.get(name) or self._place()
+        place = self.used.get(name) or self._new_slot()
         self.used[name] = place
         kind = self._declared[name]
         optional = kind.name == "optional_type"
-        return Code(operator.itemgetter(place), 1, "path", kind if kind.converted and not optional else None)
+        return Code(operator.itemgetter(place), 1, "path", kind if kind.needs_conversion and not optional else None)
 
     def _select(self, node: Select) -> Code:
-        if isinstance(node.operand, Ident) and node.operand.meant is not None and not node.field:
-            return constant(node.operand.meant)
+        if isinstance(node.operand, Ident) and node.operand.named_type is not None and not node.field:
+            return constant(node.operand.named_type)
         operand = self.code(node.operand)
         make = paths.has if node.test else paths.select
         return make(operand, node.operand.type, node.field)
@@ -143,7 +144,7 @@ class Compiler:
 
     def _logic(self, node: Call) -> Code:
         left, right = self._value(node.arguments[0]), self._value(node.arguments[1])
-        # For `&&` false settles it, for `||` true.
+        # `&&` is decided by false, `||` by true.
         settles: bool = node.function == "_||_"
         first, second, cost = left.run, right.run, right.cost
         typed = all(each.type.kind == "bool" for each in node.arguments)
@@ -198,7 +199,7 @@ class Compiler:
         condition = self._value(node.arguments[0])
         then, otherwise = self._value(node.arguments[1]), self._value(node.arguments[2])
         test, yes, no = condition.run, then.run, otherwise.run
-        # A path in a branch is not charged for its beginning.
+        # cel-go resolves an attribute in a branch without the cost of its first step.
         then_cost, else_cost = (each.cost - (each.kind == "path") for each in (then, otherwise))
 
         def run(frame: Frame) -> object:
@@ -227,7 +228,7 @@ class Compiler:
         return paths.optional_index(operand, place)
 
     def _or(self, node: Call) -> Code:
-        """`or` and `orValue`: the second is only looked at if the first is empty."""
+        """`or` and `orValue`: the second is evaluated only if the first is empty."""
         assert node.target is not None
         target, other = self._value(node.target), self._value(node.arguments[0])
         source, instead, cost = target.run, other.run, other.cost
@@ -244,21 +245,21 @@ class Compiler:
 
         return Code(run, target.cost)
 
-    def _fold(self, node: Fold) -> Code:
-        if node.binds:
+    def _comprehension(self, node: Comprehension) -> Code:
+        if node.is_bind:
             return self._bind(node)
-        over = self.code(node.over)
-        first, second = self._place(), self._place() if node.second else 0
-        go, (first_json, second_json) = loops.turns(over, node.over.type, first, second)
+        over = self.code(node.iter_range)
+        first, second = self._new_slot(), self._new_slot() if node.second else 0
+        go, (first_json, second_json) = loops.iterate(over, node.iter_range.type, first, second)
         depth = len(self._locals)
         self._locals.append((node.variable, first, first_json))
         if second:
             self._locals.append((node.second, second, second_json))
-        code = self._turned(node, go, over)
+        code = self._loop(node, go, over)
         del self._locals[depth:]
         return code
 
-    def _turned(self, node: Fold, go: loops.Turns, over: Code) -> Code:
+    def _loop(self, node: Comprehension, go: loops.Iteration, over: Code) -> Code:
         step = node.step
         assert isinstance(step, Call)
         if step.function in ("_&&_", "_||_"):
@@ -280,9 +281,9 @@ class Compiler:
         assert isinstance(grown, ListLiteral)
         return loops.collect(go, over, keep, self._value(grown.elements[0]))
 
-    def _bind(self, node: Fold) -> Code:
+    def _bind(self, node: Comprehension) -> Code:
         initial = self.code(node.initial)
-        place = self._place()
+        place = self._new_slot()
         self._locals.append((node.accumulator, place, initial.json))
         inside = self.code(node.result)
         self._locals.pop()

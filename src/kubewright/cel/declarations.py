@@ -1,7 +1,7 @@
-"""Functions as an environment declares them: a name, and an overload for every combination of types it takes.
+"""Function declarations: a name, and an overload for every combination of argument types.
 
-Operators are functions too, with names no text can write, such as `_+_`. The modules of `cel.library` declare;
-the checker picks overloads, the compiler calls what they name.
+Operators are functions too, with names that no text can contain, such as `_+_`. The modules of `cel.library` declare
+them; the checker chooses overloads, the compiler calls their implementations.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ __all__ = ("Function", "Overload", "function", "functions_of", "member")
 @final
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """A function on given types."""
+    """A function for given types."""
 
     id: str
     arguments: tuple[CelType, ...]
     result: CelType
     call: Callable[..., object] | None = None
-    """What computes it; None for operators the compiler knows by name."""
+    """The implementation; None for operators that the compiler knows by name."""
     member: bool = False
     """Whether it is called on its first argument: `a.size()`."""
 
     @property
-    def open(self) -> frozenset[str]:
-        """The names of types left open."""
+    def type_params(self) -> frozenset[str]:
+        """The names of its type variables."""
         found: set[str] = set()
         _collect(self.result, found)
         for each in self.arguments:
@@ -54,19 +54,19 @@ class Function:
     overloads: tuple[Overload, ...]
 
 
-Declared = tuple[str, Overload]
+Declaration = tuple[str, Overload]
 
 
 def function(
     name: str, identity: str, arguments: Iterable[CelType], result: CelType, call: Callable[..., object] | None = None
-) -> Declared:
+) -> Declaration:
     """An overload called as `name(...)`."""
     return name, Overload(identity, tuple(arguments), result, call)
 
 
 def member(
     name: str, identity: str, arguments: Iterable[CelType], result: CelType, call: Callable[..., object] | None = None
-) -> Declared:
+) -> Declaration:
     """An overload called as `first.name(...)`."""
     return name, Overload(identity, tuple(arguments), result, call, member=True)
 
@@ -74,8 +74,8 @@ def member(
 _NONE: Final[tuple[Overload, ...]] = ()
 
 
-def functions_of(declared: Iterable[Declared]) -> dict[str, Function]:
-    """Declarations gathered by name."""
+def functions_of(declared: Iterable[Declaration]) -> dict[str, Function]:
+    """Declarations grouped by name."""
     found: dict[str, tuple[Overload, ...]] = {}
     for name, overload in declared:
         found[name] = (*found.get(name, _NONE), overload)

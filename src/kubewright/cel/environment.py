@@ -1,11 +1,12 @@
-"""Environments and programs: what an expression may name, and an expression ready to run.
+"""Environment and Program: the variables an expression may use, and an expression ready to run.
 
     environment = Environment({"self": type_of_schema(schema)})
     program = environment.compile("self.replicas <= self.limit", expect=BOOL)
     program.evaluate({"self": {"replicas": 3, "limit": 5}})
 
-The functions are those of Kubernetes 1.35. Values are JSON trees, or what the functions make; they are never changed.
-A program is immutable and may be shared.
+The functions are those of Kubernetes 1.35. Values are JSON trees, or results of functions; they are never changed.
+A program is immutable and may be shared. The embedded API server evaluates CRD rules, admission policies and match
+conditions with it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kubewright.cel.celtypes import DYN, CelType, optional_of
 from kubewright.cel.code import Code, Frame, boxed
 from kubewright.cel.compiler import Compiler
 from kubewright.cel.cost import estimator, sizes
-from kubewright.cel.declarations import Declared, Function, functions_of
+from kubewright.cel.declarations import Declaration, Function, functions_of
 from kubewright.cel.errors import CompileError, CostExceeded, EvaluationError, Issue
 from kubewright.cel.library import (
     authorization,
@@ -39,26 +40,26 @@ from kubewright.cel.syntax import Ident, Node
 __all__ = ("CALL_BUDGET", "Environment", "Program")
 
 CALL_BUDGET: Final = 1_000_000
-"""What one evaluation may cost on an API server."""
+"""The cost limit of one evaluation: PerCallLimit in k8s.io/apiserver's pkg/apis/cel/config.go."""
 
 
-def _declared() -> Iterator[Declared]:
+def _declarations() -> Iterator[Declaration]:
     # Order matters where a function is declared twice: text before lists, quantities before versions.
-    yield from standard.declared()
-    yield from strings.declared()
-    yield from formatting.declared()
-    yield from collections.declared()
-    yield from quantities.declared()
-    yield from versions.declared()
-    yield from networks.declared()
-    yield from urls.declared()
-    yield from formats.declared()
-    yield from authorization.declared()
+    yield from standard.declarations()
+    yield from strings.declarations()
+    yield from formatting.declarations()
+    yield from collections.declarations()
+    yield from quantities.declarations()
+    yield from versions.declarations()
+    yield from networks.declarations()
+    yield from urls.declarations()
+    yield from formats.declarations()
+    yield from authorization.declarations()
 
 
 @functools.cache
 def _functions() -> dict[str, Function]:
-    return functions_of(_declared())
+    return functions_of(_declarations())
 
 
 @functools.cache
@@ -79,9 +80,9 @@ class Environment:
         self._bind = bind
 
     def compile(self, text: str, *, expect: CelType | None = None) -> Program:
-        """The expression ready to run; CompileError if it is wrong, or gives another type than expected."""
+        """The expression ready to run; CompileError if it is invalid, or has another type than expected."""
         try:
-            node = self._checked(text)
+            node = self._parse_and_check(text)
             if expect is not None and node.type != expect:
                 raise CompileError(text, [Issue(f"expected type '{expect}' but found '{node.type}'", node.at)])
             compiler = Compiler(self.variables)
@@ -89,10 +90,10 @@ class Environment:
         except EvaluationError as error:
             raise CompileError(text, [], failure=str(error)) from None
         except RecursionError:
-            # Python's stack ends before the 250 levels that are allowed; nobody nests a hundred.
+            # Python's stack overflows before the 250 levels that cel-go allows; real expressions nest far less.
             raise CompileError(text, [Issue("expression recursion limit exceeded: 250", None)]) from None
 
-    def _checked(self, text: str) -> Node:
+    def _parse_and_check(self, text: str) -> Node:
         node = parser.parse(text, bind=self._bind)
         issues = checker.check(node, self.variables, _functions(), _types()) or validators.problems(node)
         if issues:
@@ -104,7 +105,7 @@ class Environment:
 class Program:
     """An expression ready to run."""
 
-    __slots__ = ("_cost", "_declared", "_frame", "_node", "_places", "_run", "text", "type")
+    __slots__ = ("_cost", "_declared", "_frame", "_node", "_run", "_slots", "text", "type")
 
     def __init__(self, text: str, node: Node, code: Code, compiler: Compiler, declared: Mapping[str, CelType]) -> None:
         self.text = text
@@ -113,21 +114,21 @@ class Program:
         self._declared = declared
         self._run = code.run
         self._cost = code.cost
-        self._places = tuple((place, name) for name, place in compiler.used.items())
-        self._frame: Frame = [None] * compiler.places
+        self._slots = tuple((slot, name) for name, slot in compiler.used.items())
+        self._frame: Frame = [None] * compiler.frame_size
 
     def evaluate(self, bindings: Mapping[str, Any], *, budget: int | None = None) -> Any:
-        """The value; EvaluationError if it has none, CostExceeded if the budget does not suffice."""
-        return self.spend(bindings, budget)[0]
+        """The value; EvaluationError if it has none, CostExceeded if it exceeds the budget."""
+        return self.evaluate_with_cost(bindings, budget)[0]
 
-    def spend(self, bindings: Mapping[str, Any], budget: int | None = None) -> tuple[Any, int]:  # hot
-        """The value, and what it cost; an EvaluationError has what it cost until then as `spent`."""
+    def evaluate_with_cost(self, bindings: Mapping[str, Any], budget: int | None = None) -> tuple[Any, int]:  # hot
+        """The value and the actual cost; an EvaluationError has its cost so far as `spent`."""
         frame = self._frame.copy()
         allowed = CALL_BUDGET if budget is None else budget
         frame[0] = allowed - self._cost
         try:
-            for place, name in self._places:
-                frame[place] = bindings[name]
+            for slot, name in self._slots:
+                frame[slot] = bindings[name]
             value = self._run(frame)
             if frame[0] < 0:
                 raise CostExceeded
@@ -137,20 +138,20 @@ class Program:
         except KeyError as error:
             raise EvaluationError(f"no such attribute(s): {error.args[0]}") from None
         except (AttributeError, TypeError, RecursionError):
-            # JSON that is not what its schema says, such as a null among objects.
+            # JSON that does not match its schema, such as a null among objects.
             raise EvaluationError("no such overload") from None
         return value, allowed - frame[0]
 
     def uses(self, name: str) -> bool:
-        """Whether a variable occurs."""
+        """Whether a variable occurs in the expression."""
         return _occurs(self._node, name)
 
     def estimate(self) -> int:
-        """What an evaluation costs at most, for any values the types allow; capped at 2**64 - 1."""
+        """The estimated maximum cost of an evaluation, for any values the types allow; at most 2**64 - 1."""
         try:
-            return estimator.most(self._node, self._declared)
+            return estimator.max_cost(self._node, self._declared)
         except RecursionError:
-            return sizes.LARGEST
+            return sizes.MAX_UINT64
 
 
 def _occurs(node: Node, name: str) -> bool:

@@ -1,8 +1,8 @@
-"""Comprehensions, compiled to loops: all, exists, exists_one, map, filter and their siblings.
+"""Comprehensions, compiled to loops: all, exists, exists_one, map, filter, transformList, transformMap.
 
-A fold is recognised by its step, which only macros write, and becomes the Python loop it stands for; the budget is
-looked at in every turn. Costs are those of the fold as written out: the accumulator is read and written in every turn
-there. Errors in `all` and `exists` wait: another element may settle the matter without them. Called by `compiler`.
+A comprehension is recognised by its step, which only macros make, and becomes the Python loop it means; every iteration
+checks the budget. Costs are those of cel-go's generic fold, which reads and writes the accumulator in every iteration.
+An error in `all` and `exists` is kept until the end: another element may decide the result. `compiler` calls this.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from kubewright.cel.celtypes import CelType
 from kubewright.cel.code import Code, Frame, Run, spend
 from kubewright.cel.errors import CostExceeded, EvaluationError
 from kubewright.cel.library.collections import insert
-from kubewright.cel.values import Timestamp, Uint, no_overload, read
+from kubewright.cel.values import Timestamp, Uint, from_json, no_overload
 
-__all__ = ("Turns", "collect", "count_one", "gather", "quantify", "turns")
+__all__ = ("Iteration", "collect", "count_one", "gather", "iterate", "quantify")
 
-Turns = Callable[[Frame], Iterable[None]]
-"""Goes over a range, putting each element into the frame before a turn."""
+Iteration = Callable[[Frame], Iterable[None]]
+"""Iterates over a range and puts each element into the frame."""
 
 _GO_TYPES: Final = {
     bool: "types.Bool",
@@ -33,26 +33,28 @@ _GO_TYPES: Final = {
 }
 
 
-def turns(over: Code, kind: CelType, first: int, second: int) -> tuple[Turns, tuple[CelType | None, CelType | None]]:
-    """How to go over a range, and for both variables the type of JSON they hold, if they do."""
+def iterate(
+    over: Code, kind: CelType, first: int, second: int
+) -> tuple[Iteration, tuple[CelType | None, CelType | None]]:
+    """The iteration over a range, and the JSON types of both variables if they need conversion."""
     source = over.run
     json = over.json
     element = json.parameters[-1] if json is not None else None
-    leaf = element if element is not None and element.shape is not None and element.shape.read else None
-    keep = element if element is not None and element.converted and leaf is None else None
+    leaf = element if element is not None and element.details is not None and element.details.conversion else None
+    keep = element if element is not None and element.needs_conversion and leaf is None else None
     is_map = kind.kind == "map"
 
     def go(frame: Frame) -> Iterable[None]:  # hot
         items = source(frame)
         if not second and not is_map and isinstance(items, list):
             for item in items:
-                frame[first] = item if leaf is None else read(item, leaf)
+                frame[first] = item if leaf is None else from_json(item, leaf)
                 yield None
             return
         for key, item in _pairs(items):
             if second:
                 frame[first] = key
-                frame[second] = item if leaf is None else read(item, leaf)
+                frame[second] = item if leaf is None else from_json(item, leaf)
             else:
                 frame[first] = item if isinstance(items, list) else key
             yield None
@@ -71,10 +73,10 @@ def _pairs(items: Any) -> Iterable[tuple[Any, Any]]:
     raise EvaluationError(f"got '{go_type}', expected iterable type")
 
 
-def quantify(go: Turns, over: Code, test: Code, *, every: bool) -> Code:
-    """`all` and `exists`: stop at the first element that settles it."""
-    asked = 2 if every else 3
-    each = asked + 1 + test.cost
+def quantify(go: Iteration, over: Code, test: Code, *, every: bool) -> Code:
+    """`all` and `exists`: stop at the first element that decides the result."""
+    condition_cost = 2 if every else 3
+    each = condition_cost + 1 + test.cost
     run_test = test.run
 
     def run(frame: Frame) -> bool:
@@ -82,7 +84,7 @@ def quantify(go: Turns, over: Code, test: Code, *, every: bool) -> Code:
         settled = False
         for _ in go(frame):
             if settled:
-                frame[0] -= asked
+                frame[0] -= condition_cost
                 break
             frame[0] -= each
             if frame[0] < 0:
@@ -106,8 +108,8 @@ def quantify(go: Turns, over: Code, test: Code, *, every: bool) -> Code:
     return Code(run, over.cost + 1)
 
 
-def count_one(go: Turns, over: Code, test: Code) -> Code:
-    """`exists_one`: look at all of them."""
+def count_one(go: Iteration, over: Code, test: Code) -> Code:
+    """`exists_one`: evaluates all elements."""
     each, run_test = test.cost, test.run
 
     def run(frame: Frame) -> bool:
@@ -117,7 +119,7 @@ def count_one(go: Turns, over: Code, test: Code) -> Code:
             frame[0] -= each
             if frame[0] < 0:
                 raise CostExceeded
-            kept = _kept(run_test, frame)
+            kept = _evaluate_filter(run_test, frame)
             if isinstance(kept, EvaluationError):
                 error = kept
             elif kept:
@@ -130,8 +132,8 @@ def count_one(go: Turns, over: Code, test: Code) -> Code:
     return Code(run, over.cost + 2)
 
 
-def _kept(keep: Run | None, frame: Frame) -> bool | EvaluationError:
-    """Whether an element is to be kept, or why that cannot be told: the last such reason is the one that is given."""
+def _evaluate_filter(keep: Run | None, frame: Frame) -> bool | EvaluationError:
+    """Whether to keep an element, or the error; the last error of a loop is reported."""
     if keep is None:
         return True
     try:
@@ -143,45 +145,45 @@ def _kept(keep: Run | None, frame: Frame) -> bool | EvaluationError:
     return value if value is True or value is False else no_overload()
 
 
-def collect(go: Turns, over: Code, keep: Code | None, element: Code) -> Code:
+def collect(go: Iteration, over: Code, keep: Code | None, element: Code) -> Code:
     """`map`, `filter` and `transformList`."""
-    grown = 2 + (0 if element.kind == "constant" else 10 + element.cost)
+    step_cost = 2 + (0 if element.kind == "constant" else 10 + element.cost)
     make = element.run
 
     def add(found: list[Any], frame: Frame) -> None:
         found.append(make(frame))
 
-    return Code(_gathered(go, keep, grown, list, add), over.cost + 1)
+    return Code(_accumulate(go, keep, step_cost, list, add), over.cost + 1)
 
 
-def gather(go: Turns, over: Code, keep: Code | None, key: Run | None, value: Code) -> Code:
+def gather(go: Iteration, over: Code, keep: Code | None, key: Run | None, value: Code) -> Code:
     """`transformMap`, and without a key `transformMapEntry`, whose value is a map to add."""
-    grown = (2 if key is None else 3) + value.cost
+    step_cost = (2 if key is None else 3) + value.cost
     make = value.run
 
     def add(found: dict[Any, Any], frame: Frame) -> None:
         made = make(frame)
         insert(found, made if key is None else {key(frame): made})
 
-    return Code(_gathered(go, keep, grown, dict, add), over.cost + 1)
+    return Code(_accumulate(go, keep, step_cost, dict, add), over.cost + 1)
 
 
-def _gathered(
-    go: Turns, keep: Code | None, grown: int, empty: Callable[[], Any], add: Callable[[Any, Frame], None]
+def _accumulate(
+    go: Iteration, keep: Code | None, step_cost: int, empty: Callable[[], Any], add: Callable[[Any, Frame], None]
 ) -> Run:
-    asked = 0 if keep is None else keep.cost
+    condition_cost = 0 if keep is None else keep.cost
     test = None if keep is None else keep.run
 
     def run(frame: Frame) -> Any:
         found = empty()
         error: EvaluationError | None = None
         for _ in go(frame):
-            spend(frame, asked)
-            kept = _kept(test, frame)
+            spend(frame, condition_cost)
+            kept = _evaluate_filter(test, frame)
             if isinstance(kept, EvaluationError):
                 error = kept
             elif kept and error is None:
-                spend(frame, grown)
+                spend(frame, step_cost)
                 add(found, frame)
         if error is not None:
             raise error

@@ -1,6 +1,7 @@
-"""Names of fields that are no identifiers, and how expressions spell them.
+"""Field names that are no identifiers, and how expressions write them.
 
-`self.my-field` would be a subtraction, so it is written `self.my__dash__field`. `schema_types` asks for every field.
+`self.my-field` would be a subtraction, so it is written `self.my__dash__field` (apiserver: pkg/cel/escaping.go).
+`schema_types` calls this for every field.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ("escaped",)
+__all__ = ("escape_field_name",)
 
 _KEYWORDS: Final = frozenset(
     (
@@ -21,7 +22,7 @@ _SPECIAL: Final = re.compile(r"__|[-./]")
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 
 
-def escaped(name: str) -> str | None:
+def escape_field_name(name: str) -> str | None:
     """The identifier for a field, or None if expressions cannot name it."""
     if name in _KEYWORDS:
         return f"__{name}__"

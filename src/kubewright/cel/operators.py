@@ -1,7 +1,7 @@
-"""Operators on values whose types are known only when they meet.
+"""Operators on values whose types are known only at run time.
 
-The compiler calls these when the checker could not settle the types, and takes shorter ways when it could. Integers
-are 64 bits wide and say so when they overflow. A missing combination is "no such overload".
+The compiler calls these where the checker does not know the types, and shorter code where it does. Integers have 64
+bits, and an overflow is an error. A missing combination of types is "no such overload".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubewright.cel.values import (
     SetList,
     Timestamp,
     Uint,
-    compared,
+    compare,
     equal,
     no_overload,
     type_of,
@@ -35,6 +35,7 @@ __all__ = (
     "greater_or_equal",
     "has_field",
     "integer",
+    "key_text",
     "less",
     "less_or_equal",
     "modulo",
@@ -43,7 +44,6 @@ __all__ = (
     "not_equal",
     "optional_field",
     "optional_index",
-    "shown_key",
     "span",
     "subtract",
     "unsigned",
@@ -53,21 +53,21 @@ _MISSING: Final = object()
 
 
 def integer(value: int) -> int:
-    """A signed result, if it is one."""
+    """A signed 64-bit result, or an overflow error."""
     if -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF:
         return value
     raise EvaluationError("integer overflow")
 
 
 def unsigned(value: int) -> Uint:
-    """An unsigned result, if it is one."""
+    """An unsigned 64-bit result, or an overflow error."""
     if 0 <= value <= 0xFFFFFFFFFFFFFFFF:
         return Uint(value)
     raise EvaluationError("unsigned integer overflow")
 
 
 def span(nanoseconds: int) -> Duration:
-    """A duration, if it is not too long."""
+    """A duration, or an overflow error."""
     try:
         return Duration(nanoseconds=nanoseconds)
     except DecodeError:
@@ -83,14 +83,14 @@ def add(one: Any, other: Any) -> object:
         if kind is Duration and type(other) is Timestamp:
             return other.plus(one.nanoseconds)
         if isinstance(one, list) and isinstance(other, list):
-            return _joined(one, other)
+            return _concat(one, other)
         raise no_overload()
     if kind is int:
         return integer(one + other)
     if kind is str or kind is float or kind is bytes:
         return one + other
     if isinstance(one, list):
-        return _joined(one, other)
+        return _concat(one, other)
     if kind is Uint:
         return unsigned(int(one) + int(other))
     if kind is Duration:
@@ -98,7 +98,7 @@ def add(one: Any, other: Any) -> object:
     raise no_overload()
 
 
-def _joined(one: list[Any], other: list[Any]) -> list[Any]:
+def _concat(one: list[Any], other: list[Any]) -> list[Any]:
     if isinstance(one, SetList):
         union = SetList(one)
         for item in other:
@@ -212,22 +212,22 @@ def not_equal(one: object, other: object) -> bool:
 
 def less(one: object, other: object) -> bool:
     """`one < other`."""
-    return compared(one, other) < 0
+    return compare(one, other) < 0
 
 
 def less_or_equal(one: object, other: object) -> bool:
     """`one <= other`."""
-    return compared(one, other) <= 0
+    return compare(one, other) <= 0
 
 
 def greater(one: object, other: object) -> bool:
     """`one > other`."""
-    return compared(one, other) > 0
+    return compare(one, other) > 0
 
 
 def greater_or_equal(one: object, other: object) -> bool:
     """`one >= other`."""
-    return compared(one, other) >= 0
+    return compare(one, other) >= 0
 
 
 def contains(item: Any, container: Any) -> bool:
@@ -235,24 +235,24 @@ def contains(item: Any, container: Any) -> bool:
     if isinstance(container, list):
         return any(equal(each, item) for each in container)
     if isinstance(container, dict):
-        # A map may have an answer for keys that it does not have.
-        return _found(container, item) is not _MISSING and item in container
+        # A mapping from outside may compute values for keys that it does not contain.
+        return _get(container, item) is not _MISSING and item in container
     raise no_overload()
 
 
-def _found(container: dict[Any, Any], key: Any) -> Any:
+def _get(container: dict[Any, Any], key: Any) -> Any:
     try:
         value = container.get(key, _MISSING)
     except TypeError:
         return _MISSING
-    # True and 1 are one key to Python, but not to CEL.
+    # True and 1 are the same key for Python, but not for CEL.
     if value is not _MISSING and type(key) is bool and not any(each is key for each in container):
         return _MISSING
     return value
 
 
-def shown_key(key: object) -> str:
-    """A key as messages show it."""
+def key_text(key: object) -> str:
+    """A key in messages."""
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 
@@ -266,10 +266,10 @@ def at_index(container: Any, index: Any) -> object:
             return container[place]
         raise EvaluationError(f"index out of bounds: {place}")
     if isinstance(container, dict):
-        value = _found(container, index)
+        value = _get(container, index)
         if value is not _MISSING:
             return value
-    raise EvaluationError(f"no such key: {shown_key(index)}")
+    raise EvaluationError(f"no such key: {key_text(index)}")
 
 
 def _place(index: Any) -> int:
@@ -292,7 +292,7 @@ def optional_index(container: Any, index: Any) -> OptionalValue:
         place = _place(index)
         return OptionalValue(container[place]) if 0 <= place < len(container) else NONE
     if isinstance(container, dict):
-        value = _found(container, index)
+        value = _get(container, index)
         return NONE if value is _MISSING else OptionalValue(value)
     return NONE
 

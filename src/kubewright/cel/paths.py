@@ -1,8 +1,8 @@
-"""Selections and indexes, compiled: `self.spec.ports[0].name`, `has(...)`, `.?field`, `[?index]`.
+"""Compiles selections and indexes: `self.spec.ports[0].name`, `has(...)`, `.?field`, `[?index]`.
 
-Where the type is declared, a field is one look into a dict; a null field counts as absent, as the API server has it.
-Where it is not, `operators` finds out. JSON that needs reading is read at the leaf, so that nothing else of the
-object is ever touched. Called by `compiler`.
+With a declared type, a field is one lookup in a dict; a null field counts as absent, as on the API server. Otherwise
+`operators` decides at run time. JSON is converted only at the leaf, so that nothing else of the object is touched.
+`compiler` calls this.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubewright.cel import operators
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.code import Code, Frame, Run, boxed
 from kubewright.cel.errors import EvaluationError
-from kubewright.cel.values import NONE, OptionalValue, read
+from kubewright.cel.values import NONE, OptionalValue, from_json
 
 __all__ = ("has", "index", "optional_index", "optional_select", "select")
 
@@ -21,31 +21,31 @@ _MISSING: Final = object()
 
 
 def _extended(operand: Code) -> tuple[int, str]:
-    """Cost and kind of a path one step longer than the operand: one for the step, one more where a path begins."""
+    """Cost and kind of a path one step longer than the operand: one for the step, and one more for the first."""
     if operand.kind in ("path", "choice"):
         return operand.cost + 1, operand.kind
     return operand.cost + 2, "path"
 
 
 def _leaf(run: Run, cost: int, kind: str, found: CelType) -> Code:
-    """A value just found in JSON: leaves are read now, containers when somebody needs them whole."""
-    if not found.converted:
+    """A value just found in JSON: scalars are converted now, containers when a function needs the whole value."""
+    if not found.needs_conversion:
         return Code(run, cost, kind)
-    if found.shape is not None and found.shape.read:
+    if found.details is not None and found.details.conversion:
 
         def read_leaf(frame: Frame) -> object:
-            return read(run(frame), found)
+            return from_json(run(frame), found)
 
         return Code(read_leaf, cost, kind)
     return Code(run, cost, kind, found)
 
 
 def _target(operand: Code, kind: CelType) -> tuple[Code, CelType | None]:
-    """The operand, and its type if that can be trusted to describe JSON."""
+    """The operand, and its type if that describes its JSON."""
     if operand.json is not None:
         return operand, operand.json
-    # A type that is read differently from JSON describes it only as long as it is JSON.
-    return operand, None if kind.converted else kind
+    # A type that needs conversion describes the JSON, and no longer the value once it is converted.
+    return operand, None if kind.needs_conversion else kind
 
 
 def select(operand: Code, kind: CelType, name: str) -> Code:
@@ -53,8 +53,8 @@ def select(operand: Code, kind: CelType, name: str) -> Code:
     cost, path = _extended(operand)
     operand, known = _target(operand, kind)
     source = operand.run
-    if known is not None and known.kind == "object" and known.shape is not None and known.shape.fields:
-        field = known.shape.fields[name]
+    if known is not None and known.kind == "object" and known.details is not None and known.details.fields:
+        field = known.details.fields[name]
         json = field.json
 
         def run_field(frame: Frame) -> object:  # hot
@@ -82,12 +82,12 @@ def select(operand: Code, kind: CelType, name: str) -> Code:
 
 
 def has(operand: Code, kind: CelType, name: str) -> Code:
-    """`has(operand.name)`: asking costs nothing beyond getting there."""
+    """`has(operand.name)`: the test itself costs nothing."""
     cost = operand.cost + (operand.kind not in ("path", "choice"))
     operand, known = _target(operand, kind)
     source = operand.run
-    if known is not None and known.kind == "object" and known.shape is not None and known.shape.fields:
-        json = known.shape.fields[name].json
+    if known is not None and known.kind == "object" and known.details is not None and known.details.fields:
+        json = known.details.fields[name].json
 
         def run_field(frame: Frame) -> bool:  # hot
             return source(frame).get(json) is not None
@@ -112,8 +112,8 @@ def optional_select(operand: Code, kind: CelType, name: str) -> Code:
     cost, path = _extended(operand)
     cost -= 1
     operand, known = _target(operand, kind)
-    if known is not None and known.kind == "object" and known.shape is not None and known.shape.fields:
-        field = known.shape.fields[name]
+    if known is not None and known.kind == "object" and known.details is not None and known.details.fields:
+        field = known.details.fields[name]
         json, found, source = field.json, field.type, operand.run
 
         def run_field(frame: Frame) -> OptionalValue:
@@ -121,7 +121,7 @@ def optional_select(operand: Code, kind: CelType, name: str) -> Code:
             if value is None:
                 return NONE
             frame[0] -= 1
-            return OptionalValue(read(value, found))
+            return OptionalValue(from_json(value, found))
 
         return Code(run_field, cost, path)
     inner = boxed(operand).run
@@ -137,7 +137,7 @@ def optional_select(operand: Code, kind: CelType, name: str) -> Code:
 
 def _steps(operand: Code, place: Code) -> tuple[int, str]:
     cost, path = _extended(operand)
-    # A path used as an index is not charged for its beginning.
+    # cel-go resolves an attribute used as an index without the cost of its first step.
     return cost + place.cost - (place.kind == "path"), path
 
 

@@ -1,9 +1,10 @@
-"""Types from schemas: what an expression may do with a value that an OpenAPI schema describes.
+"""CEL types from OpenAPI schemas.
 
-Follows the API server: what has no type in the schema cannot be seen by expressions; int-or-string is dynamic;
-date-time, duration and byte formats are times, durations and bytes; the root of a resource, and of an embedded one,
-always has apiVersion, kind, metadata.name and metadata.generateName. The sizes noted in the shapes bound the cost of
-an expression. A schema is a plain dict as in a CustomResourceDefinition.
+Follows the API server (apiextensions-apiserver: pkg/apiserver/schema/cel/model): a value without a type in the schema
+is not visible to expressions; int-or-string is dynamic; date-time, duration and byte formats are timestamps, durations
+and bytes; the root of a resource, and of an embedded one, always has apiVersion, kind, metadata.name and
+metadata.generateName. The sizes in the details bound the cost of an expression. A schema is a plain dict as in a
+CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubewright.cel import celtypes
-from kubewright.cel.celtypes import CelType, Field, Shape
-from kubewright.cel.names import escaped
+from kubewright.cel.celtypes import CelType, Field, SchemaDetails
+from kubewright.cel.names import escape_field_name
 
 __all__ = ("REQUEST_BYTES", "type_of_schema", "with_identity")
 
 REQUEST_BYTES: Final = 3 * 1024 * 1024
-"""The largest request the API server takes, and so the bound of every size."""
+"""The largest request the API server accepts, and so the bound of every size."""
 
-_LONGEST_TEXT: Final = REQUEST_BYTES - 2
-# Format of a string: the type, how it is read, the fewest bytes in JSON, the most characters.
+_MAX_TEXT: Final = REQUEST_BYTES - 2
+# Format of a string: the type, its conversion, the minimum bytes in JSON, the maximum characters.
 _FORMATS: Final = {
     "duration": (celtypes.DURATION, "duration", 3, 32),
     "date": (celtypes.TIMESTAMP, "date", 12, 12),
@@ -34,13 +35,13 @@ _META: Final[dict[str, Any]] = {"type": "object", "properties": {"name": _TEXT, 
 def type_of_schema(schema: Mapping[str, Any], *, root: bool = False, name: str = "object") -> CelType | None:
     """The type of values of this schema, or None if expressions cannot see them.
 
-    `root` says that the schema is that of a whole resource. `name` is what an object's type is called in messages;
-    the types inside take their names from it.
+    `root` says that the schema is that of a whole resource. `name` is the name of an object's type in messages; the
+    types inside take their names from it.
     """
     if schema.get("x-kubernetes-int-or-string"):
         length = schema.get("maxLength")
-        most = _LONGEST_TEXT if length is None else max(length, 0) * 4
-        return CelType("dyn", "dyn", (), Shape(most=most, least_bytes=1))
+        max_size = _MAX_TEXT if length is None else max(length, 0) * 4
+        return CelType("dyn", "dyn", (), SchemaDetails(max_size=max_size, min_json_bytes=1))
     if root or schema.get("x-kubernetes-embedded-resource"):
         schema = with_identity(schema)
     kind = schema.get("type")
@@ -51,11 +52,13 @@ def type_of_schema(schema: Mapping[str, Any], *, root: bool = False, name: str =
     if kind == "string":
         return _text(schema)
     if kind == "boolean":
-        return CelType("bool", "bool", (), Shape(least_bytes=4))
+        return CelType("bool", "bool", (), SchemaDetails(min_json_bytes=4))
     if kind == "number":
-        return CelType("double", "double", (), Shape(least_bytes=1, read="double", converted=True))
+        return CelType(
+            "double", "double", (), SchemaDetails(min_json_bytes=1, conversion="double", needs_conversion=True)
+        )
     if kind == "integer":
-        return CelType("int", "int", (), Shape(least_bytes=1))
+        return CelType("int", "int", (), SchemaDetails(min_json_bytes=1))
     return None
 
 
@@ -79,71 +82,83 @@ def _list(schema: Mapping[str, Any], name: str) -> CelType | None:
     element = type_of_schema(items, name=f"{name}.@idx") if isinstance(items, Mapping) else None
     if element is None:
         return None
-    most = schema.get("maxItems")
-    if most is None:
-        most = (REQUEST_BYTES - 2) // (_least(element) + 1)
+    max_size = schema.get("maxItems")
+    if max_size is None:
+        max_size = (REQUEST_BYTES - 2) // (_min_json_bytes(element) + 1)
     kind = schema.get("x-kubernetes-list-type")
     keys = tuple(schema.get("x-kubernetes-list-map-keys", ())) if kind == "map" else ()
-    shape = Shape(
-        most=max(most, 0),
-        least_bytes=2,
+    details = SchemaDetails(
+        max_size=max(max_size, 0),
+        min_json_bytes=2,
         keys=keys,
-        unordered=kind == "set",
-        converted=element.converted or kind in ("set", "map"),
+        is_set=kind == "set",
+        needs_conversion=element.needs_conversion or kind in ("set", "map"),
     )
-    return celtypes.list_of(element, shape=shape)
+    return celtypes.list_of(element, details=details)
 
 
 def _map(schema: Mapping[str, Any], name: str) -> CelType | None:
     value = type_of_schema(schema["additionalProperties"], name=f"{name}.@elem")
     if value is None:
         return None
-    most = schema.get("maxProperties")
-    if most is None:
-        most = (REQUEST_BYTES - 2) // (_least(value) + 6)
-    shape = Shape(most=max(most, 0), least_bytes=2, converted=value.converted)
-    return celtypes.map_of(celtypes.STRING, value, shape=shape)
+    max_size = schema.get("maxProperties")
+    if max_size is None:
+        max_size = (REQUEST_BYTES - 2) // (_min_json_bytes(value) + 6)
+    details = SchemaDetails(max_size=max(max_size, 0), min_json_bytes=2, needs_conversion=value.needs_conversion)
+    return celtypes.map_of(celtypes.STRING, value, details=details)
 
 
 def _object(schema: Mapping[str, Any], name: str) -> CelType:
     required = frozenset(schema.get("required") or ())
     fields = {}
-    least = 2
+    min_bytes = 2
     converted = False
     for json, inner in (schema.get("properties") or {}).items():
-        spelled = escaped(json)
+        spelled = escape_field_name(json)
         inside = type_of_schema(inner, name=f"{name}.{spelled}")
         if inside is None:
             continue
         if spelled is not None:
             fields[spelled] = Field(json, inside)
             if spelled == f"__{json}__":
-                # A word of the language is understood as it is, too, where nothing but a field can be meant.
+                # A keyword is also accepted unescaped, because after a dot it can only be a field.
                 fields[json] = fields[spelled]
-            converted = converted or inside.converted or spelled != json
+            converted = converted or inside.needs_conversion or spelled != json
         if json in required and "default" not in inner:
-            least += len(json.encode()) + _least(inside) + 4
-    return CelType("object", name, (), Shape(fields=fields, least_bytes=least, converted=converted))
+            min_bytes += len(json.encode()) + _min_json_bytes(inside) + 4
+    return CelType(
+        "object", name, (), SchemaDetails(fields=fields, min_json_bytes=min_bytes, needs_conversion=converted)
+    )
 
 
 def _text(schema: Mapping[str, Any]) -> CelType:
-    form = schema.get("format")
-    if form in _FORMATS:
-        kind, read, least, most = _FORMATS[form]
-        return CelType(kind.kind, kind.name, (), Shape(most=most, least_bytes=least, read=read, converted=True))
+    format_name = schema.get("format")
+    if format_name in _FORMATS:
+        kind, conversion, min_bytes, max_size = _FORMATS[format_name]
+        return CelType(
+            kind.kind,
+            kind.name,
+            (),
+            SchemaDetails(max_size=max_size, min_json_bytes=min_bytes, conversion=conversion, needs_conversion=True),
+        )
     length = schema.get("maxLength")
-    if form == "byte":
-        most = _LONGEST_TEXT if length is None else max(length, 0)
-        return CelType("bytes", "bytes", (), Shape(most=most, least_bytes=2, read="bytes", converted=True))
+    if format_name == "byte":
+        max_size = _MAX_TEXT if length is None else max(length, 0)
+        return CelType(
+            "bytes",
+            "bytes",
+            (),
+            SchemaDetails(max_size=max_size, min_json_bytes=2, conversion="bytes", needs_conversion=True),
+        )
     if length is not None:
-        # The schema counts characters, the request bytes, and a character is up to four of them.
-        most = max(length, 0) * 4
+        # The schema counts characters, the request bytes, and a character has up to four bytes.
+        max_size = max(length, 0) * 4
     elif schema.get("enum"):
-        most = max((len(value.encode()) for value in schema["enum"] if isinstance(value, str)), default=0)
+        max_size = max((len(value.encode()) for value in schema["enum"] if isinstance(value, str)), default=0)
     else:
-        most = _LONGEST_TEXT
-    return CelType("string", "string", (), Shape(most=most, least_bytes=2))
+        max_size = _MAX_TEXT
+    return CelType("string", "string", (), SchemaDetails(max_size=max_size, min_json_bytes=2))
 
 
-def _least(kind: CelType) -> int:
-    return kind.shape.least_bytes if kind.shape else 0
+def _min_json_bytes(kind: CelType) -> int:
+    return kind.details.min_json_bytes if kind.details else 0

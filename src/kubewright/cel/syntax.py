@@ -1,8 +1,7 @@
 """The nodes of an expression's syntax tree.
 
-The parser builds them, macros already expanded; the checker writes types and overloads into them; the cost estimate
-and the compiler read them. A tree belongs to one compilation, which is why it may be written into. Nothing here
-decides anything.
+The parser makes them, with macros expanded; the checker writes types and overloads into them; the cost estimator and
+the compiler read them. A tree belongs to one compilation, so it may be changed.
 """
 
 from __future__ import annotations
@@ -14,10 +13,21 @@ if TYPE_CHECKING:
     from kubewright.cel.celtypes import CelType
     from kubewright.cel.declarations import Overload
 
-__all__ = ("ACCUMULATOR", "Call", "Fold", "Ident", "ListLiteral", "Literal", "MapLiteral", "Node", "Select", "Struct")
+__all__ = (
+    "ACCUMULATOR",
+    "Call",
+    "Comprehension",
+    "Ident",
+    "ListLiteral",
+    "Literal",
+    "MapLiteral",
+    "Node",
+    "Select",
+    "Struct",
+)
 
 ACCUMULATOR: Final = "@result"
-"""The variable a comprehension folds into; no text can name it."""
+"""The accumulator variable of comprehensions; no text can name it."""
 
 
 class Node:
@@ -26,23 +36,23 @@ class Node:
     __slots__ = ("at", "type")
 
     at: int
-    """The character the expression is known by: its operator, or its first one."""
+    """The character offset of its operator, or of its first character."""
     type: CelType
 
     def __init__(self, at: int) -> None:
         self.at = at
 
     def children(self) -> Iterator[Node]:
-        """The expressions directly inside."""
+        """The direct subexpressions."""
         return iter(())
 
     def copy(self) -> Node:
-        """The same expression once more, for macros that need it twice."""
+        """A copy, for macros that use an expression twice."""
         raise NotImplementedError
 
 
 class Literal(Node):
-    """A number, text, bytes, truth value or null."""
+    """A number, text, bytes, boolean or null."""
 
     __slots__ = ("kind", "value")
 
@@ -58,22 +68,22 @@ class Literal(Node):
 class Ident(Node):
     """A variable, or the name of a type."""
 
-    __slots__ = ("meant", "name")
+    __slots__ = ("name", "named_type")
 
-    meant: CelType | None
-    """The type this names, if it names one."""
+    named_type: CelType | None
+    """The type, if this is the name of one."""
 
     def __init__(self, at: int, name: str) -> None:
         super().__init__(at)
         self.name = name
-        self.meant = None
+        self.named_type = None
 
     def copy(self) -> Ident:
         return Ident(self.at, self.name)
 
 
 class Select(Node):
-    """`operand.field`, or the question whether it is there: `has(operand.field)`."""
+    """`operand.field`, or the test `has(operand.field)`."""
 
     __slots__ = ("field", "operand", "test")
 
@@ -91,12 +101,12 @@ class Select(Node):
 
 
 class Call(Node):
-    """A function or an operator applied to arguments; `target` is what stands before the dot."""
+    """A function or operator applied to arguments; `target` is the expression before the dot."""
 
     __slots__ = ("arguments", "function", "overloads", "target")
 
     overloads: list[Overload]
-    """Those that fit, as far as the types tell."""
+    """The overloads that are possible for the types."""
 
     def __init__(self, at: int, function: str, arguments: list[Node], target: Node | None = None) -> None:
         super().__init__(at)
@@ -119,7 +129,7 @@ class Call(Node):
 
 
 class ListLiteral(Node):
-    """`[a, ?b]`; the places in `optional` hold optionals that are left out when empty."""
+    """`[a, ?b]`; the elements at the indexes in `optional` are optionals, left out when empty."""
 
     __slots__ = ("elements", "optional")
 
@@ -154,7 +164,7 @@ class MapLiteral(Node):
 
 
 class Struct(Node):
-    """`Name{field: value}`; Kubernetes declares no type that may be built so, but people try."""
+    """`Name{field: value}`; Kubernetes declares no type that can be made this way."""
 
     __slots__ = ("fields", "name")
 
@@ -171,16 +181,19 @@ class Struct(Node):
         return Struct(self.at, self.name, [(name, value.copy()) for name, value in self.fields])
 
 
-class Fold(Node):
-    """A comprehension: go over `over`, folding into `accumulator`, while `condition` holds; then `result`."""
+class Comprehension(Node):
+    """A comprehension: fold `iter_range` into `accumulator` while `condition` is true; then `result`.
 
-    __slots__ = ("accumulator", "condition", "initial", "over", "result", "second", "step", "variable")
+    The fields are those of ComprehensionExpr in cel-spec's syntax.proto.
+    """
+
+    __slots__ = ("accumulator", "condition", "initial", "iter_range", "result", "second", "step", "variable")
 
     def __init__(
         self,
         at: int,
         *,
-        over: Node,
+        iter_range: Node,
         variable: str,
         initial: Node,
         condition: Node,
@@ -190,7 +203,7 @@ class Fold(Node):
         accumulator: str = ACCUMULATOR,
     ) -> None:
         super().__init__(at)
-        self.over = over
+        self.iter_range = iter_range
         self.variable = variable
         self.second = second
         self.accumulator = accumulator
@@ -200,12 +213,12 @@ class Fold(Node):
         self.result = result
 
     def children(self) -> Iterator[Node]:
-        return iter((self.over, self.initial, self.condition, self.step, self.result))
+        return iter((self.iter_range, self.initial, self.condition, self.step, self.result))
 
-    def copy(self) -> Fold:
-        return Fold(
+    def copy(self) -> Comprehension:
+        return Comprehension(
             self.at,
-            over=self.over.copy(),
+            iter_range=self.iter_range.copy(),
             variable=self.variable,
             second=self.second,
             accumulator=self.accumulator,
@@ -216,11 +229,11 @@ class Fold(Node):
         )
 
     @property
-    def binds(self) -> bool:
-        """Whether this loops over nothing and only gives a value a name."""
+    def is_bind(self) -> bool:
+        """Whether it iterates over nothing and only binds a name."""
         return (
-            isinstance(self.over, ListLiteral)
-            and not self.over.elements
+            isinstance(self.iter_range, ListLiteral)
+            and not self.iter_range.elements
             and isinstance(self.condition, Literal)
             and self.condition.value is False
             and self.accumulator != ACCUMULATOR

@@ -1,8 +1,8 @@
-"""Checks of a typed tree that go beyond types: literals that must parse, and lists that must be of one kind.
+"""Checks of a typed tree beyond types: literals that must parse, and lists and maps of one type.
 
-`duration('x')`, `timestamp('x')` and `matches('[')` with constants are found wrong before they run; list and map
-literals do not mix types, except in the arguments of `format`, which are checked against the format. As Kubernetes
-has it since 1.29. Called by `environment` after the checker.
+`duration('x')`, `timestamp('x')` and `matches('[')` with constants are rejected before they run; list and map literals
+do not mix types, except in the arguments of `format`, which are checked against the format. As in Kubernetes since
+1.29 (cel-go: cel/validator.go). `environment` calls it after the checker.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ("problems",)
 
 
 def problems(root: Node) -> list[Issue]:
-    """What is wrong with a tree that passed the checker."""
+    """The issues of a tree that passed the checker."""
     found: list[Issue] = []
     for node, exempt in _walk(root, exempt=False):
         if isinstance(node, Call):
@@ -64,14 +64,14 @@ def _format_problem(node: Call) -> Iterator[Issue]:
         yield Issue(message, node.at if place is None else values.elements[place].at)
 
 
-def _unwrapped(kind: CelType, *, optional: bool) -> CelType:
+def _unwrap_optional(kind: CelType, *, optional: bool) -> CelType:
     return kind.parameters[0] if optional and kind.parameters else kind
 
 
 def _mixed_list(node: ListLiteral) -> Iterator[Issue]:
     wanted: CelType | None = None
     for place, each in enumerate(node.elements):
-        kind = _unwrapped(each.type, optional=place in node.optional)
+        kind = _unwrap_optional(each.type, optional=place in node.optional)
         if wanted is None:
             wanted = kind
         elif wanted != kind:
@@ -82,7 +82,7 @@ def _mixed_list(node: ListLiteral) -> Iterator[Issue]:
 def _mixed_map(node: MapLiteral) -> Iterator[Issue]:
     wanted: tuple[CelType, CelType] | None = None
     for key, value, optional in node.entries:
-        kinds = key.type, _unwrapped(value.type, optional=optional)
+        kinds = key.type, _unwrap_optional(value.type, optional=optional)
         if wanted is None:
             wanted = kinds
             continue

@@ -1,9 +1,9 @@
-"""Values that JSON does not have, and what all values have in common: a type, equality, an order, a size.
+"""CEL values that JSON does not have, and the operations of all values: type, equality, order, size.
 
 Most CEL values are plain Python: `bool`, `int`, `float`, `str`, `bytes`, `None`, `list`, `dict`. Added here are
 unsigned integers, timestamps, optionals, and the lists of a schema that compare as sets or by keys. Durations are
-`kubewright.api.times.Duration`. The functions are the slow and general way; the compiler goes around them where the
-checker knows the types.
+`kubewright.api.times.Duration`. These functions are slow and general; the compiler bypasses them where the checker
+knows the types.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = (
     "SetList",
     "Timestamp",
     "Uint",
-    "compared",
+    "compare",
     "equal",
+    "from_json",
     "no_overload",
-    "read",
     "size_of",
     "type_of",
 )
@@ -46,8 +46,8 @@ _RFC3339: Final = re.compile(
 )
 
 _LOCAL_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?", re.ASCII)
-# The way people write durations, which schemas allow: `90 minutes`, `2 weeks`.
-_SPOKEN: Final = re.compile(r"(\d+)\s*([A-Za-z\u00b5]+)", re.ASCII)
+# The loose durations of the format `duration` in schemas: `90 minutes`, `2 weeks`.
+_LOOSE_DURATION: Final = re.compile(r"(\d+)\s*([A-Za-z\u00b5]+)", re.ASCII)
 _UNITS: Final = (
     ("ns", "nano"),
     ("us", "\u00b5s", "micro"),
@@ -80,7 +80,7 @@ class Uint(int):
 @final
 @total_ordering
 class Timestamp:
-    """A moment, in nanoseconds since 1970."""
+    """A point in time, in nanoseconds since 1970."""
 
     __slots__ = ("nanoseconds", "offset")
 
@@ -89,11 +89,11 @@ class Timestamp:
             raise EvaluationError("timestamp overflow")
         self.nanoseconds = nanoseconds
         self.offset = offset
-        """Seconds east of Greenwich, for writing it only."""
+        """Seconds east of Greenwich, for printing only."""
 
     @classmethod
     def parse(cls, text: str) -> Timestamp:
-        """A moment written as RFC 3339 has it; ValueError if it is not."""
+        """From RFC 3339; ValueError if it is not."""
         match = _RFC3339.fullmatch(text)
         if match is None:
             raise ValueError(text)
@@ -111,11 +111,11 @@ class Timestamp:
         return cls((seconds - offset) * _SECOND + int((fraction or "0")[:9].ljust(9, "0")), offset)
 
     def plus(self, nanoseconds: int) -> Timestamp:
-        """So much later, or earlier."""
+        """The timestamp so many nanoseconds later."""
         return Timestamp(self.nanoseconds + nanoseconds, self.offset)
 
     def moment(self) -> datetime.datetime:
-        """To the second, in UTC."""
+        """A datetime in UTC, to the second."""
         return _EPOCH + datetime.timedelta(seconds=self.nanoseconds // _SECOND)
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ NONE: Final = OptionalValue(None, present=False)
 
 
 class OpaqueValue:
-    """The base of values that only functions look into; `cel_type` is what `type()` says."""
+    """The base of values that only functions can use; `cel_type` is the result of `type()`."""
 
     __slots__ = ()
 
@@ -166,21 +166,21 @@ class OpaqueValue:
 
 @final
 class SetList(list[Any]):
-    """A list that equals any with the same elements, and whose sum is a union."""
+    """A list of type set: equality ignores order, and a sum is a union."""
 
     __slots__ = ()
 
 
 @final
 class KeyedList(list[Any]):
-    """A list of objects told apart by some fields: order does not matter to equality, and a sum is a merge."""
+    """A list of type map: equality ignores order, and a sum is a merge by key."""
 
     __slots__ = ("keys",)
 
     keys: tuple[str, ...]
 
     def key(self, item: object) -> tuple[object, ...]:
-        """What tells an item apart."""
+        """The key of an item."""
         return tuple(item.get(key) if isinstance(item, dict) else None for key in self.keys)
 
 
@@ -212,7 +212,7 @@ _ORDERED: Final = frozenset((bool, str, bytes, Timestamp, Duration))
 
 
 def type_of(value: object) -> CelType:
-    """The type of a value, lists and maps without what is in them."""
+    """The type of a value; lists and maps without their parameters."""
     known = _TYPES.get(type(value))
     if known is not None:
         return known
@@ -228,7 +228,7 @@ def type_of(value: object) -> CelType:
 def equal(one: object, other: object) -> bool:
     """Whether two values are equal; values of different types are not, except numbers.
 
-    A value only functions look into cannot even be asked whether it is a number or a text.
+    An opaque value compared with a number or a text is an error.
     """
     if isinstance(one, list):
         return isinstance(other, list) and _equal_lists(one, other)
@@ -260,8 +260,8 @@ def _equal_lists(one: list[Any], other: list[Any]) -> bool:
     return all(map(equal, one, other))
 
 
-def compared(one: Any, other: Any) -> int:
-    """Below, the same or above: -1, 0 or 1."""
+def compare(one: Any, other: Any) -> int:
+    """-1, 0 or 1."""
     kind = type(one)
     if kind in _NUMBERS:
         if type(other) not in _NUMBERS:
@@ -274,43 +274,43 @@ def compared(one: Any, other: Any) -> int:
 
 
 def size_of(value: object) -> int:
-    """How many characters, bytes, items or entries; 1 for what has no size. For costs."""
+    """The number of characters, bytes, items or entries; 1 for all others. For costs."""
     if type(value) in _SIZED:
-        return len(value)  # type: ignore[arg-type]  # what these types have in common
+        return len(value)  # type: ignore[arg-type]  # all of these have a length
     if isinstance(value, OptionalValue) and value.present:
         return size_of(value.value)
     return getattr(value, "cost_size", 1)
 
 
-def read(value: Any, kind: CelType) -> object:
-    """A JSON value as the CEL value its type says; only called for types marked as converted."""
-    shape = kind.shape
-    if shape is None or not shape.converted or value is None:
+def from_json(value: Any, kind: CelType) -> object:
+    """Convert a JSON value to the CEL value of its type; only called for types that need conversion."""
+    details = kind.details
+    if details is None or not details.needs_conversion or value is None:
         return value
-    if shape.read:
-        return _LEAVES[shape.read](value)
+    if details.conversion:
+        return _LEAVES[details.conversion](value)
     if kind.kind == "list":
         return _read_list(value, kind)
     if kind.kind == "map":
         inner = kind.parameters[1]
-        return {key: read(each, inner) for key, each in value.items()}
+        return {key: from_json(each, inner) for key, each in value.items()}
     found = {}
-    for name, field in (shape.fields or {}).items():
+    for name, field in (details.fields or {}).items():
         inside = value.get(field.json)
         if inside is not None:
-            found[name] = read(inside, field.type)
+            found[name] = from_json(inside, field.type)
     return found
 
 
 def _read_list(value: list[Any], kind: CelType) -> list[Any]:
-    assert kind.shape is not None
+    assert kind.details is not None
     inner = kind.parameters[0]
-    items = [read(each, inner) for each in value] if inner.converted else value
-    if kind.shape.unordered:
+    items = [from_json(each, inner) for each in value] if inner.needs_conversion else value
+    if kind.details.is_set:
         return SetList(items)
-    if kind.shape.keys:
+    if kind.details.keys:
         keyed = KeyedList(items)
-        keyed.keys = kind.shape.keys
+        keyed.keys = kind.details.keys
         return keyed
     return items
 
@@ -325,7 +325,7 @@ def _timestamp(value: str) -> Timestamp:
     try:
         if value.endswith("z"):
             raise ValueError(value)
-        # Without a zone it is taken to be UTC.
+        # Without a zone it is UTC.
         return Timestamp.parse(f"{value}Z" if _LOCAL_TIME.fullmatch(value) else value)
     except ValueError:
         raise EvaluationError(f"Invalid date-time formatted string {value}") from None
@@ -342,7 +342,9 @@ def _duration(value: str) -> Duration:
     try:
         return Duration.parse(value)
     except DecodeError:
-        found = [_UNIT_SIZES[_unit(word)] * int(number) for number, word in _SPOKEN.findall(value) if _unit(word)]
+        found = [
+            _UNIT_SIZES[_unit(word)] * int(number) for number, word in _LOOSE_DURATION.findall(value) if _unit(word)
+        ]
     try:
         if found:
             return Duration(nanoseconds=sum(found))
@@ -352,7 +354,7 @@ def _duration(value: str) -> Duration:
 
 
 def _unit(word: str) -> str:
-    """The unit a word means: `h`, `hr`, or anything that begins with `hour`."""
+    """The unit of a word: `h`, `hr`, or anything that begins with `hour`."""
     word = word.lower()
     for names in _UNITS:
         if word in names or word.startswith(names[-1]):

@@ -87,7 +87,7 @@ def test_an_error_says_what_was_spent_until_then() -> None:
     program = Environment({"x": INT}).compile("1 / x")
 
     with pytest.raises(EvaluationError) as caught:
-        program.spend({"x": 0})
+        program.evaluate_with_cost({"x": 0})
     assert caught.value.spent == 2
 
 

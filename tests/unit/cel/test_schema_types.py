@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from kubewright.cel import CompileError, Environment, EvaluationError, escaped, type_of_schema
+from kubewright.cel import CompileError, Environment, EvaluationError, escape_field_name, type_of_schema
 
 
 def fields(schema: dict[str, Any], *, root: bool = False) -> dict[str, str]:
     """The fields of an object schema and their types, as messages show them."""
     kind = type_of_schema(schema, root=root)
     assert kind is not None
-    assert kind.shape is not None
-    return {name: str(field.type) for name, field in (kind.shape.fields or {}).items()}
+    assert kind.details is not None
+    return {name: str(field.type) for name, field in (kind.details.fields or {}).items()}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_schema_gives_a_type(schema: dict[str, Any], shown: str | None) -> Non
 def test_fields_that_are_no_identifiers_are_spelled_differently() -> None:
     names = ("a-b", "a.b", "a/b", "a__b", "namespace", "plain", "1st", "a b", "ä")
 
-    assert [escaped(name) for name in names] == [
+    assert [escape_field_name(name) for name in names] == [
         *("a__dash__b", "a__dot__b", "a__slash__b", "a__underscores__b", "__namespace__", "plain"),
         *(None, None, None),
     ]

@@ -118,7 +118,7 @@ class _RuleValidator:
     def _costs(self, context: _SchemaContext, kind: CelType, rule: RuleProgram, path: str) -> Iterator[FieldError]:
         if rule.program is None:
             return
-        least = kind.shape.least_bytes if kind.shape else 0
+        least = kind.details.min_json_bytes if kind.details else 0
         times = REQUEST_BYTES // (least + 1) if context.max_cardinality is None else context.max_cardinality
         cost = min(rule.program.estimate() * times, _LARGEST)
         if cost > _RULE_LIMIT:

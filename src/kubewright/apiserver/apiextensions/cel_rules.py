@@ -21,8 +21,8 @@ from kubewright.api.field_errors import FieldError, FieldErrorType
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.apiextensions.cel_rule_programs import RuleProgram, compile_rule, environments, type_of_node
 from kubewright.apiserver.apiextensions.cel_rule_validation import validate_rules
-from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escaped
-from kubewright.cel.values import read
+from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escape_field_name
+from kubewright.cel.values import from_json
 
 __all__ = ("OBJECT_BUDGET", "CelValidator", "compile_rules", "validate_rules")
 
@@ -83,8 +83,8 @@ def _below(schema: Any) -> _Node | None:
 
 def _is_hidden(kind: CelType | None, name: str) -> bool:
     """Whether CEL cannot access a field although its name can be escaped: then its rules are not evaluated either."""
-    spelled = escaped(name)
-    fields = kind.shape.fields if kind is not None and kind.shape else None
+    spelled = escape_field_name(name)
+    fields = kind.details.fields if kind is not None and kind.details else None
     return spelled is not None and (fields is None or spelled not in fields)
 
 
@@ -279,7 +279,7 @@ class _Evaluation:
         error: EvaluationError | None = None
         value: Any = None
         try:
-            value, spent = rule.program.spend(bindings, CALL_BUDGET)
+            value, spent = rule.program.evaluate_with_cost(bindings, CALL_BUDGET)
         except EvaluationError as caught:
             error, spent = caught, caught.spent
         if spent > self._left:
@@ -323,7 +323,7 @@ class _Evaluation:
         if rule.message_program is None:
             return rule.message, ""
         try:
-            text_value, spent = rule.message_program.spend(bindings, CALL_BUDGET)
+            text_value, spent = rule.message_program.evaluate_with_cost(bindings, CALL_BUDGET)
         except EvaluationError as error:
             text_value, spent = None, error.spent
             if isinstance(error, CostExceeded) and spent <= self._left:
@@ -349,7 +349,7 @@ def _with_optional(bindings: Mapping[str, Any], kind: CelType | None) -> dict[st
     old = bindings["oldSelf"]
     if old is None or kind is None:
         return {**bindings, "oldSelf": NONE}
-    return {**bindings, "oldSelf": OptionalValue(read(old, kind))}
+    return {**bindings, "oldSelf": OptionalValue(from_json(old, kind))}
 
 
 def _path_text(path: str) -> str:

@@ -25,7 +25,7 @@ from kubewright.cel import (
     Program,
     type_of_schema,
 )
-from kubewright.cel.celtypes import Field, Shape
+from kubewright.cel.celtypes import Field, SchemaDetails
 
 __all__ = (
     "CONDITIONS_BUDGET",
@@ -124,7 +124,7 @@ class Scope:
             names["authorizer"] = _authorizer_type()
         if variables is not None:
             fields = {name: Field(name, kind) for name, kind in variables.items()}
-            names["variables"] = CelType("object", "kubernetes.variables", (), Shape(fields=fields))
+            names["variables"] = CelType("object", "kubernetes.variables", (), SchemaDetails(fields=fields))
         return Environment(names)
 
 
@@ -139,16 +139,16 @@ def _common_variables() -> Mapping[str, CelType]:
 def _type(schema: Mapping[str, Any], name: str, **others: Field) -> CelType:
     """The type of an object with unescaped field names: these types are declared in Go, where `namespace` is one."""
     kind = type_of_schema(schema, name=name)
-    if kind is None or kind.shape is None:
+    if kind is None or kind.details is None:
         raise ValueError(f"the schema of {name} describes no object")
-    fields = {field.json: field for field in (kind.shape.fields or {}).values()}
-    return replace(kind, shape=replace(kind.shape, fields={**fields, **others}))
+    fields = {field.json: field for field in (kind.details.fields or {}).values()}
+    return replace(kind, details=replace(kind.details, fields={**fields, **others}))
 
 
 @cache
 def _authorizer_type() -> CelType:
     fields = {"requestResource": Field("requestResource", RESOURCE_CHECK)}
-    return CelType(AUTHORIZER.kind, AUTHORIZER.name, (), Shape(fields=fields))
+    return CelType(AUTHORIZER.kind, AUTHORIZER.name, (), SchemaDetails(fields=fields))
 
 
 @final
@@ -183,7 +183,7 @@ def compile_expression(text: str, environment: Environment, *expected: CelType) 
 
 def variable_type(kind: CelType) -> CelType:
     """The type of a composed variable whose expression has this type: its value is a CEL value, not JSON."""
-    if not kind.converted:
+    if not kind.needs_conversion:
         return kind
     return DYN if kind.kind in ("object", "list", "map") else CelType(kind.kind, kind.name, kind.parameters)
 
@@ -208,7 +208,7 @@ class Budget:
         if expression.program is None:
             return None, f"compilation error: {expression.problem}"
         try:
-            value, spent = expression.program.spend(values, CALL_BUDGET)
+            value, spent = expression.program.evaluate_with_cost(values, CALL_BUDGET)
         except EvaluationError as failure:
             self.charge(failure.spent)
             return None, expression.error(failure)

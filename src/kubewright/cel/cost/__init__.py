@@ -1,1 +1,3 @@
-"""What an expression costs: the actual cost while it runs, the estimated cost before. Not the evaluation itself."""
+"""The cost of expressions: the actual cost of an evaluation, and the estimated maximum before. Not the evaluation
+itself.
+"""

@@ -1,8 +1,9 @@
-"""What an expression can cost at most, for any value its schema allows.
+"""The estimated maximum cost of an expression, for any value its schema allows.
 
-The API server refuses rules that could get too expensive, so the same reckoning is done here, quirks included: sizes
-come from the bounds in the schema (`maxLength`, `maxItems`, `maxProperties`) along the path by which a value was
-reached, and where no path is known, from what the expression itself shows. `prices` has the cost of single calls.
+The API server rejects rules that could get too expensive, so this follows cel-go (checker/cost.go) and the estimator of
+apiextensions-apiserver, quirks included: sizes come from the bounds in the schema (`maxLength`, `maxItems`,
+`maxProperties`) along the path of a value and, where no path is known, from the expression itself.
+`cost.call_estimates` has the cost of single calls.
 """
 
 from __future__ import annotations
@@ -12,12 +13,23 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from kubewright.cel.celtypes import CelType
-from kubewright.cel.cost import estimated
-from kubewright.cel.cost.estimated import Operand
-from kubewright.cel.cost.sizes import LARGEST, NOTHING, UNKNOWN, Range, exactly
-from kubewright.cel.syntax import ACCUMULATOR, Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
+from kubewright.cel.cost import call_estimates as call_estimates
+from kubewright.cel.cost.call_estimates import Operand
+from kubewright.cel.cost.sizes import MAX_UINT64, UNKNOWN, ZERO, Range, exactly
+from kubewright.cel.syntax import (
+    ACCUMULATOR,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    Struct,
+)
 
-__all__ = ("most",)
+__all__ = ("max_cost",)
 
 Path = tuple[str, ...]
 
@@ -27,15 +39,15 @@ _MAP: Final = exactly(30)
 _ONE: Final = exactly(1)
 
 
-def most(node: Node, declared: Mapping[str, CelType]) -> int:
-    """The highest cost."""
-    return _Estimate(declared).cost(node).most
+def max_cost(node: Node, declared: Mapping[str, CelType]) -> int:
+    """The maximum cost."""
+    return _Estimator(declared).cost(node).high
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """How large the keys and values of a list or map are."""
+    """The sizes of the keys and values of a list or map."""
 
     kind: str
     key: Range
@@ -59,8 +71,8 @@ def _either(one: _Entries | None, other: _Entries | None) -> _Entries | None:
 
 
 @final
-class _Estimate:
-    """One reckoning; notes by node what is known about it."""
+class _Estimator:
+    """One estimate; remembers paths, sizes and entries by node."""
 
     def __init__(self, declared: Mapping[str, CelType]) -> None:
         self._declared = declared
@@ -71,7 +83,7 @@ class _Estimate:
 
     def cost(self, node: Node) -> Range:
         if isinstance(node, Literal):
-            return NOTHING
+            return ZERO
         if isinstance(node, Ident):
             return self._ident(node)
         if isinstance(node, Select):
@@ -82,10 +94,10 @@ class _Estimate:
             return self._list(node)
         if isinstance(node, MapLiteral):
             return self._map(node)
-        if isinstance(node, Fold):
-            return self._bind(node) if node.binds else self._fold(node)
+        if isinstance(node, Comprehension):
+            return self._bind(node) if node.is_bind else self._comprehension(node)
         assert isinstance(node, Struct)
-        return NOTHING
+        return ZERO
 
     def _ident(self, node: Ident) -> Range:
         local = self._local(node.name)
@@ -104,7 +116,7 @@ class _Estimate:
         return self._paths.get(id(node), ())
 
     def _select(self, node: Select) -> Range:
-        if isinstance(node.operand, Ident) and node.operand.meant is not None and not node.field:
+        if isinstance(node.operand, Ident) and node.operand.named_type is not None and not node.field:
             self._paths[id(node)] = (node.operand.name,)
             return _ONE
         total = self.cost(node.operand)
@@ -117,7 +129,7 @@ class _Estimate:
 
     def _list(self, node: ListLiteral) -> Range:
         total = _LIST
-        size = NOTHING if not node.elements else Range(LARGEST, 0)
+        size = ZERO if not node.elements else Range(MAX_UINT64, 0)
         for each in node.elements:
             total = total.plus(self.cost(each))
             size = size.union(self._size_or_unknown(each))
@@ -126,7 +138,7 @@ class _Estimate:
 
     def _map(self, node: MapLiteral) -> Range:
         total = _MAP
-        keys = values = NOTHING if not node.entries else Range(LARGEST, 0)
+        keys = values = ZERO if not node.entries else Range(MAX_UINT64, 0)
         for key, value, _ in node.entries:
             total = total.plus(self.cost(key)).plus(self.cost(value))
             keys = keys.union(self._size_or_unknown(key))
@@ -137,43 +149,43 @@ class _Estimate:
     def _push(self, name: str, path: Path, size: Range | None, entries: _Entries | None = None) -> None:
         self._locals.setdefault(name, []).append(_Local(path, size, entries))
 
-    def _bind(self, node: Fold) -> Range:
-        total = self.cost(node.over).plus(self.cost(node.initial))
+    def _bind(self, node: Comprehension) -> Range:
+        total = self.cost(node.iter_range).plus(self.cost(node.initial))
         self._push(node.accumulator, self._path(node.initial), self._size(node.initial), self._entries_of(node.initial))
         total = total.plus(self.cost(node.result))
-        self._note(node, self._size(node.result), self._entries_of(node.result))
+        self._remember(node, self._size(node.result), self._entries_of(node.result))
         self._locals[node.accumulator].pop()
         return total
 
-    def _note(self, node: Node, size: Range | None, entries: _Entries | None) -> None:
+    def _remember(self, node: Node, size: Range | None, entries: _Entries | None) -> None:
         if size is not None:
             self._sizes[id(node)] = size
         if entries is not None:
             self._entries[id(node)] = entries
 
-    def _fold(self, node: Fold) -> Range:
-        total = self.cost(node.over).plus(self.cost(node.initial))
+    def _comprehension(self, node: Comprehension) -> Range:
+        total = self.cost(node.iter_range).plus(self.cost(node.initial))
         self._push(node.accumulator, self._path(node.initial), self._size(node.initial), self._entries_of(node.initial))
         self._push_variables(node)
-        turn = self.cost(node.condition)
-        turn = turn.plus(self.cost(node.step))
+        iteration = self.cost(node.condition)
+        iteration = iteration.plus(self.cost(node.step))
         self._locals[node.variable].pop()
         if node.second:
             self._locals[node.second].pop()
         total = total.plus(self.cost(node.result))
         self._locals[node.accumulator].pop()
-        count = self._size_or_unknown(node.over)
-        total = total.plus(count.times(turn))
+        count = self._size_or_unknown(node.iter_range)
+        total = total.plus(count.times(iteration))
         if isinstance(node.initial, Literal):
-            self._note(node, self._size(node.initial), None)
+            self._remember(node, self._size(node.initial), None)
         else:
-            self._note(node, count, self._entries_of(node.step))
+            self._remember(node, count, self._entries_of(node.step))
         return total
 
-    def _push_variables(self, node: Fold) -> None:
-        entries = self._entries_of(node.over)
-        path = self._path(node.over)
-        listed = (node.over.type.kind if entries is None else entries.kind) == "list"
+    def _push_variables(self, node: Comprehension) -> None:
+        entries = self._entries_of(node.iter_range)
+        path = self._path(node.iter_range)
+        listed = (node.iter_range.type.kind if entries is None else entries.kind) == "list"
         key = None if entries is None else entries.key
         value = None if entries is None else entries.value
         if node.second:
@@ -188,23 +200,23 @@ class _Estimate:
         if node.function == "dyn":
             inner = node.arguments[0]
             total = self.cost(inner).plus(_ONE)
-            self._note(node, self._size(inner), self._entries_of(inner))
+            self._remember(node, self._size(inner), self._entries_of(inner))
             return total
         costs = []
         operands = []
         for each in node.arguments:
             costs.append(self.cost(each))
             operands.append(self._operand(each))
-        before = NOTHING
+        before = ZERO
         target = None
         if node.target is not None:
             before = self.cost(node.target)
             target = self._operand(node.target)
-        paid = Range(LARGEST, 0)
+        call_total = Range(MAX_UINT64, 0)
         size: Range | None = None
         for identity in [each.id for each in node.overloads] or ["select_optional_field"]:
-            each_cost, each_size = self._price(node, identity, target, operands, costs)
-            paid = paid.union(each_cost)
+            each_cost, each_size = self._call_estimate(node, identity, target, operands, costs)
+            call_total = call_total.union(each_cost)
             if each_size is not None:
                 size = each_size if size is None else size.union(each_size)
             if identity in ("index_list", "index_map"):
@@ -214,27 +226,27 @@ class _Estimate:
                 self._paths[id(node)] = (*self._path(node.arguments[0]), step)
             if size is None:
                 size = self._size(node)
-        self._note(node, size, None)
-        return before.plus(paid)
+        self._remember(node, size, None)
+        return before.plus(call_total)
 
-    def _price(
+    def _call_estimate(
         self, node: Call, identity: str, target: Operand | None, operands: list[Operand], costs: list[Range]
     ) -> tuple[Range, Range | None]:
-        together = NOTHING
+        arguments_cost = ZERO
         for each in costs:
-            together = together.plus(each)
+            arguments_cost = arguments_cost.plus(each)
         if identity in ("logical_and", "logical_or"):
-            return Range(costs[0].least, together.most), None
+            return Range(costs[0].low, arguments_cost.high), None
         if identity == "conditional":
             first, second = node.arguments[1:]
-            self._note(node, None, _either(self._entries_of(first), self._entries_of(second)))
+            self._remember(node, None, _either(self._entries_of(first), self._entries_of(second)))
             size = self._size_or_unknown(first).union(self._size_or_unknown(second))
             return costs[0].plus(costs[1].union(costs[2])), size
         if identity in ("add_string", "add_bytes", "add_list"):
             one, other = node.arguments
-            self._note(node, None, _either(self._entries_of(one), self._entries_of(other)))
-        price, size_found = estimated.price(node.function, identity, target, operands)
-        return price.plus(together), size_found
+            self._remember(node, None, _either(self._entries_of(one), self._entries_of(other)))
+        call_cost, size_found = call_estimates.estimate_call(node.function, identity, target, operands)
+        return call_cost.plus(arguments_cost), size_found
 
     def _operand(self, node: Node) -> Operand:
         path = self._path(node)
@@ -248,7 +260,7 @@ class _Estimate:
         return UNKNOWN if size is None else size
 
     def _size(self, node: Node) -> Range | None:
-        known = self._sizes.get(id(node)) or _shown_size(node)
+        known = self._sizes.get(id(node)) or _literal_size(node)
         if known is not None:
             return known
         bound = self._bound(self._path(node))
@@ -268,16 +280,17 @@ class _Estimate:
         return None if local is None else local.entries
 
     def _bound(self, path: Path) -> Range | None:
-        """What the schema says about the size of what is at a path."""
+        """The maximum size in the schema of the value at a path."""
         if not path:
             return None
-        # The API server starts at `self` whatever the path begins with.
+        # The API server starts at `self`, whatever the path begins with (apiextensions-apiserver:
+        # pkg/apiserver/schema/cel/compilation.go, sizeEstimator).
         kind = self._declared.get("self") or self._declared.get(path[0])
         for step in path[1:]:
             kind = None if kind is None else _inside(kind, step)
         if kind is None:
             return None
-        return Range(0, kind.shape.most if kind.shape else 0)
+        return Range(0, kind.details.max_size if kind.details else 0)
 
 
 def _inside(kind: CelType, step: str) -> CelType | None:
@@ -285,11 +298,11 @@ def _inside(kind: CelType, step: str) -> CelType | None:
         return kind.parameters[-1] if kind.kind in ("list", "map") else None
     if step == "@keys":
         return kind.parameters[0] if kind.kind == "map" else None
-    fields = kind.shape.fields if kind.shape else None
+    fields = kind.details.fields if kind.details else None
     return fields[step].type if fields and step in fields else None
 
 
-def _shown_size(node: Node) -> Range | None:
+def _literal_size(node: Node) -> Range | None:
     if isinstance(node, Literal):
         return exactly(len(node.value) if isinstance(node.value, str | bytes) else 1)
     if isinstance(node, ListLiteral):

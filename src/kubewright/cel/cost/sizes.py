@@ -1,6 +1,6 @@
-"""Ranges of sizes and costs, for reckoning with values not seen yet.
+"""Ranges of sizes and costs, for estimates of values not seen yet (cel-go: checker.SizeEstimate, CostEstimate).
 
-Numbers stop at 2**64 - 1 instead of growing further, which stands for "no bound". Used by `estimate` and its prices.
+Numbers are capped at 2**64 - 1, which means "no bound". `cost.estimator` and `cost.call_estimates` use them.
 """
 
 from __future__ import annotations
@@ -8,48 +8,48 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-__all__ = ("LARGEST", "NOTHING", "UNKNOWN", "Range", "exactly")
+__all__ = ("MAX_UINT64", "UNKNOWN", "ZERO", "Range", "exactly")
 
-LARGEST: Final = 2**64 - 1
+MAX_UINT64: Final = 2**64 - 1
 _TOO_LARGE: Final = 2.0**64
 
 
-def _capped(value: int) -> int:
-    return LARGEST if value > LARGEST else value
+def _cap(value: int) -> int:
+    return MAX_UINT64 if value > MAX_UINT64 else value
 
 
-def _scaled(value: int, factor: float) -> int:
+def _scale(value: int, factor: float) -> int:
     result = math.ceil(float(value) * factor)
-    return LARGEST if result >= _TOO_LARGE else result
+    return MAX_UINT64 if result >= _TOO_LARGE else result
 
 
 class Range(NamedTuple):
-    """From `least` to `most`."""
+    """From `low` to `high`, both included."""
 
-    least: int
-    most: int
+    low: int
+    high: int
 
     def plus(self, other: Range) -> Range:
-        """Both together."""
-        return Range(_capped(self.least + other.least), _capped(self.most + other.most))
+        """The sum of both."""
+        return Range(_cap(self.low + other.low), _cap(self.high + other.high))
 
     def times(self, other: Range) -> Range:
-        """One for each of the other."""
-        return Range(_capped(self.least * other.least), _capped(self.most * other.most))
+        """The product of both."""
+        return Range(_cap(self.low * other.low), _cap(self.high * other.high))
 
     def scaled(self, factor: float) -> Range:
-        """A fraction or a multiple, rounded up."""
-        return Range(_scaled(self.least, factor), _scaled(self.most, factor))
+        """A multiple, rounded up."""
+        return Range(_scale(self.low, factor), _scale(self.high, factor))
 
     def union(self, other: Range) -> Range:
-        """Either of the two."""
-        return Range(min(self.least, other.least), max(self.most, other.most))
+        """The smallest range that contains both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
 
 
 def exactly(value: int) -> Range:
-    """A range of one."""
+    """The range of one number."""
     return Range(value, value)
 
 
-NOTHING: Final = Range(0, 0)
-UNKNOWN: Final = Range(0, LARGEST)
+ZERO: Final = Range(0, 0)
+UNKNOWN: Final = Range(0, MAX_UINT64)

@@ -1,1 +1,1 @@
-"""The functions of CEL as Kubernetes 1.35 offers them."""
+"""The functions of CEL in Kubernetes 1.35."""

@@ -1,6 +1,6 @@
 """Why a text is no IP address, in the words of Go's `netip`.
 
-Python's `ipaddress` reads the good ones; its own words for the bad ones are not those people see from an API server.
+Python's `ipaddress` parses valid addresses; its messages for invalid ones are not those of an API server.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _HEX: Final = frozenset(string.hexdigits)
 _BYTES: Final = 16
 
 
-class _Bad(Exception):
-    """The text is wrong, from here on."""
+class _ParseError(Exception):
+    """The text is invalid from here on."""
 
     def __init__(self, message: str, rest: str = "") -> None:
         super().__init__(message)
@@ -24,12 +24,12 @@ class _Bad(Exception):
 
 
 def ip_problem(text: str) -> str | None:
-    """What is wrong with an address, or None if it is one; a zone is fine."""
+    """What is wrong with an address, or None if it is valid; a zone is allowed."""
     try:
         _check(text)
-    except _Bad as bad:
-        place = f" (at {json.dumps(bad.rest, ensure_ascii=False)})" if bad.rest else ""
-        return f"ParseAddr({json.dumps(text, ensure_ascii=False)}): {bad}{place}"
+    except _ParseError as error:
+        place = f" (at {json.dumps(error.rest, ensure_ascii=False)})" if error.rest else ""
+        return f"ParseAddr({json.dumps(text, ensure_ascii=False)}): {error}{place}"
     return None
 
 
@@ -40,8 +40,8 @@ def _check(text: str) -> None:
         if char == ":":
             return _check_six(text)
         if char == "%":
-            raise _Bad("missing IPv6 address")
-    raise _Bad("unable to parse IP")
+            raise _ParseError("missing IPv6 address")
+    raise _ParseError("unable to parse IP")
 
 
 def _check_four(text: str) -> None:
@@ -49,77 +49,77 @@ def _check_four(text: str) -> None:
     for at, char in enumerate(text):
         if char in string.digits:
             if digits == 1 and value == 0:
-                raise _Bad("IPv4 field has octet with leading zero")
+                raise _ParseError("IPv4 field has octet with leading zero")
             value = value * 10 + int(char)
             digits += 1
             if value > 255:
-                raise _Bad("IPv4 field has value >255")
+                raise _ParseError("IPv4 field has value >255")
         elif char == ".":
             if at in (0, len(text) - 1) or text[at - 1] == ".":
-                raise _Bad("IPv4 field must have at least one digit", text[at:])
+                raise _ParseError("IPv4 field must have at least one digit", text[at:])
             if dots == 3:
-                raise _Bad("IPv4 address too long")
+                raise _ParseError("IPv4 address too long")
             dots += 1
             value = digits = 0
         else:
-            raise _Bad("unexpected character", text[at:])
+            raise _ParseError("unexpected character", text[at:])
     if dots < 3:
-        raise _Bad("IPv4 address too short")
+        raise _ParseError("IPv4 address too short")
 
 
 def _check_six(text: str) -> None:
     rest, percent, zone = text.partition("%")
     if percent and not zone:
-        raise _Bad("zone must be a non-empty string")
+        raise _ParseError("zone must be a non-empty string")
     gap = rest.startswith("::")
     rest = rest[2:] if gap else rest
-    filled = 0
-    while rest and filled < _BYTES:
+    bytes_read = 0
+    while rest and bytes_read < _BYTES:
         end = _group_end(rest)
         if rest[end : end + 1] == ".":
-            _check_embedded(rest, filled, gap=gap)
-            filled, rest = filled + 4, ""
+            _check_embedded(rest, bytes_read, gap=gap)
+            bytes_read, rest = bytes_read + 4, ""
             break
-        filled, rest = filled + 2, rest[end:]
+        bytes_read, rest = bytes_read + 2, rest[end:]
         if rest:
             rest, doubled = _after_group(rest, gap=gap)
             gap = gap or doubled
     if rest:
-        raise _Bad("trailing garbage after address", rest)
-    if filled < _BYTES and not gap:
-        raise _Bad("address string too short")
-    if filled == _BYTES and gap:
-        raise _Bad("the :: must expand to at least one field of zeros")
+        raise _ParseError("trailing garbage after address", rest)
+    if bytes_read < _BYTES and not gap:
+        raise _ParseError("address string too short")
+    if bytes_read == _BYTES and gap:
+        raise _ParseError("the :: must expand to at least one field of zeros")
 
 
 def _group_end(rest: str) -> int:
     end = 0
     while end < len(rest) and rest[end] in _HEX:
         if end > 3:
-            raise _Bad("each group must have 4 or less digits", rest)
+            raise _ParseError("each group must have 4 or less digits", rest)
         end += 1
     if end == 0:
-        raise _Bad("each colon-separated field must have at least one digit", rest)
+        raise _ParseError("each colon-separated field must have at least one digit", rest)
     return end
 
 
-def _check_embedded(rest: str, filled: int, *, gap: bool) -> None:
-    if not gap and filled != 12:
-        raise _Bad("embedded IPv4 address must replace the final 2 fields of the address", rest)
-    if filled + 4 > _BYTES:
-        raise _Bad("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+def _check_embedded(rest: str, bytes_read: int, *, gap: bool) -> None:
+    if not gap and bytes_read != 12:
+        raise _ParseError("embedded IPv4 address must replace the final 2 fields of the address", rest)
+    if bytes_read + 4 > _BYTES:
+        raise _ParseError("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
     _check_four(rest)
 
 
 def _after_group(rest: str, *, gap: bool) -> tuple[str, bool]:
-    """What follows a colon, and whether there were two of them."""
+    """The text after a colon, and whether there were two colons."""
     if rest[0] != ":":
-        raise _Bad("unexpected character, want colon", rest)
+        raise _ParseError("unexpected character, want colon", rest)
     if len(rest) == 1:
-        raise _Bad("colon must be followed by more characters", rest)
+        raise _ParseError("colon must be followed by more characters", rest)
     rest = rest[1:]
     if rest[0] != ":":
         return rest, False
     if gap:
-        raise _Bad("multiple :: in address", rest)
+        raise _ParseError("multiple :: in address", rest)
     return rest[1:], True

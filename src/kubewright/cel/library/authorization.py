@@ -1,8 +1,8 @@
-"""`authorizer.group('apps').resource('deployments').check('create').allowed()`: may the user do that?
+"""`authorizer.group('apps').resource('deployments').check('create').allowed()`: whether a user may do that.
 
-The answer comes from outside: an `Authorizer` wraps a function that decides on attributes named as in a
-SubjectAccessReview. Only admission policies and match conditions have an `authorizer` variable; rules of a
-CustomResourceDefinition do not, but its types and functions are known there too.
+An `Authorizer` wraps a function that decides on attributes named as in a SubjectAccessReview. Only admission policies
+and match conditions have an `authorizer` variable; rules of a CustomResourceDefinition do not, but its types and
+functions are declared there too (apiserver: pkg/cel/library/authz.go).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final, final
 
 from kubewright.api import names
 from kubewright.cel.celtypes import BOOL, STRING, object_type
-from kubewright.cel.declarations import Declared, member
+from kubewright.cel.declarations import Declaration, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import OpaqueValue
 
-__all__ = ("AUTHORIZER", "RESOURCE_CHECK", "Authorizer", "Decision", "ResourceCheck", "declared")
+__all__ = ("AUTHORIZER", "RESOURCE_CHECK", "Authorizer", "Decision", "ResourceCheck", "declarations")
 
 AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")
 _PATH_CHECK: Final = object_type("kubernetes.authorization.PathCheck")
@@ -29,7 +29,7 @@ _DECISION: Final = object_type("kubernetes.authorization.Decision")
 @final
 @dataclass(frozen=True)
 class Decision(OpaqueValue):
-    """What the authorizer said."""
+    """The authorizer's decision."""
 
     allowed: bool
     reason: str = ""
@@ -38,7 +38,7 @@ class Decision(OpaqueValue):
 
 
 Decide = Callable[[str | None, Mapping[str, str]], Decision]
-"""Decides on a user (None: the one who asks, else a service account's user name) and attributes."""
+"""Decides on a user (None for the authenticated user, else the user name of a service account) and attributes."""
 
 
 @final
@@ -49,7 +49,7 @@ class Authorizer(OpaqueValue):
     decide: Decide
     user: str | None = None
     request: Mapping[str, str] = field(default_factory=dict)
-    """The resource the request is about, for `authorizer.requestResource`."""
+    """The resource of the request, for `authorizer.requestResource`."""
     cel_type = AUTHORIZER
 
     def get(self, name: str) -> ResourceCheck | None:
@@ -60,7 +60,7 @@ class Authorizer(OpaqueValue):
 @final
 @dataclass(frozen=True)
 class _PathCheck(OpaqueValue):
-    """A check of a path that is no resource."""
+    """A check of a non-resource path."""
 
     authorizer: Authorizer
     path: str
@@ -70,7 +70,7 @@ class _PathCheck(OpaqueValue):
 @final
 @dataclass(frozen=True)
 class _GroupCheck(OpaqueValue):
-    """A check whose resource is still to be named."""
+    """A check that has no resource yet."""
 
     authorizer: Authorizer
     group: str
@@ -80,15 +80,15 @@ class _GroupCheck(OpaqueValue):
 @final
 @dataclass(frozen=True)
 class ResourceCheck(OpaqueValue):
-    """A check of a resource, being built; also the variable `authorizer.requestResource`."""
+    """A check of a resource, under construction; also the variable `authorizer.requestResource`."""
 
     authorizer: Authorizer
     attributes: Mapping[str, str] = field(default_factory=dict)
     cel_type = RESOURCE_CHECK
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield member("path", "authorizer_path", (AUTHORIZER, STRING), _PATH_CHECK, _path)
     yield member("group", "authorizer_group", (AUTHORIZER, STRING), _GROUP_CHECK, _GroupCheck)
     account = (AUTHORIZER, STRING, STRING)

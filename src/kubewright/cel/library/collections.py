@@ -1,7 +1,7 @@
 """Functions on lists, sets and optionals.
 
-Kubernetes' own list functions (`isSorted`, `sum`, `min`, `max`, `indexOf`), the list extension of CEL, the set
-functions, and what makes, asks and unwraps optionals.
+Kubernetes' own list functions (`isSorted`, `sum`, `min`, `max`, `indexOf`; apiserver: pkg/cel/library/lists.go), the
+list and set extensions of cel-go, and optionals.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from kubewright.cel.celtypes import (
     optional_of,
     param,
 )
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
-from kubewright.cel.values import NONE, OptionalValue, Timestamp, Uint, compared, equal, type_of
+from kubewright.cel.values import NONE, OptionalValue, Timestamp, Uint, compare, equal, type_of
 
-__all__ = ("declared", "insert")
+__all__ = ("declarations", "insert")
 
 _T: Final = param("T")
 _K: Final = param("K")
@@ -54,15 +54,15 @@ _COMPARABLE: Final = {
 _ZEROS: Final[dict[str, object]] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration()}
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield from _kubernetes_lists()
     yield from _lists()
     yield from _sets()
     yield from _optionals()
 
 
-def _kubernetes_lists() -> Iterator[Declared]:
+def _kubernetes_lists() -> Iterator[Declaration]:
     for name, kind in _COMPARABLE.items():
         yield member("isSorted", f"list_{name}_is_sorted_bool", (list_of(kind),), BOOL, _is_sorted)
         yield member("max", f"list_{name}_max_{name}", (list_of(kind),), kind, _extreme("max", -1))
@@ -75,7 +75,7 @@ def _kubernetes_lists() -> Iterator[Declared]:
 
 
 def _is_sorted(items: list[Any]) -> bool:
-    return all(compared(one, other) <= 0 for one, other in itertools.pairwise(items))
+    return all(compare(one, other) <= 0 for one, other in itertools.pairwise(items))
 
 
 def _extreme(word: str, preferred: int) -> Callable[[list[Any]], object]:
@@ -84,7 +84,7 @@ def _extreme(word: str, preferred: int) -> Callable[[list[Any]], object]:
             raise EvaluationError(f"{word} called on empty list")
         best = items[0]
         for item in items[1:]:
-            if compared(best, item) == preferred:
+            if compare(best, item) == preferred:
                 best = item
         return best
 
@@ -106,7 +106,7 @@ def _last_index_of(items: list[Any], item: object) -> int:
     return next((place for place in range(len(items) - 1, -1, -1) if equal(items[place], item)), -1)
 
 
-def _lists() -> Iterator[Declared]:
+def _lists() -> Iterator[Declaration]:
     yield member("slice", "list_slice", (_LIST, INT, INT), _LIST, _slice)
     yield member("flatten", "list_flatten", (list_of(_LIST),), _LIST, _flatten)
     yield member("flatten", "list_flatten_int", (list_of(DYN), INT), list_of(DYN), _flatten)
@@ -155,7 +155,7 @@ def _sort_by(items: list[Any], keys: list[Any]) -> list[Any]:
         raise EvaluationError("list elements must have the same type")
 
     def ordered(one: int, other: int) -> int:
-        return compared(keys[one], keys[other])
+        return compare(keys[one], keys[other])
 
     order = sorted(range(len(items)), key=functools.cmp_to_key(ordered))
     return [items[place] for place in order]
@@ -188,14 +188,14 @@ def _insert_all(entries: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]
 
 
 def insert(entries: dict[Any, Any], more: dict[Any, Any]) -> None:
-    """Add to a map, in place; a key that is there already is an error."""
+    """Add to a map, in place; a key that exists already is an error."""
     for key, value in more.items():
         if key in entries:
-            raise EvaluationError(f"insert failed: key {operators.shown_key(key)} already exists")
+            raise EvaluationError(f"insert failed: key {operators.key_text(key)} already exists")
         entries[key] = value
 
 
-def _sets() -> Iterator[Declared]:
+def _sets() -> Iterator[Declaration]:
     yield function("sets.contains", "list_sets_contains_list", (_LIST, _LIST), BOOL, _contains)
     yield function("sets.equivalent", "list_sets_equivalent_list", (_LIST, _LIST), BOOL, _equivalent)
     yield function("sets.intersects", "list_sets_intersects_list", (_LIST, _LIST), BOOL, _intersects)
@@ -213,7 +213,7 @@ def _intersects(one: list[Any], other: list[Any]) -> bool:
     return any(operators.contains(item, other) for item in one)
 
 
-def _optionals() -> Iterator[Declared]:
+def _optionals() -> Iterator[Declaration]:
     yield function("optional.of", "optional_of", (_V,), _OPTIONAL, OptionalValue)
     yield function("optional.ofNonZeroValue", "optional_ofNonZeroValue", (_V,), _OPTIONAL, _of_non_zero)
     yield function("optional.none", "optional_none", (), _OPTIONAL, _none)

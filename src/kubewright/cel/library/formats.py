@@ -1,4 +1,4 @@
-"""`format.dns1123Label().validate(name)`: the named formats of Kubernetes, and what is wrong with a text."""
+"""`format.dns1123Label().validate(name)`: the named formats of Kubernetes, and the errors of a text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final, final
 
 from kubewright.api import names
 from kubewright.cel.celtypes import STRING, list_of, object_type, optional_of
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.library.urls import url_problem
 from kubewright.cel.values import NONE, OpaqueValue, OptionalValue, Timestamp
 
-__all__ = ("FORMAT", "declared")
+__all__ = ("FORMAT", "declarations")
 
 FORMAT: Final = object_type("kubernetes.NamedFormat")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.I | re.A)
@@ -23,7 +23,7 @@ _TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-
 
 @final
 class _Format(OpaqueValue):
-    """A format by name; `pattern_size` is what its check counts as, when costs are reckoned."""
+    """A format by name; `pattern_size` is the size of its check in cost estimates."""
 
     __slots__ = ("check", "name", "pattern_size")
     cel_type = FORMAT
@@ -40,16 +40,16 @@ class _Format(OpaqueValue):
         return hash(self.name)
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield member("validate", "format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validate)
     yield function("format.named", "format-named", (STRING,), optional_of(FORMAT), _named)
     for name, each in _FORMATS.items():
         yield function(f"format.{name}", f"format.{name}", (), FORMAT, lambda each=each: each)
 
 
-def _validate(form: _Format, text: str) -> OptionalValue:
-    wrong = form.check(text)
+def _validate(format_: _Format, text: str) -> OptionalValue:
+    wrong = format_.check(text)
     return OptionalValue(wrong) if wrong else NONE
 
 
@@ -59,7 +59,7 @@ def _named(name: str) -> OptionalValue:
 
 
 def _in_characters(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    """Names are counted in characters in what is said about them, everything else in bytes."""
+    """Messages count names in characters, everything else in bytes."""
 
     def check_name(text: str) -> list[str]:
         return [wrong.replace(" bytes", " characters") for wrong in check(text)]
@@ -69,7 +69,7 @@ def _in_characters(check: Callable[[str], list[str]]) -> Callable[[str], list[st
 
 def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
     def check_prefix(text: str) -> list[str]:
-        # What follows a prefix is generated, so a last dash is fine.
+        # The server appends text to a prefix, so a final dash is valid.
         return check(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)
 
     return check_prefix

@@ -1,8 +1,8 @@
-"""`'%d of %s'.format([1, 'two'])`: text with values put into it.
+"""`'%d of %s'.format([1, 'two'])`: formatted text.
 
-The clauses are those of CEL: %s any, %d whole numbers, %f and %e doubles, %b %o %x %X other bases. A double in %f is
-grouped by thousands as in American English, which is what the API server does. `problem` checks a format before it
-is used, with the types of its arguments.
+The clauses are those of cel-go (ext/formatting.go): %s any, %d whole numbers, %f and %e doubles, %b %o %x %X other
+bases. A double in %f is grouped by thousands as in American English, as on the API server. `problem` checks a format
+and the types of its arguments before it is used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from kubewright.api.times import Duration
 from kubewright.cel.celtypes import DYN, STRING, CelType, list_of
-from kubewright.cel.declarations import Declared, member
+from kubewright.cel.declarations import Declaration, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.library.standard import to_string
 from kubewright.cel.values import Timestamp, type_of
 
-__all__ = ("declared", "problem")
+__all__ = ("declarations", "problem")
 
 _PRECISION: Final = 6
 _CLAUSE: Final = re.compile(r"(?:\.([0-9]*))?(.?)", re.DOTALL)
@@ -29,7 +29,7 @@ _NUMBERS: Final = ("int", "uint")
 _TEXTUAL: Final = (
     *("list", "map", "int", "uint", "double", "bool", "string", "timestamp", "bytes", "duration", "type", "null"),
 )
-# Clause: the kinds it takes, and how the refusal of another one begins.
+# Clause: the kinds it takes, and how the error for another one begins.
 _TAKES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     "s": (
         _TEXTUAL,
@@ -45,13 +45,13 @@ _TAKES: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 }
 
 
-def declared() -> Iterator[Declared]:
-    """The one function."""
+def declarations() -> Iterator[Declaration]:
+    """The one function of this module."""
     yield member("format", "string_format", (STRING, list_of(DYN)), STRING, _format)
 
 
-class _Bad(Exception):
-    """The format, or an argument for it, is wrong; `place` is the argument's."""
+class _FormatError(Exception):
+    """The format, or an argument for it, is invalid; `place` is the argument's index."""
 
     def __init__(self, message: str, place: int | None = None) -> None:
         super().__init__(message)
@@ -61,38 +61,38 @@ class _Bad(Exception):
 def _format(text: str, arguments: list[Any]) -> str:
     def put(clause: str, precision: int | None, place: int) -> str:
         value = arguments[place]
-        kinds, refusal = _TAKES[clause.lower()]
+        kinds, message = _TAKES[clause.lower()]
         kind = type_of(value)
         special = clause in "fe" and value in ("NaN", "Infinity", "-Infinity")
         if kind.kind not in kinds or (clause in "fe" and kind.kind == "string" and not special):
-            raise _Bad(f"error during formatting: {refusal}, was given {kind.name}")
+            raise _FormatError(f"error during formatting: {message}, was given {kind.name}")
         return _CLAUSES[clause](value, precision)
 
     try:
-        return _filled(text, len(arguments), put)[0]
-    except _Bad as bad:
+        return _fill(text, len(arguments), put)[0]
+    except _FormatError as bad:
         raise EvaluationError(str(bad)) from None
 
 
 def problem(text: str, kinds: Sequence[CelType]) -> tuple[str, int | None] | None:
-    """What is wrong with a format for arguments of these types, and with which of them; None if nothing is."""
+    """What is wrong with a format for arguments of these types, and with which of them; None if it is valid."""
 
     def put(clause: str, precision: int | None, place: int) -> str:
-        takes, refusal = _TAKES[clause.lower()]
+        takes, message = _TAKES[clause.lower()]
         if kinds[place].kind not in (*takes, "dyn"):
-            raise _Bad(f"error during formatting: {refusal}, was given {kinds[place].name}", place)
+            raise _FormatError(f"error during formatting: {message}, was given {kinds[place].name}", place)
         return ""
 
     try:
-        used = _filled(text, len(kinds), put)[1]
-    except _Bad as bad:
+        used = _fill(text, len(kinds), put)[1]
+    except _FormatError as bad:
         return str(bad), bad.place
     if used < len(kinds):
         return f"too many arguments supplied to string.format (expected {used}, got {len(kinds)})", None
     return None
 
 
-def _filled(text: str, count: int, put: Callable[[str, int | None, int], str]) -> tuple[str, int]:
+def _fill(text: str, count: int, put: Callable[[str, int | None, int], str]) -> tuple[str, int]:
     out = []
     used = 0
     at = 0
@@ -107,9 +107,9 @@ def _filled(text: str, count: int, put: Callable[[str, int | None, int], str]) -
             at += 2
         else:
             if used >= count:
-                raise _Bad(f"index {used} out of range")
+                raise _FormatError(f"index {used} out of range")
             if at + 1 >= len(text):
-                raise _Bad("unexpected end of string")
+                raise _FormatError("unexpected end of string")
             clause, precision, at = _clause(text, at + 1)
             out.append(put(clause, precision, used))
             used += 1
@@ -122,12 +122,12 @@ def _clause(text: str, at: int) -> tuple[str, int | None, int]:
     digits, clause = match.groups()
     parse = "could not parse formatting clause"
     if digits is not None and not clause:
-        raise _Bad(f"{parse}: error while parsing precision: could not find end of precision specifier")
+        raise _FormatError(f"{parse}: error while parsing precision: could not find end of precision specifier")
     if digits == "":
         wrong = 'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
-        raise _Bad(f"{parse}: error while parsing precision: {wrong}")
+        raise _FormatError(f"{parse}: error while parsing precision: {wrong}")
     if clause not in _CLAUSES:
-        raise _Bad(f'{parse}: unrecognized formatting clause "{clause}"')
+        raise _FormatError(f'{parse}: unrecognized formatting clause "{clause}"')
     return clause, None if digits is None else int(digits), match.end()
 
 
@@ -142,7 +142,7 @@ def _any(value: Any, _: int | None = None) -> str:
     try:
         return to_string(value)
     except EvaluationError as error:
-        raise _Bad(f'error during formatting: could not convert argument "{error}" to string') from None
+        raise _FormatError(f'error during formatting: could not convert argument "{error}" to string') from None
 
 
 def _literal(value: Any) -> str:
@@ -160,7 +160,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, Duration):
         return f'duration("{to_string(value)}")'
     if type_of(value).kind not in _TEXTUAL:
-        raise _Bad(f"error during formatting: no formatting function for {type_of(value).name}")
+        raise _FormatError(f"error during formatting: no formatting function for {type_of(value).name}")
     return _any(value)
 
 
@@ -187,7 +187,7 @@ def _scientific(value: Any, precision: int | None) -> str:
     number = _double(value)
     if math.isnan(number) or math.isinf(number):
         return _special(number).rjust(_PRECISION)
-    # The precision asked for is not heeded, there as here.
+    # The API server ignores the precision, too.
     mantissa, _, exponent = f"{number:.{_PRECISION}e}".partition("e")
     return f"{mantissa}\u00d710{exponent.removeprefix('+').translate(_SUPERSCRIPT)}"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from kubewright.cel.celtypes import BOOL, INT, STRING, opaque
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.library.addresses import ip_problem
 from kubewright.cel.values import OpaqueValue, no_overload
 
-__all__ = ("CIDR", "IP", "declared")
+__all__ = ("CIDR", "IP", "declarations")
 
 IP: Final = opaque("net.IP")
 CIDR: Final = opaque("net.CIDR")
@@ -44,7 +44,7 @@ class _Address(OpaqueValue):
 
 @final
 class _Network(OpaqueValue):
-    """An address and how many of its bits name the network."""
+    """An address and the number of its network bits."""
 
     __slots__ = ("bits", "ip")
     cel_type = CIDR
@@ -55,12 +55,12 @@ class _Network(OpaqueValue):
 
     @property
     def cost_size(self) -> int:
-        """Bytes of the prefix."""
+        """The number of bytes of the prefix."""
         return -(-self.bits // 8)
 
     @property
     def start(self) -> int:
-        """The network's bits alone."""
+        """The network bits alone."""
         drop = self.ip.max_prefixlen - self.bits
         return int(self.ip) >> drop << drop
 
@@ -78,8 +78,8 @@ class _Network(OpaqueValue):
         return hash((self.ip, self.bits))
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield function("ip", "string_to_ip", (STRING,), IP, _address)
     yield member("ip", "cidr_ip", (CIDR,), IP, lambda network: _Address(network.ip))
     yield member("family", "ip_family", (IP,), INT, lambda address: address.ip.version)
@@ -174,7 +174,7 @@ def _contains_ip_text(network: _Network, text: str) -> bool:
     try:
         return network.covers(_address(text).ip)
     except EvaluationError:
-        # What is wrong with the text gets lost on the API server too.
+        # The API server also drops the reason why the text is invalid.
         raise no_overload() from None
 
 

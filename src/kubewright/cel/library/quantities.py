@@ -1,4 +1,4 @@
-"""`quantity('1.5Gi')`: the amounts of Kubernetes resources."""
+"""`quantity('1.5Gi')`: quantities of Kubernetes resources."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import Final, final
 
 from kubewright.api.quantity import Quantity
 from kubewright.cel.celtypes import BOOL, DOUBLE, INT, STRING, object_type
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import OpaqueValue
 from kubewright.errors import DecodeError
 
-__all__ = ("QUANTITY", "declared")
+__all__ = ("QUANTITY", "declarations")
 
 QUANTITY: Final = object_type("kubernetes.Quantity")
 _LIMIT: Final = 2**63
-_FORM: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
+_SYNTAX: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _SUFFIX: Final = "unable to parse quantity's suffix"
-_SHAPE: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_SYNTAX_ERROR: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 @final
 class _Amount(OpaqueValue):
     """A quantity as a CEL value.
 
-    The API server keeps small ones as an integer times a power of ten, and all others to the billionth; only the
-    former it calls integers, and how it rounds to a float depends on it too.
+    The API server keeps small ones as an integer times a power of ten, and all others to the billionth (apimachinery:
+    pkg/api/resource, int64Amount and infDecAmount). Only the former count as integers, and the conversion to a float
+    depends on it, too.
     """
 
     __slots__ = ("digits", "power", "quantity", "small")
@@ -42,7 +43,7 @@ class _Amount(OpaqueValue):
         self.small = small
 
     def plus(self, other: _Amount, sign: int) -> _Amount:
-        """The sum, or the difference."""
+        """The sum, or with a negative sign the difference."""
         power = min(self.power, other.power)
         digits = self.digits * 10 ** (self.power - power) + sign * other.digits * 10 ** (other.power - power)
         quantity = self.quantity + other.quantity if sign > 0 else self.quantity - other.quantity
@@ -56,8 +57,8 @@ class _Amount(OpaqueValue):
         return hash(self.quantity)
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield function("quantity", "string_to_quantity", (STRING,), QUANTITY, _quantity)
     yield function("isQuantity", "is_quantity_string", (STRING,), BOOL, _is_quantity)
     yield function("sign", "quantity_sign", (QUANTITY,), INT, _sign)
@@ -77,8 +78,8 @@ def _quantity(text: str) -> _Amount:
     try:
         quantity = Quantity.parse(text)
     except DecodeError:
-        raise EvaluationError(_SUFFIX if text and _FORM.fullmatch(text) else _SHAPE) from None
-    match = _FORM.fullmatch(text)
+        raise EvaluationError(_SUFFIX if text and _SYNTAX.fullmatch(text) else _SYNTAX_ERROR) from None
+    match = _SYNTAX.fullmatch(text)
     assert match is not None
     sign, whole, fraction, suffix = match.groups("")
     whole = whole.lstrip("0")

@@ -1,4 +1,4 @@
-"""The functions every CEL has: operators, conversions, sizes, simple text, times."""
+"""The standard functions of CEL: operators, conversions, sizes, simple text, times."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from kubewright.cel.celtypes import (
     param,
     type_of_type,
 )
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import Timestamp, Uint, equal, type_of
 from kubewright.errors import DecodeError
 
-__all__ = ("TYPES", "declared", "number_text", "to_duration", "to_string", "to_timestamp")
+__all__ = ("TYPES", "declarations", "number_text", "to_duration", "to_string", "to_timestamp")
 
 _A: Final = param("A")
 _B: Final = param("B")
@@ -52,15 +52,15 @@ TYPES: Final[dict[str, CelType]] = {
 """The types an expression can name."""
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield from _operators()
     yield from _conversions()
     yield from _texts()
     yield from _times()
 
 
-def _operators() -> Iterator[Declared]:
+def _operators() -> Iterator[Declaration]:
     yield function("_?_:_", "conditional", (BOOL, _A, _A), _A)
     yield function("_&&_", "logical_and", (BOOL, BOOL), BOOL)
     yield function("_||_", "logical_or", (BOOL, BOOL), BOOL)
@@ -82,7 +82,7 @@ def _operators() -> Iterator[Declared]:
     yield function("@in", "in_map", (_A, _MAP), BOOL, operators.contains)
 
 
-def _arithmetic() -> Iterator[Declared]:
+def _arithmetic() -> Iterator[Declaration]:
     add, subtract = operators.add, operators.subtract
     yield function("_+_", "add_bytes", (BYTES, BYTES), BYTES, add)
     yield function("_+_", "add_double", (DOUBLE, DOUBLE), DOUBLE, add)
@@ -109,7 +109,7 @@ def _arithmetic() -> Iterator[Declared]:
     yield function("-_", "negate_int64", (INT,), INT, operators.negate)
 
 
-def _comparison(name: str, word: str, call: Callable[..., object]) -> Iterator[Declared]:
+def _comparison(name: str, word: str, call: Callable[..., object]) -> Iterator[Declaration]:
     spelled = {INT: "int64", UINT: "uint64", DOUBLE: "double"}
     yield function(name, f"{word}_bool", (BOOL, BOOL), BOOL, call)
     for one in spelled:
@@ -120,7 +120,7 @@ def _comparison(name: str, word: str, call: Callable[..., object]) -> Iterator[D
         yield function(name, f"{word}_{short}", (kind, kind), BOOL, call)
 
 
-def _conversions() -> Iterator[Declared]:
+def _conversions() -> Iterator[Declaration]:
     yield function("type", "type", (_A,), type_of_type(_A), type_of)
     yield function("dyn", "to_dyn", (_A,), DYN, _same)
     for result, call, sources in (
@@ -142,7 +142,7 @@ def _conversion(source: CelType, result: CelType) -> str:
     return f"{spelled.get(str(source), str(source))}_to_{spelled.get(str(result), str(result))}"
 
 
-def _texts() -> Iterator[Declared]:
+def _texts() -> Iterator[Declaration]:
     for kind, word in ((BYTES, "bytes"), (_LIST, "list"), (_MAP, "map"), (STRING, "string")):
         yield function("size", f"size_{word}", (kind,), INT, _size)
         yield member("size", f"{word}_size", (kind,), INT, _size)
@@ -266,7 +266,7 @@ def _seconds_text(nanoseconds: int) -> str:
 
 
 def number_text(value: float) -> str:
-    """A double with as few digits as tell it apart, in Go's way."""
+    """A double with the fewest digits that identify it, in Go's notation."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -302,7 +302,7 @@ def _matches(text: str, pattern: str) -> bool:
     return regexes.compiled(pattern).search(text) is not None
 
 
-def _times() -> Iterator[Declared]:
+def _times() -> Iterator[Declaration]:
     for name, word, call in (
         ("getFullYear", "year", lambda moment: moment.year),
         ("getMonth", "month", lambda moment: moment.month - 1),

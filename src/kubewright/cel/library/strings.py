@@ -1,7 +1,7 @@
 """Functions on text: characters, parts, splitting and joining, and regular expressions that find.
 
-The string extension of CEL in its second version, which is the one Kubernetes has (so no `reverse` of text), and
-Kubernetes' own `find` and `findAll`. Positions count characters.
+The string extension of cel-go in version 2, as in Kubernetes (so no `reverse`), and Kubernetes' own `find` and
+`findAll`. Positions count characters.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Final
 
 from kubewright.cel import regexes
 from kubewright.cel.celtypes import INT, STRING, list_of
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 
-__all__ = ("declared",)
+__all__ = ("declarations",)
 
 _TEXTS: Final = list_of(STRING)
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
@@ -34,8 +34,8 @@ _QUOTED: Final = str.maketrans(
 )
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield member("charAt", "string_char_at_int", (STRING, INT), STRING, _char_at)
     yield member("indexOf", "string_index_of_string", (STRING, STRING), INT, _index_of)
     yield member("indexOf", "string_index_of_string_int", (STRING, STRING, INT), INT, _index_of)
@@ -100,13 +100,13 @@ def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     return text.replace(old, new, count if count >= 0 else -1)
 
 
-def _split(text: str, separator: str, most: int = -1) -> list[str]:
-    if most == 0:
+def _split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
         return []
     if separator:
-        return text.split(separator, most - 1 if most > 0 else -1)
-    if 0 < most < len(text):
-        return [*text[: most - 1], text[most - 1 :]]
+        return text.split(separator, limit - 1 if limit > 0 else -1)
+    if 0 < limit < len(text):
+        return [*text[: limit - 1], text[limit - 1 :]]
     return list(text)
 
 
@@ -141,14 +141,14 @@ def _find(text: str, pattern: str) -> str:
     return match.group() if match else ""
 
 
-def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     found: list[str] = []
-    if most == 0:
+    if limit == 0:
         return found
     # Go's FindAll (regexp.go, allMatches): behind an empty match the search goes on one character later, and an empty
     # match right behind another one does not count. Python's finditer does neither.
     regexp, start, last_end = regexes.compiled(pattern), 0, -1
-    while len(found) != most and (match := regexp.search(text, start)):
+    while len(found) != limit and (match := regexp.search(text, start)):
         if match.end() > start:
             start = match.end()
         else:

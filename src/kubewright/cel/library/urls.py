@@ -1,4 +1,4 @@
-"""`url('https://example.com/path')`: the parts of addresses on the web, as Go takes them apart."""
+"""`url('https://example.com/path')`: URLs as Go parses them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final, final
 from urllib.parse import unquote, unquote_plus, unquote_to_bytes
 
 from kubewright.cel.celtypes import BOOL, STRING, list_of, map_of, object_type
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import OpaqueValue
 
-__all__ = ("URL", "declared", "url_problem")
+__all__ = ("URL", "declarations", "url_problem")
 
 URL: Final = object_type("kubernetes.URL")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):", re.ASCII)
@@ -26,7 +26,7 @@ _ALSO: Final = frozenset(b"!'()*[]")
 
 @final
 class _Url(OpaqueValue):
-    """An address taken apart."""
+    """A parsed URL."""
 
     __slots__ = ("fragment", "host", "path", "query", "scheme", "text")
     cel_type = URL
@@ -44,19 +44,19 @@ class _Url(OpaqueValue):
             host = authority.rpartition("@")[2]
             self.host = unquote(host) if "[" in host else host
             rest = slash + path
-        # Without a slash it is not a path but something only the scheme understands.
+        # Without a slash it is an opaque URL without a path, such as mailto:ann.
         self.path = rest if rest.startswith("/") or not self.scheme else ""
 
     @property
     def hostname(self) -> str:
-        """Without port and brackets."""
+        """The host without port and brackets."""
         if self.host.startswith("["):
             return self.host[1:].partition("]")[0]
         return self.host.partition(":")[0]
 
     @property
     def port(self) -> str:
-        """Empty if there is none."""
+        """The port; empty if there is none."""
         return self.host.rpartition("]")[2].partition(":")[2]
 
     def __eq__(self, other: object) -> bool:
@@ -66,8 +66,8 @@ class _Url(OpaqueValue):
         return hash(self.text)
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield function("url", "string_to_url", (STRING,), URL, _url)
     yield function("isURL", "is_url_string", (STRING,), BOOL, lambda text: url_problem(text) is None)
     yield member("getScheme", "url_get_scheme", (URL,), STRING, lambda url: url.scheme)
@@ -86,7 +86,7 @@ def _url(text: str) -> _Url:
 
 
 def url_problem(text: str) -> str | None:
-    """Why text is not an absolute URL or path, in Go's words; None if it is."""
+    """Why a text is no absolute URL or path, in Go's words; None if it is one."""
     reason = _reason(text)
     return None if reason is None else f"parse {json.dumps(text, ensure_ascii=False)}: {reason}"
 
@@ -138,7 +138,7 @@ def _authority_problem(authority: str) -> str | None:
 
 
 def _escaped_path(url: _Url) -> str:
-    """The path as it was written if that is a valid spelling, escaped anew otherwise."""
+    """The path as it was written if it is a valid encoding, else encoded again (net/url: EscapedPath)."""
     encoded = url.path.encode()
     valid = all(byte in _PLAIN or byte in _ALSO or byte == 0x25 for byte in encoded)
     if valid:
@@ -151,7 +151,7 @@ def _query(url: _Url) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for part in url.query.split("&"):
         key, _, value = part.partition("=")
-        # What Go cannot read it leaves out.
+        # Go leaves out what it cannot parse.
         if part and ";" not in part and not _BAD_ESCAPE.search(part):
             found.setdefault(unquote_plus(key), []).append(unquote_plus(value))
     return found

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Final, final
 
 from kubewright.cel.celtypes import BOOL, INT, STRING, object_type
-from kubewright.cel.declarations import Declared, function, member
+from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import OpaqueValue
 
-__all__ = ("SEMVER", "declared")
+__all__ = ("SEMVER", "declarations")
 
 SEMVER: Final = object_type("kubernetes.Semver")
 _ALLOWED: Final = re.compile(r"[0-9A-Za-z\-]+", re.ASCII)
@@ -20,7 +20,7 @@ _ALLOWED: Final = re.compile(r"[0-9A-Za-z\-]+", re.ASCII)
 
 @final
 class _Version(OpaqueValue):
-    """A version; what is built from it does not count when comparing."""
+    """A version; comparisons ignore the build metadata."""
 
     __slots__ = ("numbers", "pre")
     cel_type = SEMVER
@@ -30,7 +30,7 @@ class _Version(OpaqueValue):
         self.pre = pre
 
     def key(self) -> tuple[object, ...]:
-        """Such that keys compare as versions do: a release comes after its pre-releases, numbers before words."""
+        """A key that sorts as versions do: a release after its pre-releases, numbers before words."""
         parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
         return self.numbers, not self.pre, parts
 
@@ -41,8 +41,8 @@ class _Version(OpaqueValue):
         return hash(self.key())
 
 
-def declared() -> Iterator[Declared]:
-    """All of them."""
+def declarations() -> Iterator[Declaration]:
+    """All functions of this module."""
     yield function("semver", "string_to_semver", (STRING,), SEMVER, _semver)
     yield function("semver", "string_bool_to_semver", (STRING, BOOL), SEMVER, _semver)
     yield function("isSemver", "is_semver_string", (STRING,), BOOL, _is_semver)

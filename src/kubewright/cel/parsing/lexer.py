@@ -1,7 +1,7 @@
-"""Text to tokens.
+"""The lexer: text to tokens.
 
-One regular expression finds the next token; the literals are read here too. Called by the parser only. What is no
-token becomes an issue and is skipped, so that the parser can go on and find more.
+One regular expression finds the next token; literals are decoded here too. Only the parser calls this. Invalid
+characters become an issue and are skipped, so that the parser can go on and find more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, final
 
 from kubewright.cel.errors import Issue
 
-__all__ = ("Token", "bytes_of", "is_unreadable", "text_of", "tokens")
+__all__ = ("Token", "bytes_of", "has_invalid_escape", "text_of", "tokens")
 
 _ESCAPE: Final = r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"""
 _STRING: Final = rf"""(?:
@@ -43,7 +43,7 @@ _BAD_ESCAPE: Final = re.compile(rf"(?!{_ESCAPE})\\.")
 @final
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the text: `kind` is float, uint, int, bytes, string, name, quoted, end, or the mark or word itself."""
+    """A token: `kind` is float, uint, int, bytes, string, name, quoted, end, or the operator or keyword itself."""
 
     kind: str
     text: str
@@ -57,8 +57,10 @@ def tokens(text: str, issues: list[Issue]) -> list[Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            stop = _unreadable(text, at)
-            issues.append(Issue(f"Syntax error: token recognition error at: '{_shown(text[at:stop])}'", at))
+            stop = _skip_invalid(text, at)
+            issues.append(
+                Issue(f"Syntax error: token recognition error at: '{_escape_for_message(text[at:stop])}'", at)
+            )
             at = stop
             continue
         kind = match.lastgroup or ""
@@ -72,8 +74,8 @@ def tokens(text: str, issues: list[Issue]) -> list[Token]:
     return found
 
 
-def _unreadable(text: str, at: int) -> int:
-    """Where reading can go on: half an operator takes the next character with it, an open string its line."""
+def _skip_invalid(text: str, at: int) -> int:
+    """Where to go on: after the next character for half an operator, after the line for an open string."""
     if text[at] in "=&|":
         return min(at + 2, len(text))
     if text[at] not in "\"'":
@@ -84,18 +86,18 @@ def _unreadable(text: str, at: int) -> int:
     return min(stop, bad.end()) if bad else stop
 
 
-def _shown(text: str) -> str:
+def _escape_for_message(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 def text_of(token: Token) -> str:
     """The value of a string literal."""
     body, raw = _body(token.text)
-    return body if raw else _ESCAPED.sub(lambda match: _unescaped(match.group()), body)
+    return body if raw else _ESCAPED.sub(lambda match: _unescape(match.group()), body)
 
 
 def bytes_of(token: Token) -> bytes:
-    """The value of a bytes literal: escapes with numbers are bytes, all else is UTF-8."""
+    """The value of a bytes literal: numeric escapes are bytes, everything else is UTF-8."""
     body, raw = _body(token.text[1:])
     if raw:
         return body.encode()
@@ -104,14 +106,14 @@ def bytes_of(token: Token) -> bytes:
     for match in _ESCAPED.finditer(body):
         out += body[at : match.start()].encode()
         escape = match.group()
-        out += bytes((ord(_unescaped(escape)),)) if escape[1] in "xX01234567" else _unescaped(escape).encode()
+        out += bytes((ord(_unescape(escape)),)) if escape[1] in "xX01234567" else _unescape(escape).encode()
         at = match.end()
     out += body[at:].encode()
     return bytes(out)
 
 
-def is_unreadable(token: Token) -> bool:
-    """Whether a bytes literal has escapes only text may have."""
+def has_invalid_escape(token: Token) -> bool:
+    """Whether a bytes literal has escapes that only text may have."""
     body, raw = _body(token.text[1:])
     return not raw and any(match.group()[1] in "uU" for match in _ESCAPED.finditer(body))
 
@@ -125,7 +127,7 @@ def _body(literal: str) -> tuple[str, bool]:
     return literal[width:-width], raw
 
 
-def _unescaped(escape: str) -> str:
+def _unescape(escape: str) -> str:
     mark = escape[1]
     if mark in "xXuU":
         return chr(int(escape[2:], 16))

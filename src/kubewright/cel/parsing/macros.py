@@ -1,8 +1,8 @@
-"""Macros: calls that are not functions but another way of writing an expression.
+"""Macros: calls that expand to another expression at parse time.
 
-`has(a.b)` asks whether a field is there; `list.all(x, ...)` and its siblings are loops; `optional.optMap(x, ...)` and
-`cel.bind(x, ...)` give a value a name. The parser calls `expand` for every call and uses what comes back instead. The
-expansions are those of cel-go node by node, since type errors and costs follow from them.
+`has(a.b)` tests whether a field is set; `list.all(x, ...)` and its variants are comprehensions; `optional.optMap(x,
+...)` and `cel.bind(x, ...)` bind a name. The parser calls `expand` for every call and uses the result instead. The
+expansions are those of cel-go (parser/macro.go) node by node, because type errors and costs follow from them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,27 @@ from collections.abc import Callable
 from typing import Final
 
 from kubewright.cel.errors import Issue
-from kubewright.cel.syntax import ACCUMULATOR, Call, Fold, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from kubewright.cel.syntax import (
+    ACCUMULATOR,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+)
 
-__all__ = ("BadMacro", "expand")
+__all__ = ("MacroError", "expand")
 
 _Expander = Callable[[int, Node, list[Node]], Node]
 _RESERVED: Final = ("__result__", ACCUMULATOR)
 _UNUSED: Final = "#unused"
 
 
-class BadMacro(Exception):
-    """A macro's arguments are not what it takes."""
+class MacroError(Exception):
+    """A macro has invalid arguments."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -29,41 +39,41 @@ class BadMacro(Exception):
 
 
 def expand(at: int, function: str, target: Node | None, arguments: list[Node], *, bind: bool) -> Node | None:
-    """What the call stands for, or None if it is a call."""
+    """The expansion of a call, or None if it is no macro."""
     if target is None:
         return _has(at, arguments[0]) if function == "has" and len(arguments) == 1 else None
     if bind and function == "bind" and len(arguments) == 3 and isinstance(target, Ident) and target.name == "cel":
-        return _named(at, arguments[0], arguments[1], arguments[2], "cel.bind() variable names must be simple")
+        return _bind_name(at, arguments[0], arguments[1], arguments[2], "cel.bind() variable names must be simple")
     expander = _MACROS.get((function, len(arguments)))
     return None if expander is None else expander(at, target, arguments)
 
 
 def _has(at: int, argument: Node) -> Node:
     if not isinstance(argument, Select) or argument.test:
-        raise BadMacro("invalid argument to has() macro", argument.at)
+        raise MacroError("invalid argument to has() macro", argument.at)
     return Select(at, argument.operand, argument.field, test=True)
 
 
-def _variable(argument: Node, complaint: str) -> str:
+def _variable(argument: Node, message: str) -> str:
     if not isinstance(argument, Ident):
-        raise BadMacro(complaint, argument.at)
+        raise MacroError(message, argument.at)
     if argument.name in _RESERVED:
-        raise BadMacro("iteration variable overwrites accumulator variable", argument.at)
+        raise MacroError("iteration variable overwrites accumulator variable", argument.at)
     return argument.name
 
 
-def _variables(arguments: list[Node], count: int, complaint: str) -> tuple[str, str]:
+def _variables(arguments: list[Node], count: int, message: str) -> tuple[str, str]:
     if count == 1:
-        return _variable(arguments[0], complaint), ""
+        return _variable(arguments[0], message), ""
     for argument in arguments[:2]:
         if not isinstance(argument, Ident):
-            raise BadMacro("argument must be a simple name", argument.at)
+            raise MacroError("argument must be a simple name", argument.at)
     first, second = arguments[:2]
     assert isinstance(first, Ident)
     assert isinstance(second, Ident)
     if first.name == second.name:
-        raise BadMacro(f"duplicate variable name: {first.name}", second.at)
-    return _variable(first, complaint), _variable(second, complaint)
+        raise MacroError(f"duplicate variable name: {first.name}", second.at)
+    return _variable(first, message), _variable(second, message)
 
 
 def _quantifier(count: int, *, every: bool) -> _Expander:
@@ -72,9 +82,9 @@ def _quantifier(count: int, *, every: bool) -> _Expander:
         running: Node = Ident(at, ACCUMULATOR)
         if not every:
             running = Call(at, "!_", [running])
-        return Fold(
+        return Comprehension(
             at,
-            over=target,
+            iter_range=target,
             variable=first,
             second=second,
             initial=Literal(at, "bool", every),
@@ -90,9 +100,9 @@ def _exists_one(count: int) -> _Expander:
     def expand_exists_one(at: int, target: Node, arguments: list[Node]) -> Node:
         first, second = _variables(arguments, count, "argument must be a simple name")
         one_more = Call(at, "_+_", [Ident(at, ACCUMULATOR), Literal(at, "int", 1)])
-        return Fold(
+        return Comprehension(
             at,
-            over=target,
+            iter_range=target,
             variable=first,
             second=second,
             initial=Literal(at, "int", 0),
@@ -107,9 +117,9 @@ def _exists_one(count: int) -> _Expander:
 def _collect(at: int, target: Node, names: tuple[str, str], initial: Node, grow: Node, keep: Node | None) -> Node:
     if keep is not None:
         grow = Call(at, "_?_:_", [keep, grow, Ident(at, ACCUMULATOR)])
-    return Fold(
+    return Comprehension(
         at,
-        over=target,
+        iter_range=target,
         variable=names[0],
         second=names[1],
         initial=initial,
@@ -119,9 +129,9 @@ def _collect(at: int, target: Node, names: tuple[str, str], initial: Node, grow:
     )
 
 
-def _map(count: int, complaint: str) -> _Expander:
+def _map(count: int, message: str) -> _Expander:
     def expand_map(at: int, target: Node, arguments: list[Node]) -> Node:
-        names = _variables(arguments, count, complaint)
+        names = _variables(arguments, count, message)
         keep = arguments[count] if len(arguments) == count + 2 else None
         grow = Call(at, "_+_", [Ident(at, ACCUMULATOR), ListLiteral(at, [arguments[-1]])])
         return _collect(at, target, names, ListLiteral(at, []), grow, keep)
@@ -146,12 +156,12 @@ def _transform_map(*, entries: bool) -> _Expander:
     return expand_transform_map
 
 
-def _named(at: int, variable: Node, value: Node, within: Node, complaint: str) -> Node:
+def _bind_name(at: int, variable: Node, value: Node, within: Node, message: str) -> Node:
     if not isinstance(variable, Ident):
-        raise BadMacro(complaint, variable.at)
-    return Fold(
+        raise MacroError(message, variable.at)
+    return Comprehension(
         at,
-        over=ListLiteral(at, []),
+        iter_range=ListLiteral(at, []),
         variable=_UNUSED,
         accumulator=variable.name,
         initial=value,
@@ -166,8 +176,8 @@ def _if_present(*, flat: bool) -> _Expander:
 
     def expand_if_present(at: int, target: Node, arguments: list[Node]) -> Node:
         value = Call(at, "value", [], target.copy())
-        complaint = f"{name}() variable name must be a simple identifier"
-        inside = _named(at, arguments[0], value, arguments[1], complaint)
+        message = f"{name}() variable name must be a simple identifier"
+        inside = _bind_name(at, arguments[0], value, arguments[1], message)
         if not flat:
             inside = Call(at, "optional.of", [inside])
         present = Call(at, "hasValue", [], target)
@@ -179,11 +189,11 @@ def _if_present(*, flat: bool) -> _Expander:
 def _sort_by(at: int, target: Node, arguments: list[Node]) -> Node:
     if isinstance(target, Literal | MapLiteral):
         kinds = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise BadMacro(kinds, target.at)
+        raise MacroError(kinds, target.at)
     given = "@__sortBy_input__"
     keys = _map(1, "argument is not an identifier")(at, Ident(at, given), arguments)
     ordered = Call(at, "@sortByAssociatedKeys", [keys], Ident(at, given))
-    return _named(at, Ident(at, given), target, ordered, "")
+    return _bind_name(at, Ident(at, given), target, ordered, "")
 
 
 _MACROS: Final[dict[tuple[str, int], _Expander]] = {

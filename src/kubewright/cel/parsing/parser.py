@@ -1,7 +1,7 @@
-"""Tokens to a syntax tree, macros expanded on the way.
+"""The parser: tokens to a syntax tree, with macros expanded.
 
-A Pratt parser over the grammar of CEL. It stops at the first place where the grammar breaks, while cel-go tries to
-go on; what it says about that place is meant to be the same. Called by `environment`.
+A Pratt parser over the grammar of CEL. It stops at the first syntax error, while cel-go's ANTLR parser goes on; its
+message for that place is the same. `environment` calls it.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final, final
 from kubewright.cel.errors import CompileError, Issue
 from kubewright.cel.parsing import lexer
 from kubewright.cel.parsing.lexer import Token
-from kubewright.cel.parsing.macros import BadMacro, expand
+from kubewright.cel.parsing.macros import MacroError, expand
 from kubewright.cel.syntax import Call, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
 
 __all__ = ("parse",)
 
-_LONGEST: Final = 100_000
-_DEEPEST: Final = 250
+_MAX_LENGTH: Final = 100_000
+_MAX_DEPTH: Final = 250
 _RESERVED: Final = frozenset(
     (
         *("as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let"),
         *("loop", "package", "namespace", "null", "return", "true", "var", "void", "while"),
     )
 )
-# Operator to function and how tightly it binds.
+# Operator: function and precedence.
 _BINARY: Final = {
     "<": ("_<_", 3),
     "<=": ("_<=_", 3),
@@ -39,7 +39,7 @@ _BINARY: Final = {
     "/": ("_/_", 5),
     "%": ("_%_", 5),
 }
-# What can come where an operand must, in the order messages list it: how it is shown, and the kind of token.
+# What may begin an operand, in the order of cel-go's messages: its text there, and the kind of token.
 _OPERAND: Final = (
     *((f"'{mark}'", mark) for mark in ("[", "]", "{", "}", "(", ")", ".", ",", "-", "!", "?", "true", "false", "null")),
     *(("NUM_FLOAT", "float"), ("NUM_INT", "int"), ("NUM_UINT", "uint")),
@@ -55,14 +55,14 @@ _MAX_UINT: Final = 2**64 - 1
 
 def parse(text: str, *, bind: bool = False) -> Node:
     """The tree of an expression; CompileError if it is none. `bind` allows `cel.bind`."""
-    if len(text) > _LONGEST:
-        size = f"expression code point size exceeds limit: size: {len(text)}, limit {_LONGEST}"
+    if len(text) > _MAX_LENGTH:
+        size = f"expression code point size exceeds limit: size: {len(text)}, limit {_MAX_LENGTH}"
         raise CompileError(text, [Issue(size, None)])
     issues: list[Issue] = []
     parser = _Parser(lexer.tokens(text, issues), issues, bind=bind)
     try:
         node = parser.whole()
-    except _Broken as broken:
+    except _ParseError as broken:
         issues.append(broken.issue)
         raise CompileError(text, issues) from None
     if issues:
@@ -70,8 +70,8 @@ def parse(text: str, *, bind: bool = False) -> Node:
     return node
 
 
-class _Broken(Exception):
-    """The grammar allows no going on."""
+class _ParseError(Exception):
+    """A syntax error after which parsing cannot go on."""
 
     def __init__(self, message: str, at: int | None) -> None:
         super().__init__(message)
@@ -80,7 +80,7 @@ class _Broken(Exception):
 
 @final
 class _Parser:
-    """The place in the tokens, and what was found wrong so far."""
+    """The position in the tokens, and the issues so far."""
 
     def __init__(self, found: list[Token], issues: list[Issue], *, bind: bool) -> None:
         self._tokens = found
@@ -91,14 +91,18 @@ class _Parser:
 
     def whole(self) -> Node:
         node = self._expression()
-        if self._here.kind != "end":
+        if self._current.kind != "end":
             if self._next + 1 < len(self._tokens) and self._tokens[self._next + 1].kind == "end":
-                raise _Broken(f"Syntax error: extraneous input {_quoted(self._here)} expecting <EOF>", self._here.at)
-            raise _Broken(f"Syntax error: mismatched input {_quoted(self._here)} expecting <EOF>", self._here.at)
+                raise _ParseError(
+                    f"Syntax error: extraneous input {_quote(self._current)} expecting <EOF>", self._current.at
+                )
+            raise _ParseError(
+                f"Syntax error: mismatched input {_quote(self._current)} expecting <EOF>", self._current.at
+            )
         return node
 
     @property
-    def _here(self) -> Token:
+    def _current(self) -> Token:
         return self._tokens[self._next]
 
     def _take(self) -> Token:
@@ -107,40 +111,44 @@ class _Parser:
         return token
 
     def _accept(self, kind: str) -> Token | None:
-        return self._take() if self._here.kind == kind else None
+        return self._take() if self._current.kind == kind else None
 
-    def _expect(self, kind: str, shown: str = "") -> Token:
-        """The token that must come now; one too many or one too few is noted and passed over."""
-        here = self._here
-        if here.kind == kind:
+    def _expect(self, kind: str, expected: str = "") -> Token:
+        """The token that must come now; one too many or one too few becomes an issue and is skipped."""
+        current = self._current
+        if current.kind == kind:
             return self._take()
-        shown = shown or f"'{kind}'"
-        if here.kind != "end" and self._tokens[self._next + 1].kind == kind:
-            self._issues.append(Issue(f"Syntax error: extraneous input {_quoted(here)} expecting {shown}", here.at))
+        expected = expected or f"'{kind}'"
+        if current.kind != "end" and self._tokens[self._next + 1].kind == kind:
+            self._issues.append(
+                Issue(f"Syntax error: extraneous input {_quote(current)} expecting {expected}", current.at)
+            )
             self._take()
             return self._take()
-        follows = _starts_operand(here) if kind == ":" else here.kind in _FOLLOWERS
-        if follows and "{" not in shown:
-            self._issues.append(Issue(f"Syntax error: missing {shown} at {_quoted(here)}", here.at))
-            return here
-        raise _Broken(f"Syntax error: mismatched input {_quoted(here)} expecting {shown}", here.at)
+        follows = _starts_operand(current) if kind == ":" else current.kind in _FOLLOWERS
+        if follows and "{" not in expected:
+            self._issues.append(Issue(f"Syntax error: missing {expected} at {_quote(current)}", current.at))
+            return current
+        raise _ParseError(f"Syntax error: mismatched input {_quote(current)} expecting {expected}", current.at)
 
     def _operand_or(self, *others: str) -> None:
-        """See that an operand, or one of these, comes now; one token too many is noted and passed over."""
-        here = self._here
-        if here.kind in _STARTERS or here.kind in others:
+        """Check that an operand, or one of `others`, comes now; one token too many becomes an issue and is skipped."""
+        current = self._current
+        if current.kind in _STARTERS or current.kind in others:
             return
-        shown = ", ".join(word for word, kind in _OPERAND if kind in _STARTERS or kind in others)
+        expected = ", ".join(word for word, kind in _OPERAND if kind in _STARTERS or kind in others)
         ahead = self._tokens[min(self._next + 1, len(self._tokens) - 1)].kind
-        if here.kind == "end" or not (ahead in _STARTERS or ahead in others):
-            raise _Broken(f"Syntax error: mismatched input {_quoted(here)} expecting {{{shown}}}", here.at)
-        self._issues.append(Issue(f"Syntax error: extraneous input {_quoted(here)} expecting {{{shown}}}", here.at))
+        if current.kind == "end" or not (ahead in _STARTERS or ahead in others):
+            raise _ParseError(f"Syntax error: mismatched input {_quote(current)} expecting {{{expected}}}", current.at)
+        self._issues.append(
+            Issue(f"Syntax error: extraneous input {_quote(current)} expecting {{{expected}}}", current.at)
+        )
         self._take()
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _Broken(f"expression recursion limit exceeded: {_DEEPEST}", None)
+        if self._depth > _MAX_DEPTH:
+            raise _ParseError(f"expression recursion limit exceeded: {_MAX_DEPTH}", None)
         condition = self._logic(1)
         mark = self._accept("?")
         if mark is not None:
@@ -152,27 +160,27 @@ class _Parser:
         return condition
 
     def _logic(self, level: int) -> Node:
-        """`||` on level 1, `&&` on level 2; a chain becomes a balanced tree, as deep as its logarithm."""
+        """`||` on level 1, `&&` on level 2; a chain becomes a balanced tree, as in cel-go, to limit its depth."""
         mark, function = ("||", "_||_") if level == 1 else ("&&", "_&&_")
         terms = [self._logic(2) if level == 1 else self._binary(3)]
         marks = []
         while (token := self._accept(mark)) is not None:
             marks.append(token.at)
             terms.append(self._logic(2) if level == 1 else self._binary(3))
-        return _balanced(function, terms, marks, 0, len(marks) - 1) if marks else terms[0]
+        return _balance(function, terms, marks, 0, len(marks) - 1) if marks else terms[0]
 
     def _binary(self, tightness: int) -> Node:
         left = self._unary()
-        for _ in range(_DEEPEST + 1):
-            function, binding = _BINARY.get(self._here.kind, ("", 0))
+        for _ in range(_MAX_DEPTH + 1):
+            function, binding = _BINARY.get(self._current.kind, ("", 0))
             if binding < tightness:
                 return left
             mark = self._take()
             left = Call(mark.at, function, [left, self._binary(binding + 1)])
-        raise _Broken("max recursion depth exceeded", None)
+        raise _ParseError("max recursion depth exceeded", None)
 
     def _unary(self) -> Node:
-        mark = self._here
+        mark = self._current
         if mark.kind not in ("!", "-"):
             return self._member(self._primary())
         if self._is_number(mark):
@@ -190,7 +198,7 @@ class _Parser:
         return mark.kind == "-" and self._tokens[self._next + 1].kind in ("int", "float")
 
     def _member(self, node: Node) -> Node:
-        for _ in range(_DEEPEST + 1):
+        for _ in range(_MAX_DEPTH + 1):
             if (dot := self._accept(".")) is not None:
                 node = self._selection(node, dot)
             elif (bracket := self._accept("[")) is not None:
@@ -198,27 +206,27 @@ class _Parser:
                 index = self._expression()
                 self._expect("]")
                 node = Call(bracket.at, function, [node, index])
-            elif self._here.kind == "{" and (name := _dotted(node)):
+            elif self._current.kind == "{" and (name := _dotted(node)):
                 node = self._struct(name)
             else:
                 return node
-        raise _Broken("max recursion depth exceeded", None)
+        raise _ParseError("max recursion depth exceeded", None)
 
     def _selection(self, operand: Node, dot: Token) -> Node:
         optional = self._accept("?") is not None
-        if self._here.kind == "quoted":
-            raise _Broken("unsupported syntax: '`'", self._here.at)
-        if self._here.kind != "name":
-            if self._here.kind in _RESERVED:
-                raise _Broken(
-                    f"Syntax error: mismatched input {_quoted(self._here)} expecting IDENTIFIER", self._here.at
+        if self._current.kind == "quoted":
+            raise _ParseError("unsupported syntax: '`'", self._current.at)
+        if self._current.kind != "name":
+            if self._current.kind in _RESERVED:
+                raise _ParseError(
+                    f"Syntax error: mismatched input {_quote(self._current)} expecting IDENTIFIER", self._current.at
                 )
-            place = "." if self._here.kind == "end" else f".{self._here.text}"
-            raise _Broken(f"Syntax error: no viable alternative at input '{place}'", self._here.at)
+            place = "." if self._current.kind == "end" else f".{self._current.text}"
+            raise _ParseError(f"Syntax error: no viable alternative at input '{place}'", self._current.at)
         name = self._take()
         if optional:
             return Call(dot.at, "_?._", [operand, Literal(name.at, "string", name.text)])
-        if self._here.kind == "(":
+        if self._current.kind == "(":
             opened = self._take()
             return self._call(opened.at, name.text, self._arguments(), operand)
         return Select(dot.at, operand, name.text)
@@ -226,7 +234,7 @@ class _Parser:
     def _call(self, at: int, function: str, arguments: list[Node], target: Node | None) -> Node:
         try:
             expanded = expand(at, function, target, arguments, bind=self._bind)
-        except BadMacro as bad:
+        except MacroError as bad:
             self._issues.append(bad.issue)
             return Literal(at, "null", None)
         return Call(at, function, arguments, target) if expanded is None else expanded
@@ -245,14 +253,14 @@ class _Parser:
         return arguments
 
     def _primary(self) -> Node:
-        token = self._here
+        token = self._current
         if token.kind in ("!", "-") and not self._is_number(token):
             before = self._tokens[max(self._next - 1, 0)].text
-            raise _Broken(f"Syntax error: no viable alternative at input '{before}{token.text}'", token.at)
+            raise _ParseError(f"Syntax error: no viable alternative at input '{before}{token.text}'", token.at)
         if token.kind in ("int", "uint", "float", "-"):
             return self._number()
         if token.kind in ("string", "bytes", "true", "false", "null"):
-            if token.kind == "bytes" and lexer.is_unreadable(token):
+            if token.kind == "bytes" and lexer.has_invalid_escape(token):
                 self._issues.append(Issue("unable to unescape string", token.at))
             return _constant(self._take())
         if token.kind == "(":
@@ -283,9 +291,9 @@ class _Parser:
             return self._integer(at, text[:-1], "uint", 0, _MAX_UINT)
         return self._integer(at, text, "int", -_MAX_INT - 1, _MAX_INT)
 
-    def _integer(self, at: int, text: str, kind: str, least: int, most: int) -> Node:
+    def _integer(self, at: int, text: str, kind: str, low: int, high: int) -> Node:
         value = int(text, 16 if "x" in text else 10)
-        if not least <= value <= most:
+        if not low <= value <= high:
             self._issues.append(Issue(f"invalid {kind} literal", at))
         return Literal(at, kind, value)
 
@@ -293,10 +301,10 @@ class _Parser:
         dot = self._accept(".")
         name = self._take()
         if name.text in _RESERVED:
-            # As an issue, not a stop: the rest may have more to say about.
+            # An issue, so that parsing goes on and may find more.
             self._issues.append(Issue(f"reserved identifier: {name.text}", name.at if dot is None else dot.at))
         text = name.text if dot is None else f".{name.text}"
-        if self._here.kind == "(":
+        if self._current.kind == "(":
             opened = self._take()
             return self._call(opened.at, text, self._arguments(), None)
         return Ident(name.at, text)
@@ -305,8 +313,8 @@ class _Parser:
         elements: list[Node] = []
         optional = set()
         self._operand_or("]", ",", "?")
-        while self._here.kind != "]":
-            if self._here.kind == "," and not elements:
+        while self._current.kind != "]":
+            if self._current.kind == "," and not elements:
                 self._take()
                 break
             if self._accept("?") is not None:
@@ -314,16 +322,16 @@ class _Parser:
             elements.append(self._expression())
             if self._accept(",") is None:
                 break
-            if self._here.kind == ",":
-                raise _Broken("Syntax error: mismatched input ',' expecting ']'", self._here.at)
+            if self._current.kind == ",":
+                raise _ParseError("Syntax error: mismatched input ',' expecting ']'", self._current.at)
         self._expect("]", "{']', ','}" if elements else "")
         return ListLiteral(at, elements, frozenset(optional))
 
     def _map(self, at: int) -> Node:
         entries: list[tuple[Node, Node, bool]] = []
         self._operand_or("}", ",", "?")
-        while self._here.kind != "}":
-            if self._here.kind == "," and not entries:
+        while self._current.kind != "}":
+            if self._current.kind == "," and not entries:
                 self._take()
                 break
             optional = self._accept("?") is not None
@@ -338,7 +346,7 @@ class _Parser:
     def _struct(self, name: str) -> Node:
         at = self._take().at
         fields = []
-        while self._here.kind != "}":
+        while self._current.kind != "}":
             self._accept("?")
             field = self._expect("name", "IDENTIFIER")
             self._expect(":")
@@ -363,15 +371,15 @@ def _constant(token: Token) -> Literal:
     return Literal(token.at, "bool", token.kind == "true")
 
 
-def _balanced(function: str, terms: list[Node], marks: list[int], low: int, high: int) -> Node:
+def _balance(function: str, terms: list[Node], marks: list[int], low: int, high: int) -> Node:
     middle = (low + high + 1) // 2
-    left = terms[middle] if middle == low else _balanced(function, terms, marks, low, middle - 1)
-    right = terms[middle + 1] if middle == high else _balanced(function, terms, marks, middle + 1, high)
+    left = terms[middle] if middle == low else _balance(function, terms, marks, low, middle - 1)
+    right = terms[middle + 1] if middle == high else _balance(function, terms, marks, middle + 1, high)
     return Call(marks[middle], function, [left, right])
 
 
 def _dotted(node: Node) -> str:
-    """The name a chain of selections spells, or nothing."""
+    """The dotted name of a chain of selections, or an empty string."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test:
@@ -380,5 +388,5 @@ def _dotted(node: Node) -> str:
     return ""
 
 
-def _quoted(token: Token) -> str:
+def _quote(token: Token) -> str:
     return f"'{token.text}'"

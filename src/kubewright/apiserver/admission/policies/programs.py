@@ -147,7 +147,7 @@ class _Variables:
             if expression.program is None:
                 raise EvaluationError(f'composited variable "{name}" fails to compile: {expression.problem}')
             try:
-                value, spent = expression.program.spend(self._values, CALL_BUDGET)
+                value, spent = expression.program.evaluate_with_cost(self._values, CALL_BUDGET)
             except EvaluationError as error:
                 self._budget.charge(error.spent)
                 raise EvaluationError(f'composited variable "{name}" fails to evaluate: {error}') from None

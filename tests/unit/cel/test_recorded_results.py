@@ -1,7 +1,7 @@
 """Expressions, and what the CEL of Kubernetes 1.35 made of them: type, value, message, cost and estimated cost.
 
-`verdicts.json` was recorded from cel-go with the libraries of the API server, on one schema and one object. A value
-is written with its type in front, so that `int 1` and `double 1` differ.
+`recorded_results.json` was recorded from cel-go with the libraries of the API server, on one schema and one object. A
+value is written with its type in front, so that `int 1` and `double 1` differ.
 """
 
 import json
@@ -23,7 +23,7 @@ from kubewright.cel import (
 )
 from kubewright.cel.library.standard import number_text
 
-RECORDED = json.loads((Path(__file__).parent / "verdicts.json").read_text())
+RECORDED = json.loads((Path(__file__).parent / "recorded_results.json").read_text())
 TYPE = type_of_schema(RECORDED["schema"], name="selfType1")
 assert TYPE is not None
 ENVIRONMENT = Environment({"self": TYPE, "oldSelf": TYPE})
@@ -61,7 +61,7 @@ def test_an_expression_gets_the_verdict_of_the_api_server(case: dict[str, Any]) 
     else:
         found |= {"type": str(program.type), "estimate": program.estimate()}
         try:
-            value, found["cost"] = program.spend({"self": RECORDED["self"]})
+            value, found["cost"] = program.evaluate_with_cost({"self": RECORDED["self"]})
             found["value"] = shown(value)
         except EvaluationError as error:
             found["error"] = str(error)
