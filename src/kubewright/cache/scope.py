@@ -61,11 +61,11 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.labels or self.fields)
 
     def within(self, namespaces: tuple[str, ...], *, namespaced: bool = True) -> Scope:
-        """The same with its namespaces settled: of a kind that has any, those given if it names none itself."""
-        settled = (self.namespaces or namespaces) if namespaced else ()
-        if settled == _ALL:
-            settled = ()
-        return self if settled == self.namespaces else msgspec.structs.replace(self, namespaces=settled)
+        """The same with its namespaces resolved: of a kind that has any, those given if it names none itself."""
+        resolved = (self.namespaces or namespaces) if namespaced else ()
+        if resolved == _ALL:
+            resolved = ()
+        return self if resolved == self.namespaces else msgspec.structs.replace(self, namespaces=resolved)
 
     def __str__(self) -> str:
         parts = [f"namespaces {', '.join(self.namespaces)}" if self.namespaces else "all namespaces"]

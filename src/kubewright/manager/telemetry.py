@@ -151,17 +151,17 @@ class ControllerMetrics:
 
         self._metrics = metrics
         self._gauges: dict[str, Family[Gauge]] = {}
-        runs = metrics.counter("controller_runtime_reconcile_total", "Runs.", labels=("controller", "result"))
-        # Made now, so that a rate over them is right from the first run on.
-        self._runs = {result: runs.child(controller, result) for result in _RESULTS}
-        self._error = total("controller_runtime_reconcile_errors_total", "Runs that failed.")
-        self._terminal = total("controller_runtime_terminal_reconcile_errors_total", "Runs that failed for good.")
-        self._timeout = total("controller_runtime_reconcile_timeouts_total", "Runs that took too long.")
-        self._panic = total("controller_runtime_reconcile_panics_total", "Runs that failed unexpectedly.")
-        self._loop = total("kubewright_write_loops_total", "Write loops that were noticed and slowed down.")
+        reconciles = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", labels=("controller", "result"))
+        # Made now, so that a rate over them is right from the first reconcile on.
+        self._reconciles = {result: reconciles.child(controller, result) for result in _RESULTS}
+        self._error = total("controller_runtime_reconcile_errors_total", "Reconciles that failed.")
+        self._terminal = total("controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed with a terminal error.")
+        self._timeout = total("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.")
+        self._panic = total("controller_runtime_reconcile_panics_total", "Reconciles that failed unexpectedly.")
+        self._loop = total("kubewright_write_loops_total", "Write loops that were detected and slowed down.")
         self._seconds = metrics.histogram(
             "controller_runtime_reconcile_time_seconds",
-            "How long runs take.",
+            "How long reconciles take.",
             labels=("controller",),
             buckets=_RECONCILE_BUCKETS,
         ).child(controller)
@@ -185,7 +185,7 @@ class ControllerMetrics:
             result = "error"
         if result == "error":
             self._error()
-        (self._runs.get(result) or self._runs["error"]).inc()
+        (self._reconciles.get(result) or self._reconciles["error"]).inc()
 
     def on_timeout(self) -> None:
         """A reconcile was cancelled because it took too long."""
@@ -229,7 +229,7 @@ class QueueMetrics:
             "workqueue_queue_duration_seconds", "How long keys wait.", labels=labels, buckets=_QUEUE_BUCKETS
         ).child(name, name)
         self._worked = metrics.histogram(
-            "workqueue_work_duration_seconds", "How long keys are worked on.", labels=labels, buckets=_QUEUE_BUCKETS
+            "workqueue_work_duration_seconds", "How long keys are processed.", labels=labels, buckets=_QUEUE_BUCKETS
         ).child(name, name)
 
     def on_add(self) -> None:
