@@ -151,11 +151,15 @@ class ControllerMetrics:
 
         self._metrics = metrics
         self._gauges: dict[str, Family[Gauge]] = {}
-        reconciles = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", labels=("controller", "result"))
+        reconciles = metrics.counter(
+            "controller_runtime_reconcile_total", "Reconciles.", labels=("controller", "result")
+        )
         # Made now, so that a rate over them is right from the first reconcile on.
         self._reconciles = {result: reconciles.child(controller, result) for result in _RESULTS}
         self._error = total("controller_runtime_reconcile_errors_total", "Reconciles that failed.")
-        self._terminal = total("controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed with a terminal error.")
+        self._terminal = total(
+            "controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed with a terminal error."
+        )
         self._timeout = total("controller_runtime_reconcile_timeouts_total", "Reconciles that took too long.")
         self._panic = total("controller_runtime_reconcile_panics_total", "Reconciles that failed unexpectedly.")
         self._loop = total("kubewright_write_loops_total", "Write loops that were detected and slowed down.")

@@ -1,8 +1,8 @@
 """The contract between the verbs that write and the admission plugins they ask.
 
 `Attributes` is one write as a plugin sees it (kube-apiserver: `admission.Attributes`). `Chain` asks its plugins in
-order. A plugin that changes objects has `mutate`, one that refuses objects has `validate`, some have both. The plugins
-themselves are in the room `admission`; `admission_chain` puts them in order.
+order. A plugin that changes objects has `mutate`, one that refuses objects has `validate`, some have both; one that
+counts what is in the store has `check_commit`. The plugins are in the room `admission`; `admission_chain` orders them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final, runtime_checkable
 
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 from kubewright.apiserver.wire.users import User
 
-__all__ = ("Attributes", "Chain", "MutationPlugin", "Operation", "Plugin", "ValidationPlugin", "admission_forbidden")
+__all__ = (
+    "Attributes",
+    "Chain",
+    "CommitPlugin",
+    "MutationPlugin",
+    "Operation",
+    "Plugin",
+    "ValidationPlugin",
+    "admission_forbidden",
+    "write_attributes",
+)
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -67,16 +79,30 @@ class ValidationPlugin(Protocol):
         ...
 
 
-Plugin = MutationPlugin | ValidationPlugin
+@runtime_checkable
+class CommitPlugin(Protocol):
+    """A plugin whose answer depends on what is in the store at the moment of the write."""
+
+    def handles(self, attributes: Attributes) -> bool:
+        """Whether the write concerns this plugin; called for every write, so it must be quick."""
+        ...
+
+    def check_commit(self, attributes: Attributes) -> None:
+        """Raise `StatusError` to refuse the write. Not async: nothing runs between this check and the write."""
+        ...
+
+
+Plugin = MutationPlugin | ValidationPlugin | CommitPlugin
 
 
 @final
 class Chain:
-    """Asks plugins in order: first all that mutate; then, after validation, all that validate."""
+    """Asks plugins in order: those that mutate; after validation, those that validate; at the write, the others."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, MutationPlugin))
         self._validating = tuple(plugin for plugin in plugins if isinstance(plugin, ValidationPlugin))
+        self._committing = tuple(plugin for plugin in plugins if isinstance(plugin, CommitPlugin))
 
     async def mutate(self, attributes: Attributes) -> None:
         """Let each plugin change the object; the first that refuses ends it."""
@@ -89,6 +115,40 @@ class Chain:
         for plugin in self._validating:
             if plugin.handles(attributes):
                 await plugin.validate(attributes)
+
+    def check_commit(self, attributes: Attributes) -> None:
+        """Let each plugin refuse the write for what is in the store now; the caller writes at once."""
+        for plugin in self._committing:
+            if plugin.handles(attributes):
+                plugin.check_commit(attributes)
+
+
+def write_attributes(
+    call: Call, operation: Operation, tree: Tree, old: Tree | None, options: WriteOptions
+) -> Attributes:
+    """The attributes of a create or an update. A patch is an update to admission, and so is an apply."""
+    kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
+    described: Tree = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    if options.dry_run:
+        described["dryRun"] = ["All"]
+    if options.manager:
+        described["fieldManager"] = options.manager
+    if "fieldValidation" in call.request.query:
+        described["fieldValidation"] = options.validation
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        namespace=call.namespace,
+        name=str(tree["metadata"].get("name", "")),
+        object=tree,
+        old=old,
+        user=call.user,
+        subresource=call.info.subresource,
+        dry_run=options.dry_run,
+        options=described,
+        warnings=call.warnings,
+        annotations=call.request.annotations,
+    )
 
 
 def admission_forbidden(attributes: Attributes, why: str) -> StatusError:
