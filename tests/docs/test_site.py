@@ -131,7 +131,7 @@ def test_names_on_the_page_about_architecture_exist() -> None:
 
     assert len(names) > 30
     for name in names:
-        assert (problem := problem_with(name)) is None, problem
+        assert (problem := problem_with(name, inside=True)) is None, problem
 
 
 def test_every_error_has_its_place() -> None:
