@@ -223,7 +223,7 @@ async def test_a_runnable_that_ends_by_itself_is_a_failure_unless_it_may() -> No
     await runnables.start(RunnableGroup.LEADER_ELECTION)
     runnables.add(Short())
 
-    with pytest.raises(KubewrightError, match="short of shop has ended"):
+    with pytest.raises(KubewrightError, match="short of shop ended"):
         await runnables.wait_failure()
     await runnables.stop_all()
 

@@ -21,7 +21,9 @@ from kubewright.api.field_errors import FieldError, FieldErrorType
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.apiextensions.cel_rule_programs import RuleProgram, compile_rule, environments, type_of_node
 from kubewright.apiserver.apiextensions.cel_rule_validation import validate_rules
-from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escaped
+from kubewright.cel import NONE, CelType, CostExceeded, EvaluationError, OptionalValue
+from kubewright.cel.environment import CALL_BUDGET
+from kubewright.cel.names import escaped
 from kubewright.cel.values import read
 
 __all__ = ("OBJECT_BUDGET", "CelValidator", "compile_rules", "validate_rules")
