@@ -29,10 +29,10 @@ DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint unit lag nightly coverage operators docs bench changelog dist hooks constraints binaries clean
+.PHONY: help demo quick test lint public-api unit lag nightly coverage operators docs bench changelog dist hooks constraints binaries clean
 
 help: ## Say what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it or set PYTHON=..."; exit 1; }
@@ -63,6 +63,10 @@ lint: $(STAMP) ## Style, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/public_api.py --check
+
+public-api: ## Refresh docs/public-api.txt after a change of the public API
+	$(PYTHON) tests/public_api.py --write
 
 binaries: $(STAMP) ## Get etcd, kube-apiserver, kube-controller-manager and kubectl ready
 	@test "$(KUBEWRIGHT_REAL)" = 0 || $(BIN)/kubewright cluster binaries $(if $(KUBEWRIGHT_REAL),,--or-say-why)

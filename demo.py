@@ -22,7 +22,8 @@ from rich.live import Live
 from rich.text import Text
 from rich.tree import Tree
 
-from kubewright import Client, Cluster, Dynamic, DynamicObject, KubeObject, ObjectKey, run
+from kubewright import Client, Cluster, Dynamic, ObjectKey, run
+from kubewright.api import DynamicObject, KubeObject
 from kubewright.errors import ClusterError
 from kubewright.k8s.apps.v1 import Deployment, ReplicaSet
 from kubewright.k8s.core.v1 import Pod, Service

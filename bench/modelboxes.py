@@ -26,8 +26,9 @@ from aiohttp import ClientSession
 
 from bench.processes import MeasuredProcess
 from bench.report import Table, medians
-from kubewright import Client, Cluster, Dynamic, DynamicObject
+from kubewright import Client, Cluster, Dynamic
 from kubewright._base.loop import run
+from kubewright.api import DynamicObject
 from kubewright.cluster.install import install_crds
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.errors import ClusterError

@@ -22,8 +22,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from kubewright import Context, Field, ObjectMeta, Resource, Result, Spec, Status, controller
-from kubewright.errors import AlreadyExists
+from kubewright import AlreadyExists, Context, Field, ObjectMeta, Resource, Result, Spec, Status, controller
 from kubewright.k8s.batch.v1 import Job, JobSpec
 from kubewright.k8s.core.v1 import Container, PodSpec, PodTemplateSpec
 

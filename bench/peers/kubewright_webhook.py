@@ -9,9 +9,7 @@ import argparse
 
 from kubewright import mutate, run
 from kubewright.k8s.core.v1 import Pod
-from kubewright.webhooks.certificates.files import FileCertificates
-from kubewright.webhooks.serving.router import WebhookRouter
-from kubewright.webhooks.serving.server import WebhookServer
+from kubewright.webhooks import FileCertificates, WebhookRouter, WebhookServer
 
 __all__ = ("mark",)
 

@@ -8,7 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from kubewright import Client, GroupVersionKind
+from kubewright import Client
+from kubewright.api import GroupVersionKind
 from kubewright.api.codec import from_tree
 from kubewright.api.kinds import GroupVersion
 from kubewright.client.discovery import ApiResourceList, Discovery

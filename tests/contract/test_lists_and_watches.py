@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from kubewright import Bookmark, Client, Dynamic, metadata_of
+from kubewright import Client, Dynamic
+from kubewright.api import metadata_of
+from kubewright.client import Bookmark
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream, Transport
 from kubewright.errors import BadRequest, Expired
 from kubewright.k8s.core.v1 import ConfigMap, Event, ObjectReference

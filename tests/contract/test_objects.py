@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from tests.planes import Plane
 
-from kubewright import Client, Dynamic, ObjectKey, ObjectMeta, copy_of, metadata_of
+from kubewright import Client, Dynamic, ObjectKey, ObjectMeta
+from kubewright.api import copy_of, metadata_of
 from kubewright.api.changes import merge_patch_since_read
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import (

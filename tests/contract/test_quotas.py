@@ -9,7 +9,8 @@ from typing import TypeVar
 import pytest
 from tests.waiting import NO_LEASES, present, quota_heeded
 
-from kubewright import Client, KubeObject, copy_of
+from kubewright import Client
+from kubewright.api import KubeObject, copy_of
 from kubewright.api.codec import from_tree
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.quantity import Quantity

@@ -17,12 +17,10 @@ from typing import Any, Final
 
 import click
 import msgspec
+from tests.public_api import PUBLIC, public_names
 
-import kubewright
 from kubewright.api.resource import KindMeta
 from kubewright.cli.root import root
-from kubewright.manager.leader_election.elector import LeaderElector
-from kubewright.testing import __all__ as testing
 
 __all__ = ("problem_with",)
 
@@ -32,11 +30,10 @@ _PYTHON: Final = re.compile(
     r"(?:Annotated|Literal|dict|list)\[.*\]|enum\.Enum|datetime\.datetime|None|True|False|[&|~]|finalize|setup"
 )
 _TARGET: Final = re.compile(r"^([a-z-]+):", re.MULTILINE)
-_OFTEN: Final[dict[str, Any]] = {"LeaderElector": LeaderElector}
 
 
-def problem_with(text: str) -> str | None:
-    """What is wrong with a name, if anything is."""
+def problem_with(text: str, *, inside: bool = False) -> str | None:
+    """What is wrong with a name, if anything is. A whole path must be public, except on pages about the inside."""
     text = text.replace("\\|", "|").removeprefix("@")
     if _PYTHON.fullmatch(text):
         return next((found for inner in _CALL.finditer(text) if (found := problem_with(inner[0]))), None)
@@ -48,7 +45,21 @@ def problem_with(text: str) -> str | None:
         return None if keyword["name"] in {*_keywords(KindMeta.__new__), "marker"} else f"no class takes `{text}`"
     if call := _CALL.fullmatch(text):
         return _call_problem(call["name"], re.findall(r"(\w+)=", call["keywords"]))
-    return None if _found(text) is not None else f"there is no `{text}`"
+    if _found(text) is None:
+        return f"there is no `{text}`"
+    return None if inside or _is_public(text) else f"`{text}` is not public"
+
+
+def _is_public(path: str) -> bool:
+    """Whether a whole path leads through public modules, or is a short name."""
+    first, *rest = path.split(".")
+    if first != "kubewright" or path in PUBLIC or rest[0] == "k8s":
+        return True
+    return any(
+        ".".join(path.split(".")[:end]) in PUBLIC
+        and path.split(".")[end] in public_names()[".".join(path.split(".")[:end])]
+        for end in range(1, len(rest) + 1)
+    )
 
 
 def _call_problem(name: str, keywords: list[str]) -> str | None:
@@ -69,10 +80,8 @@ def _found(name: str) -> Any:
     """A name of the package, a member of one, or anything by its whole path."""
     first, *rest = name.split(".")
     if first != "kubewright":
-        known = _OFTEN.get(first) or (getattr(kubewright, first, None) if first in kubewright.__all__ else None)
-        if known is None and first in testing:
-            known = getattr(import_module("kubewright.testing"), first)
-        return known if known is None else _member(known, rest)
+        homes = [module for module in ("kubewright", "kubewright.testing") if first in public_names()[module]]
+        return _member(getattr(import_module(homes[0]), first), rest) if homes else None
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         try:

@@ -16,10 +16,10 @@ from uuid import uuid4
 
 import pytest
 
-from kubewright import Client, Cluster, Dynamic, DynamicObject
+from kubewright import Client, Cluster, Dynamic
 from kubewright._base import yaml
-from kubewright.api.codec import from_tree
-from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright.api import DynamicObject, from_tree
+from kubewright.cluster import EmbeddedCluster
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.testing import RunningOperator, VirtualClock, running
 

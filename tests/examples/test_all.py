@@ -16,10 +16,12 @@ import pytest
 from examples.hello import Greeting
 from tests.examples.conftest import FOLDER, ROOT, ApplyManifest, docstring, dynamic, manifests
 
-from kubewright import Client, Config, KubeObject, ObjectKey, connect, load_operator
-from kubewright.cluster.planes.embedded import EmbeddedCluster
+from kubewright import Client, Config, ObjectKey, connect
+from kubewright.api import KubeObject
+from kubewright.cluster import EmbeddedCluster
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.batch.v1 import Job
+from kubewright.manager import load_operator
 from kubewright.testing import VirtualClock, running, until
 
 FILES = sorted(FOLDER.glob("*.py"))

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from kubewright import Duration, KubeObject, MicroTime, Quantity, copy_of
+from kubewright import Duration, Quantity
+from kubewright.api import KubeObject, MicroTime, copy_of
 from kubewright.api.changes import merge_patch_between, merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import decode, decode_tree, encode, read, to_tree
 from kubewright.api.diff import merge_patch

@@ -11,7 +11,8 @@ from uuid import uuid4
 import pytest
 from tests.planes import Plane
 
-from kubewright import Client, Config, Dynamic, ObjectMeta, Resource, Spec, Status, connect, metadata_of
+from kubewright import Client, Config, Dynamic, ObjectMeta, Resource, Spec, Status, connect
+from kubewright.api import metadata_of
 from kubewright.api.resource import KubeObject
 from kubewright.cache.cache import Cache
 from kubewright.cache.cached_client import CachedClient

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 from tests.runtime.running_controllers import event, running, until
 
-from kubewright import Client, Dynamic, ObjectKey, OwnerReference, controller_of, set_controller
+from kubewright import Client, Dynamic, ObjectKey, controller_of
+from kubewright.api import OwnerReference, set_controller
 from kubewright.api.owners import is_controlled_by
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller

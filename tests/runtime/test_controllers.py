@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tests.runtime.running_controllers import gone, running, until
 
-from kubewright import Client, ObjectKey, ObjectMeta, copy_of, find_condition
+from kubewright import Client, ObjectKey, ObjectMeta, find_condition
+from kubewright.api import copy_of
 from kubewright.cache.cache import Cache
 from kubewright.cache.scope import Scope
 from kubewright.controllers.context import Context

@@ -12,7 +12,8 @@ from tests.conftest import Kubectl
 from tests.planes import Plane
 from tests.runtime.parcel_operator import Parcel, ParcelSpec, deliver
 
-from kubewright import Client, Context, ObjectKey, Result, Scope, controller, copy_of
+from kubewright import Client, Context, ObjectKey, Result, Scope, controller
+from kubewright.api import copy_of
 from kubewright.errors import ConfigError, Invalid, ServerError
 from kubewright.k8s.core.v1 import ConfigMap
 from kubewright.k8s.events.v1 import Event

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubewright import Client, Dynamic, Model, Resource, Spec, Status, copy_of
+from kubewright import Client, Dynamic, Model, Resource, Spec, Status
+from kubewright.api import copy_of
 
 
 class NarrowPart(Model):

@@ -17,8 +17,9 @@ import pytest
 from cryptography import x509
 from tests.planes import Plane
 
-from kubewright import Client, Config, FieldErrors, KubeObject, Resource, Spec, Status, convert, default, validate
+from kubewright import Client, Config, FieldErrors, Resource, Spec, Status, convert, default, validate
 from kubewright._base.http.connection import Connection
+from kubewright.api import KubeObject
 from kubewright.api.dynamic import DynamicObject
 from kubewright.client.transport.default import default_transport
 from kubewright.cluster.install import install_crds

@@ -19,7 +19,6 @@ from kubewright import (
     Config,
     Dynamic,
     FieldErrors,
-    KubeObject,
     Manager,
     ManagerOptions,
     ObjectKey,
@@ -34,6 +33,7 @@ from kubewright import (
     validate,
 )
 from kubewright._base.certificates import Authority
+from kubewright.api import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
 from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, ServerError

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kubewright import Client, Config, Dynamic, DynamicObject, ObjectKey, connect
+from kubewright import Client, Config, Dynamic, ObjectKey, connect
+from kubewright.api import DynamicObject
 from kubewright.api.codec import from_tree
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD

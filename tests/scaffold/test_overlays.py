@@ -11,7 +11,7 @@ import pytest
 
 from kubewright._base import yaml
 from kubewright.client.config.config import Config
-from kubewright.client.connect import connect
+from kubewright.client.connection import connect
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import CRD, install_crds
 from kubewright.cluster.planes.real import RealCluster

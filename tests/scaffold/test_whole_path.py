@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from kubewright import Client, Config, Dynamic, DynamicObject, ObjectKey, connect
+from kubewright import Client, Config, Dynamic, ObjectKey, connect
 from kubewright._base import yaml
+from kubewright.api import DynamicObject
 from kubewright.api.codec import from_tree
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.cluster.planes.real import RealCluster

@@ -7,7 +7,8 @@ of `spec.drainSeconds` moves it. Each step may be repeated at any time.
 
 from datetime import datetime, timedelta
 
-from kubewright import Context, RetryAfter, metadata_of
+from kubewright import Context, RetryAfter
+from kubewright.api import metadata_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Pod
 

@@ -2,7 +2,8 @@
 
 from typing import TypeVar
 
-from kubewright import Context, KubeObject, controller_of
+from kubewright import Context, controller_of
+from kubewright.api import KubeObject
 
 from application.api.v1beta1.application import Application
 

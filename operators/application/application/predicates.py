@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from kubewright import Change
-from kubewright.controllers.predicates import Predicate, generation_changed
+from kubewright import generation_changed
+from kubewright.cache import Change
+from kubewright.controllers import Predicate
 
 __all__ = ("data_changed", "desired_state_changed")
 

@@ -6,13 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from kubewright import Cluster
-from kubewright.cluster.planes.embedded import EmbeddedCluster
-from kubewright.cluster.planes.real import RealCluster
 from kubewright.testing import RunningOperator, running
 
 from tests.home import Home
-
-AnyCluster = EmbeddedCluster | RealCluster
 
 # The same examples each time, however busy the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -20,7 +16,7 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """Both control planes, each with a simulated node; KUBEWRIGHT_REAL=0 leaves the real one out."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=1) as embedded:
@@ -34,7 +30,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     """The operator at work, with its webhooks; what its roles do not allow fails the module."""
     async with running("application", on=cluster) as operator:
         yield operator

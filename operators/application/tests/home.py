@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, final
 from uuid import uuid4
 
-from kubewright import Condition, KubeObject, ObjectKey, find_condition
-from kubewright.client.transport.transport import HttpRequest
+from kubewright import Condition, ObjectKey, find_condition
+from kubewright.api import KubeObject
+from kubewright.client import HttpRequest
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from kubewright import Dynamic, DynamicObject
+from kubewright import Dynamic
+from kubewright.api import DynamicObject
 from kubewright.errors import Invalid
 
 from application.api.v1alpha1.application import Application as Flat

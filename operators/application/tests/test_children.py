@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kubewright import KubeObject, to_tree
+from kubewright.api import KubeObject, to_tree
 from kubewright.k8s.core.v1 import EnvVar
 
 from application.api.v1beta1.application import Application, ApplicationSpec, ConfigReference, Container

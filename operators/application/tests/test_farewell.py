@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from kubewright import controller_of
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.client import HttpRequest, HttpResponse
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Pod, Service
 from kubewright.testing import gone, status, until

@@ -5,7 +5,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from kubewright import Context, KubeObject, ObjectKey, Result, Scope
+from kubewright import Cluster, Context, ObjectKey, Result, Scope
+from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service
 from kubewright.testing import running
@@ -13,7 +14,6 @@ from kubewright.testing import running
 from application.api.v1beta1.application import Application, ConfigReference
 from application.config import hash_of
 from application.controllers.application import ApplicationController
-from tests.conftest import AnyCluster
 from tests.home import Home
 
 
@@ -41,7 +41,7 @@ class Journal:
 
 
 async def test_ten_resyncs_with_nothing_changed_write_nothing(
-    cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(monkeypatch)
     kinds: tuple[type[KubeObject], ...] = (Application, Deployment, Service, ConfigMap)
@@ -61,7 +61,7 @@ async def test_ten_resyncs_with_nothing_changed_write_nothing(
 
 
 async def test_a_configuration_of_fifty_wakes_those_fifty_once_each(
-    cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running("application", on=cluster) as operator:
         home = await Home.made(operator)

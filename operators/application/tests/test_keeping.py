@@ -3,7 +3,7 @@
 import json
 
 from kubewright import ObjectMeta, controller_of
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.client import HttpRequest, HttpResponse
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import EnvVar, Service, ServicePort, ServiceSpec
 from kubewright.testing import status

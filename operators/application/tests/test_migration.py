@@ -1,18 +1,17 @@
 """From v1alpha1 in storage to v1beta1: what a cluster goes through that had an earlier release of this operator."""
 
-from kubewright import Client
+from kubewright import Client, Cluster
 from kubewright.k8s.apiextensions.v1 import CustomResourceConversion, CustomResourceDefinition
 from kubewright.testing import running, until
 
 from application.api.v1alpha1 import application as v1alpha1
 from application.api.v1beta1.application import Application
-from tests.conftest import AnyCluster
 from tests.home import Home, is_ready
 
 NAME = "applications.apps.example.io"
 
 
-async def test_what_an_earlier_release_stored_is_migrated_and_v1alpha1_can_go(cluster: AnyCluster) -> None:
+async def test_what_an_earlier_release_stored_is_migrated_and_v1alpha1_can_go(cluster: Cluster) -> None:
     async with running("application", on=cluster) as operator:
         home = await Home.made(operator)
         await store_as(home.client, "v1alpha1")

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from kubewright import copy_of
-from kubewright.cache.changes import change_of
+from kubewright.api import copy_of
+from kubewright.cache import change_of
 from kubewright.k8s.core.v1 import ConfigMap
 
 from application.api.v1beta1.application import Application, ApplicationSpec, Container

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kubewright import copy_of
+from kubewright.api import copy_of
 from kubewright.k8s.core.v1 import EnvVar
 
 from application.api.v1beta1.application import Application, ApplicationSpec, Container

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+from kubewright import Cluster
 from kubewright.testing import VirtualClock, running
 
 from application.api.v1beta1.application import Application
 from application.names import FINALIZER
-from tests.conftest import AnyCluster
 from tests.home import Home, says
 
 
 @asynccontextmanager
-async def draining(cluster: AnyCluster, clock: VirtualClock) -> AsyncIterator[Home]:
+async def draining(cluster: Cluster, clock: VirtualClock) -> AsyncIterator[Home]:
     """An Application with a pod that never ends, being drained for ten minutes."""
     async with running("application", on=cluster, clock=clock) as operator:
         home = await Home.made(operator)
@@ -48,7 +48,7 @@ async def ticking(clock: VirtualClock) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_pods_that_do_not_end_are_given_up_when_the_time_is_over(cluster: AnyCluster) -> None:
+async def test_pods_that_do_not_end_are_given_up_when_the_time_is_over(cluster: Cluster) -> None:
     clock = VirtualClock(start=datetime.now(UTC))
     async with draining(cluster, clock) as home:
         deleted = (await home.client.get(Application, home.key())).metadata.deletion_timestamp
@@ -63,7 +63,7 @@ async def test_pods_that_do_not_end_are_given_up_when_the_time_is_over(cluster: 
             await home.gone()
 
 
-async def test_an_application_deleted_while_the_operator_is_away_waits_for_it(cluster: AnyCluster) -> None:
+async def test_an_application_deleted_while_the_operator_is_away_waits_for_it(cluster: Cluster) -> None:
     async with running("application", on=cluster) as operator:
         home = await Home.made(operator)
         await home.ready()
@@ -76,7 +76,7 @@ async def test_an_application_deleted_while_the_operator_is_away_waits_for_it(cl
         await Home(operator, home.namespace).gone()
 
 
-async def test_a_drain_that_was_over_while_the_operator_was_away_is_not_begun_again(cluster: AnyCluster) -> None:
+async def test_a_drain_that_was_over_while_the_operator_was_away_is_not_begun_again(cluster: Cluster) -> None:
     async with draining(cluster, VirtualClock(start=datetime.now(UTC))) as home:
         pass
     late = VirtualClock(start=datetime.now(UTC) + timedelta(seconds=601))

@@ -70,7 +70,7 @@ async def test_one_manager_may_apply_now_in_one_version_and_now_in_the_other(hom
 
 
 async def test_what_another_manager_owns_is_a_conflict_across_versions(home: Home) -> None:
-    from kubewright.errors import Conflict
+    from kubewright import Conflict
 
     wanted = ApplicationSpec(container=Container(image="nginx:1.29"))
     await home.client.apply(Application.named("web", home.namespace, spec=wanted), field_manager="team")

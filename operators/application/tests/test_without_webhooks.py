@@ -3,17 +3,17 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from kubewright import Cluster
 from kubewright.errors import Invalid
 from kubewright.k8s.core.v1 import Service
 from kubewright.testing import RunningOperator, running
 
 from application.api.v1beta1.application import Application
-from tests.conftest import AnyCluster
 from tests.home import Home, condition, is_ready, says
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     async with running("application", on=cluster, webhooks=False) as operator:
         yield operator
 
@@ -58,7 +58,7 @@ async def test_the_schema_holds_without_them(home: Home) -> None:
         await home.make(container={"image": "nginx 1.29"})
 
 
-async def test_a_rule_that_is_new_does_not_hold_up_the_end_of_what_is_old(cluster: AnyCluster, home: Home) -> None:
+async def test_a_rule_that_is_new_does_not_hold_up_the_end_of_what_is_old(cluster: Cluster, home: Home) -> None:
     await home.make(container={"image": "Nginx"})
     await home.until(says("Ready", "False", "InvalidSpec"))
 

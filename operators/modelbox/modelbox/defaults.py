@@ -5,7 +5,7 @@ without webhooks. Pure.
 """
 
 from kubewright import IntOrString
-from kubewright.api.names import dns1123_label_errors
+from kubewright.api import dns1123_label_errors
 
 from modelbox.api.v1.modelbox import ModelBox, ModelBoxSpec, ResourceType, ServiceType
 from modelbox.api.v1.ports import ModelBoxPort

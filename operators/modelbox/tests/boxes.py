@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-from kubewright import Client, Condition, KubeObject, ObjectKey, Quantity, find_condition, testing
-from kubewright.cluster.planes.embedded import EmbeddedCluster
-from kubewright.cluster.planes.real import RealCluster
-from kubewright.errors import Conflict
+from kubewright import Client, Condition, Conflict, ObjectKey, Quantity, find_condition, testing
+from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Container, PodSpec, ResourceRequirements
 from kubewright.k8s.events.v1 import Event
@@ -16,7 +14,6 @@ from modelbox.api.v1.modelbox import ModelBox, ModelBoxSpec
 from modelbox.api.v1.ports import ModelBoxPort
 
 __all__ = (
-    "AnyCluster",
     "as_condition",
     "box",
     "condition",
@@ -31,7 +28,6 @@ __all__ = (
     "until",
 )
 
-AnyCluster: TypeAlias = EmbeddedCluster | RealCluster
 K = TypeVar("K", bound=KubeObject)
 
 

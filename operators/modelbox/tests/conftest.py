@@ -13,8 +13,6 @@ from kubewright import Client, Cluster
 from kubewright.k8s.core.v1 import Namespace
 from kubewright.testing import RunningOperator, running
 
-from boxes import AnyCluster
-
 _numbers = count(1)
 
 # The same examples each time, however busy the machine is.
@@ -30,7 +28,7 @@ settings.load_profile("modelbox")
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """A cluster with two simulated nodes."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=2) as embedded:
@@ -44,7 +42,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     """The operator, with webhooks and with no more rights than `kubewright generate` gives it."""
     async with running("modelbox", on=cluster) as operator:
         yield operator
@@ -57,7 +55,7 @@ def client(operator: RunningOperator) -> Client:
 
 
 @pytest.fixture
-async def namespace(cluster: AnyCluster) -> AsyncIterator[str]:
+async def namespace(cluster: Cluster) -> AsyncIterator[str]:
     """A namespace of its own for each test."""
     name = f"test-{next(_numbers)}"
     await cluster.client.create(Namespace.named(name))

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import yaml
-from kubewright import Client, Dynamic, DynamicObject, FieldErrors
+from kubewright import Client, Dynamic, FieldErrors
+from kubewright.api import DynamicObject
 from kubewright.errors import Invalid
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from kubewright import Client, copy_of
+from kubewright import Client
+from kubewright.api import copy_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import EnvVar, Service
 

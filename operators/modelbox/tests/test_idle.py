@@ -4,17 +4,17 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubewright import Context, Quantity, Scope
+from kubewright import Cluster, Context, Quantity, Scope
 from kubewright.k8s.core.v1 import Container, ContainerPort, EnvVar, ResourceRequirements
 from kubewright.testing import running
 
-from boxes import AnyCluster, box, settled, told
+from boxes import box, settled, told
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 from modelbox.controllers.modelbox import reconcile
 
 
-async def test_ten_resyncs_write_nothing(cluster: AnyCluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_resyncs_write_nothing(cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T13, R12, W3: amounts in another spelling than the server's own included."""
     boxes = [
         box("plain", namespace),

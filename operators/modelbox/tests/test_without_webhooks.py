@@ -3,19 +3,19 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from kubewright import Client
+from kubewright import Client, Cluster
 from kubewright.errors import Invalid
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
 from kubewright.testing import RunningOperator, running
 
-from boxes import AnyCluster, as_condition, box, condition, key, main, settled, tiny, told, until
+from boxes import as_condition, box, condition, key, main, settled, tiny, told, until
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.ports import ModelBoxPort
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     """The operator, serving no webhooks."""
     async with running("modelbox", on=cluster, webhooks=False) as operator:
         yield operator

@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any, Final
 
-from kubewright import to_tree
+from kubewright.api import to_tree
 from kubewright.k8s.core.v1 import EphemeralContainer, Pod
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool

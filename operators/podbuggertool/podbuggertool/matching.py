@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubewright import Selector
-from kubewright.controllers.predicates import Predicate
+from kubewright.controllers import Predicate
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Pod
 

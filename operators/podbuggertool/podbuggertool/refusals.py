@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, final
 
-from kubewright import ObjectKey
-from kubewright.errors import ApiError, Forbidden, Invalid, NotFound
+from kubewright import NotFound, ObjectKey
+from kubewright.errors import ApiError, Forbidden, Invalid
 from kubewright.k8s.core.v1 import Pod
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool

@@ -8,15 +8,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 from kubewright import Cluster
-from kubewright.cluster.binaries.finder import find_installed
-from kubewright.cluster.planes.embedded import EmbeddedCluster
-from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import ClusterError
 from kubewright.testing import RunningOperator, running
 
 from tests.home import Home, Kubectl
-
-AnyCluster = EmbeddedCluster | RealCluster
 
 # The same examples each time, however busy the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,7 +19,7 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """Both control planes, each with ten simulated nodes; KUBEWRIGHT_REAL=0 leaves the real one out."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=10) as embedded:
@@ -38,7 +33,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     """The operator at work; what its roles do not allow fails the module."""
     async with running("podbuggertool", on=cluster) as operator:
         yield operator
@@ -61,10 +56,10 @@ def healed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def kubectl(cluster: AnyCluster) -> Kubectl:
+def kubectl(cluster: Cluster) -> Kubectl:
     """kubectl for this cluster: its words in, its warnings and its output back."""
     try:
-        program = find_installed().kubectl
+        program = cluster.kubectl
     except ClusterError as error:
         pytest.skip(str(error))
 

@@ -5,7 +5,7 @@ from typing import Any, Self, final
 from uuid import uuid4
 
 from kubewright import Condition, ObjectKey, ObjectMeta, find_condition
-from kubewright.client.transport.transport import HttpRequest
+from kubewright.client import HttpRequest
 from kubewright.k8s.core.v1 import Container, Namespace, Pod, PodSpec, ServiceAccount
 from kubewright.testing import RunningOperator, until
 

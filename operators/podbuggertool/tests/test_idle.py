@@ -5,20 +5,20 @@ import os
 from typing import Any
 
 import pytest
-from kubewright import Context, Scope, load_operator
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright import Cluster, Context, Scope
+from kubewright.client import HttpRequest, HttpResponse
 from kubewright.k8s.core.v1 import Pod
+from kubewright.manager import load_operator
 from kubewright.testing import running, status
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool
-from tests.conftest import AnyCluster
 from tests.home import Home, condition
 
 PODS = int(os.environ.get("PODBUGGERTOOL_PODS", "100"))
 """How many pods are many: 500 takes a minute or two."""
 
 
-async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load_operator("podbuggertool")
     (declaration,) = found.controllers
     reconcile: Any = declaration.reconcile
@@ -48,7 +48,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
         assert home.writes(since) == []
 
 
-async def test_an_operator_that_starts_again_half_way_adds_nothing_twice(cluster: AnyCluster) -> None:
+async def test_an_operator_that_starts_again_half_way_adds_nothing_twice(cluster: Cluster) -> None:
     names = [f"web-{number}" for number in range(8)]
     async with running("podbuggertool", on=cluster) as operator:
         home = await Home.new(operator)
@@ -74,7 +74,7 @@ async def test_an_operator_that_starts_again_half_way_adds_nothing_twice(cluster
         assert [len(await again.containers(name)) for name in names] == [1] * 8
 
 
-async def test_everything_works_without_webhooks(cluster: AnyCluster) -> None:
+async def test_everything_works_without_webhooks(cluster: Cluster) -> None:
     async with running("podbuggertool", on=cluster, webhooks=False) as operator:
         home = await Home.new(operator)
         await home.running_pod()
@@ -87,7 +87,7 @@ async def test_everything_works_without_webhooks(cluster: AnyCluster) -> None:
         assert (added.command, added.stdin, added.tty) == (["sh"], True, True)
 
 
-async def test_what_no_webhook_refused_is_refused_by_the_operator(cluster: AnyCluster) -> None:
+async def test_what_no_webhook_refused_is_refused_by_the_operator(cluster: Cluster) -> None:
     async with running("podbuggertool", on=cluster, webhooks=False) as operator:
         home = await Home.new(operator)
         await home.running_pod()
@@ -101,7 +101,7 @@ async def test_what_no_webhook_refused_is_refused_by_the_operator(cluster: AnyCl
 
 
 @pytest.mark.timeout(300)
-async def test_many_pods_are_served_once_each(cluster: AnyCluster) -> None:
+async def test_many_pods_are_served_once_each(cluster: Cluster) -> None:
     async with running("podbuggertool", on=cluster) as operator:
         home = await Home.new(operator)
         for start in range(0, PODS, 50):

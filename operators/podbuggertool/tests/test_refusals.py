@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.client import HttpRequest, HttpResponse
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import Container, Namespace, Pod, PodSpec
 from kubewright.k8s.events.v1 import Event

@@ -6,9 +6,10 @@ part: a pod with the label and no manager is taken in, one that is managed and l
 
 from collections.abc import Iterable, Sequence
 
-from kubewright import Context, ObjectKey, controller_of, definition_of
-from kubewright.controllers.predicates import Predicate
-from kubewright.errors import Conflict, Invalid, NotFound
+from kubewright import Conflict, Context, NotFound, ObjectKey, controller_of
+from kubewright.api import definition_of
+from kubewright.controllers import Predicate
+from kubewright.errors import Invalid
 from kubewright.k8s.core.v1 import Pod
 
 from podset.api.v1alpha1.podset import PodSet

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, final
 from uuid import uuid4
 
-from kubewright import Bookmark, Condition, ObjectKey, WatchEvent, controller_of, find_condition
-from kubewright.client.transport.transport import HttpRequest
+from kubewright import Condition, ObjectKey, controller_of, find_condition
+from kubewright.client import Bookmark, HttpRequest, WatchEvent
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.testing import RunningOperator, until
 

@@ -4,16 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from kubewright import Context, Scope, load_operator
+from kubewright import Cluster, Context, Scope
 from kubewright.k8s.core.v1 import Pod
+from kubewright.manager import load_operator
 from kubewright.testing import running
 
 from podset.api.v1alpha1.podset import PodSet
-from tests.conftest import AnyCluster
 from tests.home import Home
 
 
-async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load_operator("podset")
     (declaration,) = found.controllers
     reconcile: Any = declaration.reconcile
@@ -41,7 +41,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
         assert home.writes(since) == []
 
 
-async def test_an_operator_that_starts_again_changes_nothing(cluster: AnyCluster) -> None:
+async def test_an_operator_that_starts_again_changes_nothing(cluster: Cluster) -> None:
     async with running("podset", on=cluster) as operator:
         home = await Home.new(operator)
         before = await home.podset(3)

@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from kubewright import ObjectMeta, OwnerReference
-from kubewright.controllers.predicates import Predicate
+from kubewright import ObjectMeta
+from kubewright.api import OwnerReference
+from kubewright.controllers import Predicate
 from kubewright.k8s.core.v1 import ConfigMap, Container, Pod, PodCondition, PodSpec
 from kubewright.testing import RunningOperator, gone, until
 

@@ -1,11 +1,12 @@
 """What a set does where it may not have its pods."""
 
 import pytest
-from kubewright import Quantity, load_operator
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
-from kubewright.errors import Cause, Forbidden, Invalid, KubewrightError, NotFound, ServerError, TransportError
+from kubewright import NotFound, Quantity
+from kubewright.client import HttpRequest, HttpResponse
+from kubewright.errors import Cause, Forbidden, Invalid, KubewrightError, ServerError, TransportError
 from kubewright.k8s.core.v1 import Namespace, ResourceQuota, ResourceQuotaSpec, Secret
 from kubewright.k8s.events.v1 import Event
+from kubewright.manager import load_operator
 from kubewright.testing import gone, status, until
 
 from podset.api.v1alpha1.podset import PodSet, PodSetSpec

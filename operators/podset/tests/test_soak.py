@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from kubewright.errors import NotFound
+from kubewright import NotFound
 from kubewright.k8s.core.v1 import Pod
 
 import podset

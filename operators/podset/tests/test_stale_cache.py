@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kubewright.client.transport.transport import HttpRequest, HttpResponse
+from kubewright.client import HttpRequest, HttpResponse
 from kubewright.k8s.core.v1 import Pod
 from kubewright.testing import status
 

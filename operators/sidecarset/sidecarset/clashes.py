@@ -6,7 +6,8 @@ the injection, which refuses such a pod, is the backstop. Pure.
 
 from collections.abc import Iterable
 
-from kubewright import FieldErrors, to_tree
+from kubewright import FieldErrors
+from kubewright.api import to_tree
 from kubewright.errors import DecodeError
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

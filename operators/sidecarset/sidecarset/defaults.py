@@ -5,7 +5,7 @@ what is recorded are the same. Pure functions, used by the webhook and, for sets
 everybody else through `defaulted`.
 """
 
-from kubewright import copy_of
+from kubewright.api import copy_of
 from kubewright.k8s.core.v1 import (
     Container,
     HTTPGetAction,

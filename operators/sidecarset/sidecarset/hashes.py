@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from kubewright import to_tree
+from kubewright.api import to_tree
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSetSpec
 

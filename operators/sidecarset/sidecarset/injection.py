@@ -8,7 +8,8 @@ If it has the name of a sidecar, the pod is refused. Pure; `webhooks.v1.pod` cal
 
 from collections.abc import Iterable, Sequence
 
-from kubewright import FieldErrors, copy_of, from_tree, to_tree
+from kubewright import FieldErrors
+from kubewright.api import copy_of, from_tree, to_tree
 from kubewright.k8s.core.v1 import Container, EnvVar, LocalObjectReference, Pod, Volume
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

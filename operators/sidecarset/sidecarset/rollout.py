@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubewright import IntOrString, Selector
-from kubewright.api.intorstring import scaled_value
+from kubewright.api import scaled_value
 
 from sidecarset.api.v1alpha1.sidecarset import UpdateStrategy
 from sidecarset.census import Member, is_ready

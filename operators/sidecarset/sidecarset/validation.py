@@ -7,8 +7,7 @@ has seen, all ask the same. What it may not share with other sets is in `sidecar
 from collections.abc import Iterator
 
 from kubewright import FieldErrors, IntOrString, Selector, Warnings
-from kubewright.api.intorstring import is_percent, scaled_value
-from kubewright.api.names import dns1123_label_errors
+from kubewright.api import dns1123_label_errors, is_percent, scaled_value
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Container
 from kubewright.k8s.meta.v1 import LabelSelector

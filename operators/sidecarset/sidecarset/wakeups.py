@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from kubewright import Change, ObjectKey
-from kubewright.controllers.predicates import Predicate
+from kubewright import ObjectKey
+from kubewright.cache import Change
+from kubewright.controllers import Predicate
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Namespace, Pod
 

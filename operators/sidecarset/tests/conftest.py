@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator
 
 import pytest
-from home import AnyCluster, Home
+from home import Home
 from hypothesis import HealthCheck, settings
 from kubewright import Cluster
 from kubewright.testing import RunningOperator, running
@@ -20,7 +20,7 @@ settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session", params=["embedded", "real"])
-async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """A cluster with two simulated nodes."""
     if request.param == "embedded":
         async with Cluster.embedded(nodes=2) as embedded:
@@ -34,7 +34,7 @@ async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[AnyCluster]:
 
 
 @pytest.fixture(scope="module")
-async def operator(cluster: AnyCluster) -> AsyncIterator[RunningOperator]:
+async def operator(cluster: Cluster) -> AsyncIterator[RunningOperator]:
     """The operator, with webhooks and with no more rights than `kubewright generate` gives it."""
     async with running("sidecarset", on=cluster) as operator:
         yield operator

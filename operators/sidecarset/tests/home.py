@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
-from kubewright import Client, ObjectKey, find_condition, from_tree
-from kubewright.cluster.planes.embedded import EmbeddedCluster
-from kubewright.cluster.planes.real import RealCluster
+from kubewright import Client, ObjectKey, find_condition
+from kubewright.api import from_tree
 from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import Namespace, Pod, ServiceAccount
 from kubewright.k8s.events.v1 import Event
@@ -16,7 +15,6 @@ from kubewright.testing import RunningOperator, gone, until
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.census import is_ready
 
-AnyCluster = EmbeddedCluster | RealCluster
 Tree = dict[str, Any]
 
 _numbers = count(1)

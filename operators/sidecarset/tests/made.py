@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kubewright import FieldErrors, copy_of, from_tree
+from kubewright import FieldErrors
+from kubewright.api import copy_of, from_tree
 from kubewright.k8s.core.v1 import Pod
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from home import LOG, Home, causes
-from kubewright import Dynamic, from_tree, to_tree
+from kubewright import Dynamic
+from kubewright.api import from_tree, to_tree
 from kubewright.errors import Invalid
 from kubewright.testing import RunningOperator
 

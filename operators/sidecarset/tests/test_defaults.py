@@ -1,7 +1,7 @@
 """What is filled in where a set says nothing."""
 
 import pytest
-from kubewright import to_tree
+from kubewright.api import to_tree
 from made import LOG, a_set
 
 from sidecarset.defaults import defaulted

@@ -4,9 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from home import LOG, AnyCluster, Home, condition, image_of
-from kubewright import Context, Scope, load_operator
+from home import LOG, Home, condition, image_of
+from kubewright import Cluster, Context, Scope
 from kubewright.k8s.core.v1 import Namespace, Pod
+from kubewright.manager import load_operator
 from kubewright.testing import running
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
@@ -14,7 +15,7 @@ from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 NEWER = [{**LOG, "image": "fluent-bit:3.2"}]
 
 
-async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_resyncs_write_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     found = load_operator("sidecarset")
     (declaration,) = found.controllers
     reconcile: Any = declaration.reconcile
@@ -45,7 +46,7 @@ async def test_ten_resyncs_write_nothing(cluster: AnyCluster, monkeypatch: pytes
         await home.leave()
 
 
-async def test_an_operator_that_comes_back_goes_on_where_it_stopped(cluster: AnyCluster) -> None:
+async def test_an_operator_that_comes_back_goes_on_where_it_stopped(cluster: Cluster) -> None:
     async with running("sidecarset", on=cluster) as operator:
         home = await Home.new(operator.client)
         sidecarset = await home.make_set(updateStrategy={"partition": 2, "maxUnavailable": 3})

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kubewright import FieldErrors, copy_of, to_tree
+from kubewright import FieldErrors
+from kubewright.api import copy_of, to_tree
 from kubewright.k8s.core.v1 import Pod
 from made import LOG, a_pod, a_set, injected
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from kubewright import from_tree, to_tree
+from kubewright.api import from_tree, to_tree
 from kubewright.k8s.core.v1 import Pod
 from made import LOG, a_pod, a_set, injected, revision_of, running
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from kubewright import from_tree
+from kubewright.api import from_tree
 from kubewright.k8s.core.v1 import Namespace
 from made import a_pod, a_set
 

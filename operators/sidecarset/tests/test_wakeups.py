@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from kubewright import ObjectKey, from_tree
-from kubewright.cache.changes import change_of
+from kubewright import ObjectKey
+from kubewright.api import from_tree
+from kubewright.cache import change_of
 from kubewright.k8s.core.v1 import Namespace, Pod
 from made import a_pod, a_set, injected, running
 

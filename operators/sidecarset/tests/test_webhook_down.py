@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
-from home import AnyCluster, Home
-from kubewright import Dynamic, from_tree, load_operator
+from home import Home
+from kubewright import Cluster, Dynamic
+from kubewright.api import from_tree
 from kubewright.errors import ServerError
 from kubewright.k8s.core.v1 import Namespace
+from kubewright.manager import load_operator
 from kubewright.testing import running
 
 MANIFESTS = Path(__file__).parents[1] / "config" / "webhook" / "manifests.yaml"
@@ -18,7 +20,7 @@ OWN = load_operator("sidecarset").namespace
 
 
 @pytest.fixture
-async def home(cluster: AnyCluster) -> AsyncIterator[Home]:
+async def home(cluster: Cluster) -> AsyncIterator[Home]:
     """A cluster that has been told to ask the operator, which is not there."""
     async with running("sidecarset", on=cluster, webhooks=False):
         pass  # leaves behind the CRDs, and the namespace of the operator

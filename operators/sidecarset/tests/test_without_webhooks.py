@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from home import LOG, AnyCluster, Home, condition, names
+from home import LOG, Home, condition, names
+from kubewright import Cluster
 from kubewright.testing import running
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
@@ -13,7 +14,7 @@ BAD_SELECTOR = {"matchExpressions": [{"key": "app", "operator": "Like", "values"
 
 
 @pytest.fixture
-async def homes(cluster: AnyCluster) -> AsyncIterator[Home]:
+async def homes(cluster: Cluster) -> AsyncIterator[Home]:
     """Sets that were stored while the operator ran without webhooks, all for the same pods."""
     async with running("sidecarset", on=cluster, webhooks=False) as operator:
         home = await Home.new(operator.client)
@@ -29,7 +30,7 @@ async def homes(cluster: AnyCluster) -> AsyncIterator[Home]:
         await home.leave()
 
 
-async def test_a_broken_set_says_so_and_harms_nobody(homes: Home, cluster: AnyCluster) -> None:
+async def test_a_broken_set_says_so_and_harms_nobody(homes: Home, cluster: Cluster) -> None:
     for name in ("bad", "empty", "imageless"):
         seen = await homes.client.get(SidecarSet, homes.name(name))
         assert condition(seen, "Ready") == ("False", "InvalidSpec")

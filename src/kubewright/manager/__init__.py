@@ -7,19 +7,35 @@ from typing import TYPE_CHECKING
 from kubewright._base.lazy import lazy
 
 if TYPE_CHECKING:
+    from kubewright.manager.clusters import ManagedCluster
+    from kubewright.manager.leader_election.elector import LeaderElector
     from kubewright.manager.manager import Manager
     from kubewright.manager.operator import Operator, load_operator
     from kubewright.manager.options import ManagerOptions
     from kubewright.manager.process import run
+    from kubewright.manager.runnables import Runnable, RunnableGroup
 else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "kubewright.manager.clusters": ("ManagedCluster",),
+            "kubewright.manager.leader_election.elector": ("LeaderElector",),
             "kubewright.manager.manager": ("Manager",),
             "kubewright.manager.operator": ("Operator", "load_operator"),
             "kubewright.manager.options": ("ManagerOptions",),
             "kubewright.manager.process": ("run",),
+            "kubewright.manager.runnables": ("Runnable", "RunnableGroup"),
         },
     )
 
-__all__ = ("Manager", "ManagerOptions", "Operator", "load_operator", "run")
+__all__ = (
+    "LeaderElector",
+    "ManagedCluster",
+    "Manager",
+    "ManagerOptions",
+    "Operator",
+    "Runnable",
+    "RunnableGroup",
+    "load_operator",
+    "run",
+)

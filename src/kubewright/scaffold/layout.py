@@ -140,11 +140,12 @@ def _other_versions(project: Project, kind: Kind) -> list[str]:
 def _webhook(project: Project, kind: Kind) -> str:
     hooks, others, name = kind.webhooks, _other_versions(project, kind), kind.kind
     words = ["FieldErrors"] if hooks.validation else []
-    words += ["convert", "from_tree", "to_tree"] if others else []
+    words += ["convert"] if others else []
     words += [word for word, wanted in (("default", hooks.defaulting), ("validate", hooks.validation)) if wanted]
     words.sort(key=lambda word: (word.islower(), word))  # classes first, as linters want it
     names = {"kubewright": words, _source(project, kind): [name]}
     if others:
+        names["kubewright.api"] = ["from_tree", "to_tree"]
         names[_source(project, kind)] += [f"{name}Spec", f"{name}Status"]
     for version in others:
         module = f"{project.package}.api.{version}.{kind.module}"

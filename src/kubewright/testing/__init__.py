@@ -1,9 +1,10 @@
-"""Tools for testing operators, and for testing Kubewright itself."""
+"""Tools for testing operators: an operator under its own roles, waits that watch, faults, a virtual clock."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kubewright._base.lazy import lazy
 
 if TYPE_CHECKING:
     from kubewright.testing.clock import VirtualClock
@@ -12,6 +13,18 @@ if TYPE_CHECKING:
     from kubewright.testing.operators import RunningOperator, running
     from kubewright.testing.round_trips import assert_round_trip
     from kubewright.testing.waiting import gone, until
+else:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "kubewright.testing.clock": ("VirtualClock",),
+            "kubewright.testing.examples": ("example_of",),
+            "kubewright.testing.faults": ("FaultyTransport", "status"),
+            "kubewright.testing.operators": ("RunningOperator", "running"),
+            "kubewright.testing.round_trips": ("assert_round_trip",),
+            "kubewright.testing.waiting": ("gone", "until"),
+        },
+    )
 
 __all__ = (
     "FaultyTransport",
@@ -24,21 +37,3 @@ __all__ = (
     "status",
     "until",
 )
-
-_LATER = {
-    "FaultyTransport": "kubewright.testing.faults",
-    "RunningOperator": "kubewright.testing.operators",
-    "VirtualClock": "kubewright.testing.clock",
-    "assert_round_trip": "kubewright.testing.round_trips",
-    "example_of": "kubewright.testing.examples",
-    "gone": "kubewright.testing.waiting",
-    "running": "kubewright.testing.operators",
-    "status": "kubewright.testing.faults",
-    "until": "kubewright.testing.waiting",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'kubewright.testing' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)

@@ -33,7 +33,7 @@ from kubewright.cache.scope import Scope
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.config.credentials import StaticToken
-from kubewright.client.connect import connect
+from kubewright.client.connection import connect
 from kubewright.client.transport.default import default_transport
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.install import install_crds

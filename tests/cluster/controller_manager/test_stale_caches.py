@@ -9,7 +9,8 @@ from typing import Any
 
 from tests.cluster.controller_manager.conftest import QUIET, said
 
-from kubewright import Client, Manager, set_controller
+from kubewright import Client, Manager
+from kubewright.api import set_controller
 from kubewright.api.codec import from_tree
 from kubewright.cluster.controller_manager.storage.protection import claim_protection
 from kubewright.cluster.controller_manager.workloads.jobs.cronjob import cron_job_controller

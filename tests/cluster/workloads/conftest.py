@@ -17,7 +17,8 @@ import pytest
 from tests.planes import faulty
 from tests.waiting import present
 
-from kubewright import Client, Config, KubeObject, Manager, ManagerOptions, ObjectKey, ObjectMeta, connect
+from kubewright import Client, Config, Manager, ManagerOptions, ObjectKey, ObjectMeta, connect
+from kubewright.api import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.controller_manager.workloads import workload_controllers
 from kubewright.cluster.planes.real import RealCluster

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.cluster.workloads.conftest import Plane, selector, template
 
-from kubewright import set_controller
+from kubewright.api import set_controller
 from kubewright.api.codec import to_tree
 from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING, index_of
 from kubewright.k8s.batch.v1 import (

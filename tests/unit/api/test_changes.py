@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright import Model, Resource, Spec, Status, copy_of
+from kubewright import Model, Resource, Spec, Status
+from kubewright.api import copy_of
 from kubewright.api.changes import merge_patch_between, merge_patch_since_read, status_patch_since_read, whole_tree
 from kubewright.api.codec import decode_tree, read
 from kubewright.errors import ConfigError

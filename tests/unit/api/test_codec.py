@@ -6,19 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright import (
-    Duration,
-    Dynamic,
-    KubeObject,
-    MicroTime,
-    Model,
-    Quantity,
-    Resource,
-    Spec,
-    Status,
-    copy_of,
-    metadata_of,
-)
+from kubewright import Duration, Dynamic, Model, Quantity, Resource, Spec, Status
+from kubewright.api import KubeObject, MicroTime, copy_of, metadata_of
 from kubewright.api.codec import decode, decode_tree, encode, from_tree, is_partial, origin_of, read, to_tree
 from kubewright.errors import DecodeError
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kubewright import Condition, find_condition, set_condition
+from kubewright import Condition, find_condition
+from kubewright.api import set_condition
 from kubewright.api.conditions import is_true, remove_condition
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

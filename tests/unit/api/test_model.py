@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from kubewright import UNSET, Field, Model, Unset, field
+from kubewright import Field, Model
+from kubewright.api import UNSET, Unset, field
 from kubewright.api.codec import decode, encode
 from kubewright.errors import SchemaError
 

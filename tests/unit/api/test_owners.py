@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright import KubeObject, ObjectMeta, controller_of, set_controller, set_owner
+from kubewright import ObjectMeta, controller_of
+from kubewright.api import KubeObject, set_controller, set_owner
 from kubewright.api.owners import is_controlled_by
 from kubewright.errors import ConfigError
 

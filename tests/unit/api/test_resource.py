@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright import Column, KubeObject, Resource, Spec, Status, definition_of
+from kubewright import Column, Resource, Spec, Status
+from kubewright.api import KubeObject, definition_of
 from kubewright.api.codec import decode, encode
 from kubewright.errors import SchemaError
 

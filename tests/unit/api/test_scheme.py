@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright import GroupVersionKind, Resource, Scheme, Spec, Status
+from kubewright import Resource, Spec, Status
+from kubewright.api import GroupVersionKind, Scheme
 from kubewright.api.dynamic import DynamicObject
 from kubewright.api.resource import KubeObject
 from kubewright.errors import ConfigError, DecodeError

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubewright import Dynamic, ObjectKey, metadata_of
+from kubewright import Dynamic, ObjectKey
+from kubewright.api import metadata_of
 from kubewright.cache.memory import freeze_loaded
 from kubewright.cache.scope import Scope
 from kubewright.errors import ConfigError, KubewrightError, NotFound, RequestTimeout

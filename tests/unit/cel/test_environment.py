@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 
 from kubewright.cel import (
-    AUTHORIZER,
     BOOL,
     DYN,
     INT,
     NONE,
     STRING,
-    Authorizer,
     CelType,
     CompileError,
     CostExceeded,
-    Decision,
     Environment,
     EvaluationError,
     OptionalValue,
@@ -23,6 +20,7 @@ from kubewright.cel import (
     map_of,
     optional_of,
 )
+from kubewright.cel.library.authorization import AUTHORIZER, Authorizer, Decision
 from kubewright.errors import DecodeError
 
 

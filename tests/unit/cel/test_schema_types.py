@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kubewright.cel import CompileError, Environment, EvaluationError, escape_field_name, type_of_schema
+from kubewright.cel import CompileError, Environment, EvaluationError, type_of_schema
+from kubewright.cel.names import escape_field_name
 
 
 def fields(schema: dict[str, Any], *, root: bool = False) -> dict[str, str]:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright import ObjectMeta, OwnerReference, copy_of
+from kubewright import ObjectMeta
+from kubewright.api import OwnerReference, copy_of
 from kubewright.controllers.applied_objects import (
     AppliedObjects,
     Claim,

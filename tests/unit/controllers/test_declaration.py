@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubewright import KubeObject, ObjectKey, Scope
+from kubewright import ObjectKey, Scope
+from kubewright.api import KubeObject
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Owned, Watch, controller
 from kubewright.controllers.mapping import by_index, to_self

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubewright import KubeObject, ObjectKey, ObjectMeta, OwnerReference
+from kubewright import ObjectKey, ObjectMeta
+from kubewright.api import KubeObject, OwnerReference
 from kubewright.cache.changes import change_of
 from kubewright.controllers.mapping import for_each, to_owner, to_self
 

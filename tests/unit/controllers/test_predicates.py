@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubewright import KubeObject, ObjectMeta
+from kubewright import ObjectMeta
+from kubewright.api import KubeObject
 from kubewright.cache.changes import Change, change_of
 from kubewright.controllers.predicates import (
     Predicate,

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubewright import ObjectKey, Resource, Spec, Status, copy_of
+from kubewright import ObjectKey, Resource, Spec, Status
 from kubewright._base.logs import Logger
 from kubewright._base.metrics import Metrics
+from kubewright.api import copy_of
 from kubewright.cache.changes import change_of
 from kubewright.controllers.context import Context, ReconcileEnvironment
 from kubewright.controllers.declaration import Declaration, controller

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright import ObjectKey, copy_of
+from kubewright import ObjectKey
+from kubewright.api import copy_of
 from kubewright.api.codec import encode, read
 from kubewright.api.metadata import ManagedFieldsEntry
 from kubewright.cache.changes import Change, change_of

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from kubewright import CacheReader, Client, Manager, ManagerOptions, Resource, Spec, Status, validate
+from kubewright import Client, Manager, ManagerOptions, Resource, Spec, Status, validate
 from kubewright._base.certificates import Authority
+from kubewright.cache import CacheReader
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.errors import ConfigError, KubewrightError
 from kubewright.k8s.core.v1 import ConfigMap

@@ -11,8 +11,10 @@ from typing import Any, cast
 import pytest
 from tests.unit.webhooks.reviews import admit, review
 
-from kubewright import CacheReader, Client, Resource, Spec, Status, definition_of, mutate, validate
+from kubewright import Client, Resource, Spec, Status, mutate, validate
 from kubewright._base.tasks import cancel_and_wait
+from kubewright.api import definition_of
+from kubewright.cache import CacheReader
 from kubewright.cache.cache import Cache
 from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
 from kubewright.errors import ConfigError

@@ -2,14 +2,7 @@
 
 from kubewright import ObjectMeta
 from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
-from kubewright.k8s.core.v1 import (
-    ConfigMapEnvSource,
-    Container,
-    ContainerPort,
-    EnvFromSource,
-    PodSpec,
-    PodTemplateSpec,
-)
+from kubewright.k8s.core.v1 import ConfigMapEnvSource, Container, ContainerPort, EnvFromSource, PodSpec, PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 
 from application.api.v1beta1.application import Application

@@ -6,8 +6,8 @@ in `drain` and `ownership`, what is said about it all in `status`, what may go w
 
 from collections.abc import Iterable
 
-from kubewright import Context, KubeObject, ObjectKey, Result, Watch, by_index, controller, for_each
-from kubewright.controllers.predicates import on
+from kubewright import Context, ObjectKey, Result, Watch, by_index, controller, for_each, on
+from kubewright.api import KubeObject
 from kubewright.errors import ApiError
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Service

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kubewright import Context, KubeObject, controller_of
+from kubewright import Context, controller_of
+from kubewright.api import KubeObject
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import Service
 

@@ -6,7 +6,8 @@ fall to one the moment an autoscaler is announced. So a second field manager tak
 
 import json
 
-from kubewright import Context, Dynamic, Unset
+from kubewright import Context, Dynamic
+from kubewright.api import Unset
 from kubewright.k8s.apps.v1 import Deployment
 
 __all__ = ("FIELD_MANAGER", "HOLDER", "hand_over_replicas")

@@ -1,7 +1,7 @@
 """The object's name becomes the name of a Service and the value of a label."""
 
 from kubewright import FieldErrors
-from kubewright.api.names import dns1035_label_errors
+from kubewright.api import dns1035_label_errors
 
 from modelbox.api.v1.modelbox import ModelBox
 

@@ -1,7 +1,7 @@
 """Ports: names, node ports, and where they lead."""
 
 from kubewright import FieldErrors
-from kubewright.api.names import qualified_name_errors
+from kubewright.api import qualified_name_errors
 
 from modelbox.api.v1.modelbox import ModelBoxSpec
 from modelbox.children.container_ports import declared_ports, is_container_port_name

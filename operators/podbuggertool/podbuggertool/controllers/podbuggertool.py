@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, final
 
-from kubewright import Context, Result, Watch, by_index, controller
-from kubewright.errors import ApiError, KubewrightError, NotFound
+from kubewright import Context, NotFound, Result, Watch, by_index, controller
+from kubewright.errors import ApiError, KubewrightError
 from kubewright.k8s.core.v1 import Pod
 
 from podbuggertool.api.v1alpha1.podbuggertool import PodBuggerTool

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, final
 
-from kubewright import Context, Owned, Result, Watch, controller, for_each
-from kubewright.errors import Conflict
+from kubewright import Conflict, Context, Owned, Result, Watch, controller, for_each
 from kubewright.k8s.core.v1 import Pod
 
 from podset.api.v1alpha1.podset import PodSet

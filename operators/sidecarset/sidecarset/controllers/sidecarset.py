@@ -3,9 +3,9 @@
 Injection is not done here but by the webhook for pods, when they are created. A pod that was missed stays as it is.
 """
 
-from kubewright import Context, Result, Watch, controller, find_condition
-from kubewright.controllers.predicates import any_change, labels_changed
-from kubewright.errors import Forbidden, Invalid, NotFound
+from kubewright import Context, NotFound, Result, Watch, controller, find_condition
+from kubewright.controllers import any_change, labels_changed
+from kubewright.errors import Forbidden, Invalid
 from kubewright.k8s.core.v1 import Namespace, Pod
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

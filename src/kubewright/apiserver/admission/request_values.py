@@ -9,7 +9,7 @@ from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.users import User
-from kubewright.cel import Authorizer, Decision
+from kubewright.cel.library.authorization import Authorizer, Decision
 
 __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value")
 

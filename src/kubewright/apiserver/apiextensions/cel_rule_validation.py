@@ -21,7 +21,8 @@ from kubewright.apiserver.apiextensions.cel_rule_programs import (
     type_of_node,
 )
 from kubewright.apiserver.apiextensions.definitions.openapi_schema import rule_errors
-from kubewright.cel import REQUEST_BYTES, CelType, Program
+from kubewright.cel import CelType, Program
+from kubewright.cel.schema_types import REQUEST_BYTES
 
 __all__ = ("validate_rules",)
 

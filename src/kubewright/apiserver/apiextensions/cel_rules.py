@@ -21,7 +21,9 @@ from kubewright.api.field_errors import FieldError, FieldErrorType
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.apiextensions.cel_rule_programs import RuleProgram, compile_rule, environments, type_of_node
 from kubewright.apiserver.apiextensions.cel_rule_validation import validate_rules
-from kubewright.cel import CALL_BUDGET, NONE, CelType, CostExceeded, EvaluationError, OptionalValue, escape_field_name
+from kubewright.cel import NONE, CelType, CostExceeded, EvaluationError, OptionalValue
+from kubewright.cel.environment import CALL_BUDGET
+from kubewright.cel.names import escape_field_name
 from kubewright.cel.values import from_json
 
 __all__ = ("OBJECT_BUDGET", "CelValidator", "compile_rules", "validate_rules")

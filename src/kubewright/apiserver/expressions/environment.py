@@ -12,20 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, final
 
-from kubewright.cel import (
-    AUTHORIZER,
-    CALL_BUDGET,
-    DYN,
-    NULL,
-    RESOURCE_CHECK,
-    CelType,
-    CompileError,
-    Environment,
-    EvaluationError,
-    Program,
-    type_of_schema,
-)
+from kubewright.cel import DYN, NULL, CelType, CompileError, Environment, EvaluationError, Program, type_of_schema
 from kubewright.cel.celtypes import Field, SchemaDetails
+from kubewright.cel.environment import CALL_BUDGET
+from kubewright.cel.library.authorization import AUTHORIZER, RESOURCE_CHECK
 
 __all__ = (
     "CONDITIONS_BUDGET",

@@ -15,6 +15,7 @@ from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
+from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
 from kubewright.apiserver.outbound.webhook_client import server_response_error
 from kubewright.apiserver.proxy.reverse_proxy import ProxiedStream
 from kubewright.apiserver.storage.store import Store

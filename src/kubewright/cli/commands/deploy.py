@@ -164,7 +164,7 @@ def _object(tree: Tree) -> DynamicObject:
 
 async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run: bool) -> None:
     from kubewright.cli.rollout import rolled_out
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
     from kubewright.cluster.install import install_crds
 
     async with connect(config, field_manager=_MANAGER) as client:
@@ -207,7 +207,7 @@ async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool)
 
 async def _undeploy(config: Config, trees: list[Tree]) -> list[Tree]:
     """Those that were there."""
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
 
     gone = []
     async with connect(config) as client:

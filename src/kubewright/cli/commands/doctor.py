@@ -140,7 +140,7 @@ def _of_cluster(kubeconfig: str | None, context: str | None, operator: Operator 
 
 
 async def _asked(config: Config, operator: Operator | None) -> list[_Finding]:
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
     from kubewright.generate.rbac.permissions import access_of
 
     async with connect(config) as client:

@@ -219,7 +219,7 @@ def _breakages(operator: Operator, old: Path) -> Iterable[Breakage]:
 
 async def _misfits(operator: Operator, context: str | None) -> list[Any]:
     from kubewright.cli.progress import display
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
     from kubewright.generate.crds.stored_objects import stored_misfits
     from kubewright.generate.project import operator_crds
 
@@ -283,7 +283,7 @@ def _documents(crds: tuple[Path, ...], openapi: Path | None, context: str | None
 
 async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
     from kubewright.cli.progress import display
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
     from kubewright.generate.models.cluster_documents import cluster_documents
 
     async with connect(found_config(None, context)) as client:

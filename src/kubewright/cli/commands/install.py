@@ -70,7 +70,7 @@ def uninstall(
 
 
 async def _install(config: Config, operator: Operator, crds: list[Tree], timeout: float) -> None:
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
     from kubewright.cluster.install import CRD, install_crds
 
     async with connect(config) as client:
@@ -96,7 +96,7 @@ def _converted(crd: Tree, present: DynamicObject | None, operator: Operator) -> 
 
 
 async def _uninstall(config: Config, names: list[str], timeout: float) -> list[str]:
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
 
     async with connect(config) as client:
         with display() as progress:

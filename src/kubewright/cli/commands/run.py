@@ -90,7 +90,7 @@ async def _run_embedded(operator: Operator, options: ManagerOptions) -> None:
 
 
 async def _run(operator: Operator, options: ManagerOptions, config: Config, address: str) -> None:
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
 
     async with connect(config) as client:
         # An operator waits for a server that is away; a person at a terminal wants to know that it is.

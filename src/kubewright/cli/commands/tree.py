@@ -53,7 +53,7 @@ def tree(
 
 
 async def _read(config: Config, kind: str, name: str, namespace: str | None) -> Node:
-    from kubewright.client.connect import connect
+    from kubewright.client.connection import connect
 
     async with connect(config) as client:
         resource = await client.discovery.resolve(kind)

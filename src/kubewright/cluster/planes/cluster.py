@@ -119,6 +119,10 @@ class Cluster(ABC):
         """Start it, and return when the API server answers."""
 
     @abstractmethod
+    async def wait_for_controllers(self) -> None:
+        """Return when the controllers run and the nodes are there; `start` may return before that."""
+
+    @abstractmethod
     async def stop(self) -> None:
         """Stop everything and remove what is temporary; stopping twice is fine."""
 
@@ -142,6 +146,11 @@ class Cluster(ABC):
         from kubewright.client.config.config import Config
 
         return Config.load(kubeconfig=self.kubeconfig)
+
+    @property
+    @abstractmethod
+    def kubectl(self) -> Path:
+        """A kubectl of the same version; ClusterError if none is found."""
 
     @property
     @abstractmethod

@@ -29,7 +29,7 @@ from kubewright.apiserver.storage.journal import SqliteJournal
 from kubewright.apiserver.storage.store import Store
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
-from kubewright.client.connect import connect
+from kubewright.client.connection import connect
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.direct import DirectTransport
@@ -144,6 +144,13 @@ class EmbeddedCluster(Cluster):
     def kubeconfig(self) -> Path:
         """The kubeconfig of `admin`, a member of `system:masters`."""
         return self._plane_folder.kubeconfig
+
+    @property
+    def kubectl(self) -> Path:
+        """A kubectl that is installed already, with the binaries of the real control plane; else ClusterError."""
+        from kubewright.cluster.binaries.finder import find_installed  # an embedded cluster needs no binaries
+
+        return find_installed().kubectl
 
     @property
     def url(self) -> str:

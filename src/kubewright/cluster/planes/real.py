@@ -29,7 +29,7 @@ from kubewright._base.certificates import KeyPair
 from kubewright._base.files import write_private
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
-from kubewright.client.connect import connect
+from kubewright.client.connection import connect
 from kubewright.cluster.binaries import finder
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes import flags
@@ -56,8 +56,6 @@ _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 class RealCluster(Cluster):
     """One control plane; `async with` starts and stops it. Attributes are there once it has started."""
 
-    kubectl: Path
-    """A kubectl of the same version."""
     processes: dict[Component, Process]
     """The running components, in the order they start."""
 
@@ -117,7 +115,7 @@ class RealCluster(Cluster):
     async def start(self) -> None:
         """Start all components and wait until they are ready, else raise ClusterError with log lines."""
         binaries = await asyncio.to_thread(finder.find, self._requested_version, progress=self._progress)
-        self.version, self.kubectl = binaries.version, binaries.kubectl
+        self.version, self._kubectl = binaries.version, binaries.kubectl
         try:
             self._prepare_folders()
             pki = await asyncio.to_thread(self._plane_folder.prepare_pki)
@@ -137,6 +135,9 @@ class RealCluster(Cluster):
         except BaseException:
             await self.stop()
             raise
+
+    async def wait_for_controllers(self) -> None:
+        """Return at once: `start` has waited for the controller manager and the nodes."""
 
     async def stop(self) -> None:
         """Stop all components and remove temporary files; stopping twice is fine."""
@@ -170,6 +171,11 @@ class RealCluster(Cluster):
     def kubeconfig(self) -> Path:
         """The kubeconfig of `admin`, a member of `system:masters`."""
         return self._plane_folder.kubeconfig
+
+    @property
+    def kubectl(self) -> Path:
+        """A kubectl of the same version."""
+        return self._kubectl
 
     @property
     def url(self) -> str:

@@ -464,7 +464,7 @@ def test_without_httptools_aiohttp_is_the_default(monkeypatch: pytest.MonkeyPatc
 def test_a_client_on_httptools_does_not_load_aiohttp() -> None:
     script = (
         "import sys\nfrom kubewright.client.config.config import Config\n"
-        "from kubewright.client.connect import connect\n"
+        "from kubewright.client.connection import connect\n"
         "connect(Config(server='https://127.0.0.1:1'))\nprint('httptools' in sys.modules, 'aiohttp' in sys.modules)"
     )
 

@@ -21,11 +21,11 @@ from kubewright import (
     Status,
     Warnings,
     default,
-    definition_of,
     deny,
     mutate,
     validate,
 )
+from kubewright.api import definition_of
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
 from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import ConfigMap

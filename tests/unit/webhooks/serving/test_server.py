@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from tests.unit.webhooks.reviews import review
 
-from kubewright import Resource, Spec, Status, definition_of, validate
+from kubewright import Resource, Spec, Status, validate
 from kubewright._base.certificates import Authority, KeyPair
+from kubewright.api import definition_of
 from kubewright.api.codec import encode_tree
 from kubewright.errors import ConfigError
 from kubewright.webhooks.serving.router import WebhookRouter

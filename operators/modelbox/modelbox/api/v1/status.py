@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from kubewright import Condition, Field, Model, Status, field
+from kubewright import Condition, Field, Model, Status
+from kubewright.api import field
 
 __all__ = ("LoadBalancerAddress", "ModelBoxStatus", "ObservedService", "ObservedServicePort")
 

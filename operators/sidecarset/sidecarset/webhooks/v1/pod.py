@@ -6,8 +6,9 @@ is passed over with a warning: it must not keep every pod of the cluster from be
 
 from collections.abc import Iterable
 
-from kubewright import AdmissionRequest, CacheReader, Client, FieldErrors, Warnings, mutate
-from kubewright.errors import DecodeError, NotFound
+from kubewright import AdmissionRequest, Client, FieldErrors, NotFound, Warnings, mutate
+from kubewright.cache import CacheReader
+from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Namespace, Pod
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet

@@ -1,6 +1,7 @@
 """What is asked before SidecarSet objects are stored."""
 
-from kubewright import CacheReader, FieldErrors, Warnings, default, validate
+from kubewright import FieldErrors, Warnings, default, validate
+from kubewright.cache import CacheReader
 
 from sidecarset.api.v1alpha1.sidecarset import SidecarSet
 from sidecarset.clashes import check_others

@@ -20,7 +20,8 @@ from kubewright.apiserver.expressions.environment import (
     conditions_hold,
     variable_type,
 )
-from kubewright.cel import BOOL, CALL_BUDGET, DYN, NULL, STRING, CelType, EvaluationError
+from kubewright.cel import BOOL, DYN, NULL, STRING, CelType, EvaluationError
+from kubewright.cel.environment import CALL_BUDGET
 
 __all__ = ("Decision", "Outcome", "PolicyProgram", "compile_policy")
 

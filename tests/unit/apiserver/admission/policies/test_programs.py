@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubewright.apiserver.admission.policies.programs import Outcome, compile_policy
-from kubewright.cel import Authorizer, Decision
+from kubewright.cel.library.authorization import Authorizer, Decision
 
 OBJECT = {"metadata": {"name": "it"}, "data": {"x": "bad"}}
 

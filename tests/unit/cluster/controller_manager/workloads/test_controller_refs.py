@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubewright import ObjectKey, ObjectMeta, OwnerReference, Selector
+from kubewright import ObjectKey, ObjectMeta, Selector
+from kubewright.api import OwnerReference
 from kubewright.cache.changes import Change, change_of
 from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.controllers.mapping import ByIndex
