@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright.api.metadata import ObjectMeta, OwnerReference
-from kubewright.cluster.controller_manager.garbage.graph import Graph, Ref
+from kubewright.cluster.controller_manager.garbage.graph import Graph, ObjectReference
 
 UIDS = st.sampled_from("abcdef")
 Event = tuple[str, str, list[tuple[str, bool]]]
@@ -17,8 +17,8 @@ SEEN: st.SearchStrategy[Event] = st.tuples(
 GONE: st.SearchStrategy[Event] = st.tuples(st.just("gone"), UIDS, st.just([]))
 
 
-def ref(uid: str) -> Ref:
-    return Ref("v1", "ConfigMap", "shop", uid, uid)
+def ref(uid: str) -> ObjectReference:
+    return ObjectReference("v1", "ConfigMap", "shop", uid, uid)
 
 
 def metadata(owners: list[tuple[str, bool]]) -> ObjectMeta:
@@ -43,21 +43,21 @@ def test_children_are_found_from_their_owners_and_nobody_else_is(
             continue  # a uid is never used again
         if what == "seen":
             alive[uid] = owners
-            work = graph.observe(ref(uid), metadata(owners))
+            work = graph.add_or_update(ref(uid), metadata(owners))
         else:
             children = {child for child, its in alive.items() if uid in dict(its) and child != uid}
-            was_known = uid in graph.members
+            was_known = uid in graph.nodes
             alive.pop(uid, None)
             dead.add(uid)
-            work = graph.gone(uid)
+            work = graph.remove(uid)
             if was_known:
                 # Those an earlier end of this owner was about have been looked at, and are not named again.
                 assert children - told.get(uid, set()) <= {target for _, target in work}
                 told.setdefault(uid, set()).update(children)
         for known in alive:
-            assert known in graph.members
-            assert not graph.members[known].virtual
-        for member in graph.members.values():
+            assert known in graph.nodes
+            assert not graph.nodes[known].virtual
+        for member in graph.nodes.values():
             if member.virtual:
                 assert member.dependents  # nobody keeps an owner in mind that no child names
             for child in member.dependents:

@@ -17,7 +17,7 @@ from tests.cluster.controller_manager.conftest import QUIET
 from kubewright import Client, Manager
 from kubewright._base.certificates import Authority
 from kubewright.api.codec import from_tree
-from kubewright.cluster.controller_manager.certificates.requests import CertificateRequests
+from kubewright.cluster.controller_manager.certificates.csr_controller import CertificateSigningRequestController
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.certificates.v1 import CertificateSigningRequest
 from kubewright.testing import VirtualClock, gone, until
@@ -33,7 +33,7 @@ def clock() -> VirtualClock:
 @pytest.fixture
 async def signing(clock: VirtualClock) -> AsyncIterator[Client]:
     async with EmbeddedCluster(controllers=False) as cluster:
-        requests = CertificateRequests(Authority.create("signer"), clock=clock).declaration()
+        requests = CertificateSigningRequestController(Authority.create("signer"), clock=clock).declaration()
         async with Manager(requests, client=cluster.client, options=QUIET, clock=clock):
             yield cluster.client
 

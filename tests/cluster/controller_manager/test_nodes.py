@@ -11,9 +11,9 @@ from tests.cluster.controller_manager.conftest import QUIET, said
 from kubewright import Client, Manager
 from kubewright.api.codec import from_tree
 from kubewright.api.times import format_time
-from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLifecycle
-from kubewright.cluster.controller_manager.nodes.pod_gc import PodGarbageCollector
-from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEviction
+from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLifecycleController
+from kubewright.cluster.controller_manager.nodes.pod_gc import PodGCController
+from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEvictionController
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.k8s.core.v1 import Node, Pod, ServiceAccount
 from kubewright.testing import VirtualClock, gone, until
@@ -32,8 +32,11 @@ async def nodes(clock: VirtualClock) -> AsyncIterator[Client]:
     async with EmbeddedCluster(controllers=False) as cluster:
         client = cluster.client
         await client.create(ServiceAccount.named("default", "default"))
-        parts = [*NodeLifecycle(client, clock=clock).parts(), TaintEviction(clock=clock).declaration()]
-        lost = PodGarbageCollector(clock=clock, most_ended=2).declaration()
+        parts = [
+            *NodeLifecycleController(client, clock=clock).controllers(),
+            TaintEvictionController(clock=clock).declaration(),
+        ]
+        lost = PodGCController(clock=clock, terminated_threshold=2).declaration()
         async with Manager(*parts, lost, client=client, options=QUIET, clock=clock):
             yield client
 

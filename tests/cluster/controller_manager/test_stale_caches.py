@@ -12,7 +12,7 @@ from tests.cluster.controller_manager.conftest import QUIET, said
 from kubewright import Client, Manager
 from kubewright.api import set_controller
 from kubewright.api.codec import from_tree
-from kubewright.cluster.controller_manager.storage.protection import claim_protection
+from kubewright.cluster.controller_manager.storage.protection import pvc_protection_controller
 from kubewright.cluster.controller_manager.workloads.jobs.cronjob import cron_job_controller
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 from kubewright.controllers.declaration import Declaration
@@ -44,7 +44,7 @@ def claim(name: str) -> PersistentVolumeClaim:
 async def test_a_claim_is_kept_for_a_pod_that_the_controller_has_not_seen() -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "used"}}
     tree = {"metadata": {"name": "user", "namespace": "default"}, "spec": {**POD, "nodeName": "n", "volumes": [volume]}}
-    async with unaware("pods", claim_protection()) as (client, faults):
+    async with unaware("pods", pvc_protection_controller()) as (client, faults):
         for name in ("used", "unused"):
             await client.create(claim(name))
         pod = await client.create(from_tree(Pod, tree))

@@ -12,7 +12,7 @@ from tests.cluster.workloads.conftest import Plane, selector, template
 
 from kubewright import ObjectMeta
 from kubewright.api.codec import from_tree, to_tree
-from kubewright.cluster.controller_manager.workloads.eligibility import target_of
+from kubewright.cluster.controller_manager.workloads.daemon_placement import target_node_name
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, DaemonSetSpec, DaemonSetStatus
 from kubewright.k8s.core.v1 import Node, NodeSpec, Pod, Taint
 
@@ -69,7 +69,7 @@ async def test_every_node_it_belongs_on_has_one(plane: Plane, group: str) -> Non
             "updatedNumberScheduled": 2,
         }
         pods = await plane.pods.list()
-        assert sorted(map(target_of, pods)) == [f"{group}-0", f"{group}-1"]
+        assert sorted(map(target_node_name, pods)) == [f"{group}-0", f"{group}-1"]
         assert sorted(pods[0].metadata.labels) == ["app", "controller-revision-hash", "pod-template-generation"]
         assert len(pods[0].spec.tolerations or ()) == 6
         said = await plane.events("agent", 2)
@@ -83,7 +83,7 @@ async def test_every_node_it_belongs_on_has_one(plane: Plane, group: str) -> Non
         # there is another node.
         await plane.client.create(node(group, 3))
         wanted = [f"{group}-{number}" for number in (0, 2, 3)]
-        await plane.all(Pod, lambda have: sorted(map(target_of, have)) == wanted)
+        await plane.all(Pod, lambda have: sorted(map(target_node_name, have)) == wanted)
 
 
 async def test_new_template_replaces_one_at_a_time(plane: Plane, group: str) -> None:
@@ -129,9 +129,9 @@ async def test_failed_daemon_is_replaced(plane: Plane, group: str) -> None:
     after = await plane.all(
         Pod, lambda have: len(have) == 2 and pods[0].metadata.name not in {p.metadata.name for p in have}
     )
-    assert {target_of(pod) for pod in after} == {target_of(pod) for pod in pods}
+    assert {target_node_name(pod) for pod in after} == {target_node_name(pod) for pod in pods}
     said = await plane.events("agent", 5)
-    where = target_of(pods[0])
+    where = target_node_name(pods[0])
     sentence = f"Found failed daemon pod {pods[0].key} on node {where}, will try to kill it"
     assert ("Warning", "FailedDaemonPod", sentence) in said
 

@@ -11,7 +11,7 @@ from tests.cluster.workloads.conftest import Plane, selector, template
 
 from kubewright.api import set_controller
 from kubewright.api.codec import to_tree
-from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING, index_of
+from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING_FINALIZER, completion_index
 from kubewright.k8s.batch.v1 import (
     CronJob,
     CronJobSpec,
@@ -134,8 +134,8 @@ async def test_failed_pod_beyond_the_limit_fails_the_job(plane: Plane) -> None:
 async def test_each_index_succeeds_once(plane: Plane) -> None:
     await made(plane, completions=4, parallelism=3, completion_mode="Indexed")
     pods = await plane.all(Pod, lambda have: len(have) == 3)
-    first = min(pods, key=lambda pod: index_of(pod) or 0)
-    assert sorted(index_of(pod) or 0 for pod in pods) == [0, 1, 2]
+    first = min(pods, key=lambda pod: completion_index(pod) or 0)
+    assert sorted(completion_index(pod) or 0 for pod in pods) == [0, 1, 2]
     assert first.metadata.generate_name == "work-0-"
     assert first.spec.hostname == "work-0"
     assert to_tree(first)["spec"]["containers"][0]["env"] == [
@@ -159,7 +159,7 @@ async def test_each_index_succeeds_once(plane: Plane) -> None:
 
     done = await plane.until(Job, "work", over)
     assert (done.status.completed_indexes, done.status.succeeded) == ("0-3", 4)
-    await plane.all(Pod, lambda have: all(TRACKING not in pod.metadata.finalizers for pod in have))
+    await plane.all(Pod, lambda have: all(TRACKING_FINALIZER not in pod.metadata.finalizers for pod in have))
 
 
 async def test_policies_decide_about_success_and_failure(plane: Plane) -> None:
@@ -167,7 +167,7 @@ async def test_policies_decide_about_success_and_failure(plane: Plane) -> None:
     await made(plane, completions=3, parallelism=3, completion_mode="Indexed", success_policy=enough)
     pods = await plane.all(Pod, lambda have: len(have) == 3)
 
-    await plane.pods.ended(next(pod for pod in pods if index_of(pod) == 1), "Succeeded")
+    await plane.pods.ended(next(pod for pod in pods if completion_index(pod) == 1), "Succeeded")
 
     done = await plane.until(Job, "work", over)
     reasons = [(each.type, each.reason, each.message) for each in done.status.conditions or ()]
@@ -242,7 +242,7 @@ async def test_adopted_pod_is_tracked_and_counted(plane: Plane) -> None:
     await made(plane, manual_selector=True, selector=selector())
 
     adopted = await plane.until(Pod, "orphan", lambda pod: bool(pod.metadata.owner_references))
-    assert adopted.metadata.finalizers == [TRACKING]
+    assert adopted.metadata.finalizers == [TRACKING_FINALIZER]
     await plane.pods.ended(adopted, "Succeeded")
     done = await plane.until(Job, "work", over)
     assert done.status.succeeded == 1
@@ -348,7 +348,9 @@ async def test_history_is_as_long_as_asked_for(plane: Plane) -> None:
 
 async def test_each_index_has_its_own_limit(plane: Plane) -> None:
     await made(plane, completions=2, parallelism=2, completion_mode="Indexed", backoff_limit_per_index=0)
-    first, second = sorted(await plane.all(Pod, lambda have: len(have) == 2), key=lambda pod: index_of(pod) or 0)
+    first, second = sorted(
+        await plane.all(Pod, lambda have: len(have) == 2), key=lambda pod: completion_index(pod) or 0
+    )
     assert first.metadata.annotations["batch.kubernetes.io/job-index-failure-count"] == "0"
 
     await plane.pods.ended(first, "Failed")

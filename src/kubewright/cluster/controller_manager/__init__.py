@@ -1,1 +1,1 @@
-"""The controllers that keep a cluster tidy: garbage, namespaces, service accounts, endpoints, disruption budgets."""
+"""The controllers of kube-controller-manager, written with this framework, for the embedded control plane."""

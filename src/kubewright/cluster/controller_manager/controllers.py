@@ -1,9 +1,9 @@
-"""Everything that keeps a cluster tidy, ready for a manager.
+"""The controllers of kube-controller-manager other than the workload controllers, as one list for a manager.
 
-    manager = Manager(*controller_manager_controllers(client, root_certificate=ca), client=client)
+    manager = Manager(client, *controller_manager_controllers(client, root_certificate=ca))
 
-For a control plane that has no such controllers, which is the embedded one; on a real one kube-controller-manager does
-this work, and two of each would only get in each other's way.
+Only for a control plane without a kube-controller-manager, such as the embedded one: two instances of a controller
+would undo each other's work. Called by `planes.controllers`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from typing import Any
 from kubewright._base.certificates import Authority
 from kubewright._base.clock import Clock
 from kubewright.client.client import Client
-from kubewright.cluster.controller_manager.accounts import root_certificates, service_accounts
-from kubewright.cluster.controller_manager.certificates.requests import CertificateRequests
+from kubewright.cluster.controller_manager.certificates.csr_controller import CertificateSigningRequestController
 from kubewright.cluster.controller_manager.disruption import DisruptionController
 from kubewright.cluster.controller_manager.garbage.collector import GarbageCollector
 from kubewright.cluster.controller_manager.garbage.namespaces import NamespaceController
-from kubewright.cluster.controller_manager.nodes.health import NodeTimes
-from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLifecycle
-from kubewright.cluster.controller_manager.nodes.pod_gc import PodGarbageCollector
-from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEviction
-from kubewright.cluster.controller_manager.policy_types import PolicyTypes
-from kubewright.cluster.controller_manager.services.controller import service_controllers
-from kubewright.cluster.controller_manager.services.mirrored_slices import mirrored_slices
-from kubewright.cluster.controller_manager.services.service_cidrs import ServiceRangeController
-from kubewright.cluster.controller_manager.storage.ephemeral_claims import ephemeral_claims
+from kubewright.cluster.controller_manager.nodes.health import NodeMonitorOptions
+from kubewright.cluster.controller_manager.nodes.lifecycle import NodeLifecycleController
+from kubewright.cluster.controller_manager.nodes.pod_gc import PodGCController
+from kubewright.cluster.controller_manager.nodes.taint_eviction import TaintEvictionController
+from kubewright.cluster.controller_manager.service_accounts import root_ca_cert_publisher, service_account_controller
+from kubewright.cluster.controller_manager.services.endpoint_controllers import endpoint_controllers
+from kubewright.cluster.controller_manager.services.endpoint_slice_mirroring import endpoint_slice_mirroring_controller
+from kubewright.cluster.controller_manager.services.service_cidrs import ServiceCIDRController
+from kubewright.cluster.controller_manager.storage.ephemeral_volumes import ephemeral_volume_controller
 from kubewright.cluster.controller_manager.storage.protection import (
-    attributes_protection,
-    claim_protection,
-    volume_protection,
+    pv_protection_controller,
+    pvc_protection_controller,
+    vac_protection_controller,
 )
-from kubewright.cluster.controller_manager.storage.resource_claims import ResourceClaims
-from kubewright.cluster.controller_manager.storage.volume_binding import VolumeBinding
+from kubewright.cluster.controller_manager.storage.resource_claims import ResourceClaimController
+from kubewright.cluster.controller_manager.storage.volume_binding import PersistentVolumeController
+from kubewright.cluster.controller_manager.validating_admission_policy_status import (
+    ValidatingAdmissionPolicyStatusController,
+)
 from kubewright.controllers.declaration import Declaration
 from kubewright.manager.runnables import Runnable
 
@@ -46,36 +48,36 @@ def controller_manager_controllers(
     root_certificate: bytes | None = None,
     authority: Authority | None = None,
     quarantine: float = 40.0,
-    node_times: NodeTimes | None = None,
+    node_monitor: NodeMonitorOptions | None = None,
     clock: Clock | None = None,
 ) -> tuple[Runnable | Declaration[Any], ...]:
-    """Garbage, namespaces, accounts, endpoints, service ranges, disruption budgets, nodes, pods, volumes and claims.
+    """All controllers but those of `workloads`.
 
-    `root_certificate` is the CA, PEM, that is published in every namespace, if given; `authority`, if given, answers
-    certificate requests. `quarantine` seconds a node may be missing before its pods are removed, and `node_times` says
-    how long one may be silent before they are driven out.
+    RootCACertPublisher runs if `root_certificate`, the CA in PEM, is given, and the CertificateSigningRequest
+    controller if `authority` is. `quarantine` is how many seconds a node may be missing before PodGC deletes its pods,
+    and `node_monitor` has the grace periods of node heartbeats.
     """
-    parts: list[Runnable | Declaration[Any]] = [
+    controllers: list[Runnable | Declaration[Any]] = [
         GarbageCollector(client, clock=clock),
         NamespaceController(clock=clock).declaration(),
-        service_accounts(),
-        *service_controllers(),
-        mirrored_slices(),
-        ServiceRangeController(clock=clock).declaration(),
+        service_account_controller(),
+        *endpoint_controllers(),
+        endpoint_slice_mirroring_controller(),
+        ServiceCIDRController(clock=clock).declaration(),
         DisruptionController(clock=clock).declaration(),
-        *NodeLifecycle(client, times=node_times, clock=clock).parts(),
-        TaintEviction(clock=clock).declaration(),
-        PodGarbageCollector(quarantine=quarantine, clock=clock).declaration(),
-        PolicyTypes().declaration(),
-        claim_protection(),
-        volume_protection(),
-        attributes_protection(),
-        *VolumeBinding().declarations(),
-        ephemeral_claims(),
-        *ResourceClaims().declarations(),
+        *NodeLifecycleController(client, options=node_monitor, clock=clock).controllers(),
+        TaintEvictionController(clock=clock).declaration(),
+        PodGCController(quarantine=quarantine, clock=clock).declaration(),
+        ValidatingAdmissionPolicyStatusController().declaration(),
+        pvc_protection_controller(),
+        pv_protection_controller(),
+        vac_protection_controller(),
+        *PersistentVolumeController().declarations(),
+        ephemeral_volume_controller(),
+        *ResourceClaimController().declarations(),
     ]
     if root_certificate is not None:
-        parts.append(root_certificates(root_certificate))
+        controllers.append(root_ca_cert_publisher(root_certificate))
     if authority is not None:
-        parts.append(CertificateRequests(authority, clock=clock).declaration())
-    return tuple(parts)
+        controllers.append(CertificateSigningRequestController(authority, clock=clock).declaration())
+    return tuple(controllers)

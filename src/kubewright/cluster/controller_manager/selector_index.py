@@ -1,8 +1,8 @@
-"""Which objects select a pod by its labels: the way back from a pod to Services and disruption budgets.
+"""An index from pods to the objects that select them by label: Services and PodDisruptionBudgets.
 
-Books kept from changes of the selecting kind, so that a change of a pod costs a look at the selectors of its namespace
-and nothing else. `by_pod` is the mapper of a watch of pods, `note` that of a watch of the selecting kind. Used by
-`services` and `disruption`.
+It keeps the selectors of one kind by namespace, so that a change of a pod costs a match of the selectors in its
+namespace and no list. `objects_for_pod` is the mapper of a watch of pods, `update` that of a watch of the selecting
+kind. Used by `services.endpoint_controllers` and `disruption`.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from kubewright.controllers.predicates import Predicate
 from kubewright.errors import DecodeError
 from kubewright.k8s.core.v1 import Pod
 
-__all__ = ("SelectorIndex", "pod_matters")
+__all__ = ("SelectorIndex", "pod_endpoints_changed")
 
 K = TypeVar("K", bound=KubeObject)
 
 
 @final
 class SelectorIndex(Generic[K]):
-    """The selectors of one kind, by namespace and name."""
+    """The selectors of the objects of one kind."""
 
     def __init__(self, selector_of: Callable[[K], Selector | None]) -> None:
-        """`selector_of` reads an object's selector; None selects nothing."""
+        """`selector_of` returns the selector of an object; None selects no pod."""
         self._selector_of = selector_of
         self._selectors: dict[str, dict[str, Selector]] = {}
 
-    def note(self, change: Change[K]) -> Iterable[ObjectKey]:
-        """Take note of a change of the selecting kind; it wakes nobody."""
-        here = self._selectors.setdefault(change.key.namespace, {})
+    def update(self, change: Change[K]) -> Iterable[ObjectKey]:
+        """Update the index from a change of the selecting kind; requeues nothing."""
+        selectors = self._selectors.setdefault(change.key.namespace, {})
         selector: Selector | None = None
         if change.new is not None:
             try:
@@ -42,36 +42,38 @@ class SelectorIndex(Generic[K]):
             except DecodeError:
                 selector = None
         if selector is None:
-            here.pop(change.key.name, None)
+            selectors.pop(change.key.name, None)
         else:
-            here[change.key.name] = selector
+            selectors[change.key.name] = selector
         return ()
 
-    def by_pod(self, change: Change[Pod]) -> Iterable[ObjectKey]:
-        """Who selects a pod, before or after its change."""
-        here = self._selectors.get(change.key.namespace, {})
-        states = [metadata.labels for metadata in (change.old_metadata, change.new_metadata) if metadata is not None]
+    def objects_for_pod(self, change: Change[Pod]) -> Iterable[ObjectKey]:
+        """The objects that select a pod before or after its change."""
+        selectors = self._selectors.get(change.key.namespace, {})
+        label_sets = [
+            metadata.labels for metadata in (change.old_metadata, change.new_metadata) if metadata is not None
+        ]
         return [
             ObjectKey(change.key.namespace, name)
-            for name, selector in here.items()
-            if any(selector.matches(labels) for labels in states)
+            for name, selector in selectors.items()
+            if any(selector.matches(labels) for labels in label_sets)
         ]
 
 
-def _matters(change: Change[Any]) -> bool:
+def _pod_endpoints_changed(change: Change[Any]) -> bool:
     if change.old_metadata is None or change.new_metadata is None:
         return True
-    return _facts(change.old) != _facts(change.new)
+    return _endpoint_fields(change.old) != _endpoint_fields(change.new)
 
 
-def _facts(pod: Pod | None) -> object:
+def _endpoint_fields(pod: Pod | None) -> object:
     if pod is None:
         return None
     ready = any(item.type == "Ready" and item.status == "True" for item in pod.status.conditions or ())
-    leaving = pod.metadata.deletion_timestamp is not None
+    terminating = pod.metadata.deletion_timestamp is not None
     addresses = [item.ip for item in pod.status.pod_ips or ()]
-    return pod.metadata.uid, pod.metadata.labels, leaving, ready, pod.status.phase, addresses, pod.spec.node_name
+    return pod.metadata.uid, pod.metadata.labels, terminating, ready, pod.status.phase, addresses, pod.spec.node_name
 
 
-pod_matters = Predicate(_matters, "pod_matters")
-"""A pod came or went, or changed in what those who select it look at."""
+pod_endpoints_changed = Predicate(_pod_endpoints_changed, "pod_matters")
+"""Passes changes of pods that may change endpoints or disruption budgets, as podEndpointsChanged of upstream."""

@@ -11,7 +11,7 @@ from typing import Any
 from kubewright._base.certificates import Authority
 from kubewright.client.client import Client
 from kubewright.cluster.controller_manager.controllers import controller_manager_controllers
-from kubewright.cluster.controller_manager.workloads.factory import workload_controllers
+from kubewright.cluster.controller_manager.workloads.controllers import workload_controllers
 from kubewright.cluster.kubelet.pods.timing import Timing
 from kubewright.cluster.planes.simulated_nodes import node_controllers
 from kubewright.controllers.declaration import Declaration

@@ -1,1 +1,1 @@
-"""CertificateSigningRequests: approved, signed, cleaned up."""
+"""The controller of CertificateSigningRequests and the signers of Kubernetes."""

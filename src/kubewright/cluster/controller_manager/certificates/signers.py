@@ -1,6 +1,7 @@
-"""What the signers of Kubernetes ask of a certificate request before they answer it.
+"""The signers of kube-controller-manager: which requests they accept, and how long a certificate is valid.
 
-Pure; the rules and words are those of kube-controller-manager. Called by `certificate_requests`.
+Pure; rules and messages as in pkg/controller/certificates/signer/signer.go and pkg/apis/certificates/helpers.go. Called
+by `csr_controller`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 from kubewright._base.certificate_requests import CertificateRequestInfo
 
-__all__ = ("CLIENT", "KUBELET_CLIENT", "KUBELET_SERVING", "LEGACY", "SIGNERS", "lifetime", "objection")
+__all__ = ("CLIENT", "KUBELET_CLIENT", "KUBELET_SERVING", "LEGACY", "SIGNERS", "validation_error", "validity")
 
 CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -19,42 +20,46 @@ KUBELET_SERVING: Final = "kubernetes.io/kubelet-serving"
 LEGACY: Final = "kubernetes.io/legacy-unknown"
 SIGNERS: Final = (CLIENT, KUBELET_CLIENT, KUBELET_SERVING, LEGACY)
 
-_NODE: Final = "system:node:"
-_NODES: Final = ("system:nodes",)
-_LONGEST: Final = timedelta(days=365)
-_SHORTEST: Final = timedelta(minutes=10)
-_BACKDATED: Final = timedelta(minutes=5)
-_SHORT: Final = timedelta(hours=8)
+_NODE_USER_PREFIX: Final = "system:node:"
+_NODE_GROUPS: Final = ("system:nodes",)
+_MAX_DURATION: Final = timedelta(days=365)
+_MIN_DURATION: Final = timedelta(minutes=10)
+_BACKDATE: Final = timedelta(minutes=5)
+_SHORT_LIVED: Final = timedelta(hours=8)
 
 
-def objection(signer: str, request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
-    """Why a signer refuses; None if it does not."""
+def validation_error(signer: str, request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
+    """Why a signer rejects a request; None if it accepts it."""
     if signer == CLIENT:
-        return _client(usages)
+        return _validate_client(usages)
     if signer == KUBELET_CLIENT:
-        return _kubelet_client(request, usages)
+        return _validate_kubelet_client(request, usages)
     if signer == KUBELET_SERVING:
-        return _kubelet_serving(request, usages)
+        return _validate_kubelet_serving(request, usages)
     return None
 
 
-def lifetime(asked: int | None, now: datetime) -> tuple[datetime, datetime]:
-    """From when to when the certificate is to be good, given the seconds that were asked for."""
-    time = _LONGEST if asked is None else min(_LONGEST, max(_SHORTEST, timedelta(seconds=asked)))
-    # Of a short life, the minutes it is backdated by are not taken away.
-    end = now + time if time < _SHORT else now + time - _BACKDATED
-    return now - _BACKDATED, end
+def validity(expiration_seconds: int | None, now: datetime) -> tuple[datetime, datetime]:
+    """NotBefore and NotAfter of the certificate for the requested seconds."""
+    duration = (
+        _MAX_DURATION
+        if expiration_seconds is None
+        else min(_MAX_DURATION, max(_MIN_DURATION, timedelta(seconds=expiration_seconds)))
+    )
+    # Upstream does not shorten certificates below 8 hours by the backdate.
+    end = now + duration if duration < _SHORT_LIVED else now + duration - _BACKDATE
+    return now - _BACKDATE, end
 
 
-def _client(usages: Collection[str]) -> str | None:
+def _validate_client(usages: Collection[str]) -> str | None:
     for usage in usages:
         if usage not in ("digital signature", "key encipherment", "client auth"):
             return f"invalid usage for client certificate: {usage}"
     return None if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-def _kubelet_client(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
-    if request.organizations != _NODES:
+def _validate_kubelet_client(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
+    if request.organizations != _NODE_GROUPS:
         return "subject organization is not system:nodes"
     for kind, names in (
         ("DNS", request.hosts),
@@ -64,13 +69,13 @@ def _kubelet_client(request: CertificateRequestInfo, usages: Collection[str]) ->
     ):
         if names:
             return f"{kind} subjectAltNames are not allowed"
-    if not request.common_name.startswith(_NODE):
+    if not request.common_name.startswith(_NODE_USER_PREFIX):
         return "subject common name does not begin with system:node:"
-    return _usages(usages, "client auth")
+    return _validate_usages(usages, "client auth")
 
 
-def _kubelet_serving(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
-    if request.organizations != _NODES:
+def _validate_kubelet_serving(request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
+    if request.organizations != _NODE_GROUPS:
         return "subject organization is not system:nodes"
     if not request.hosts and not request.addresses:
         return "DNS or IP subjectAltName is required"
@@ -78,14 +83,14 @@ def _kubelet_serving(request: CertificateRequestInfo, usages: Collection[str]) -
         return "Email subjectAltNames are not allowed"
     if request.uris:
         return "URI subjectAltNames are not allowed"
-    problem = _usages(usages, "server auth")
-    if problem is None and not request.common_name.startswith(_NODE):
-        problem = "subject common name does not begin with system:node:"
-    return problem
+    error = _validate_usages(usages, "server auth")
+    if error is None and not request.common_name.startswith(_NODE_USER_PREFIX):
+        error = "subject common name does not begin with system:node:"
+    return error
 
 
-def _usages(usages: Collection[str], purpose: str) -> str | None:
-    needed = {"digital signature", purpose}
-    if set(usages) in (needed, needed | {"key encipherment"}):
+def _validate_usages(usages: Collection[str], purpose: str) -> str | None:
+    required = {"digital signature", purpose}
+    if set(usages) in (required, required | {"key encipherment"}):
         return None
-    return f"usages did not match [{' '.join(sorted(needed | {'key encipherment'}))}]"
+    return f"usages did not match [{' '.join(sorted(required | {'key encipherment'}))}]"

@@ -1,1 +1,1 @@
-"""Garbage collection and the end of namespaces."""
+"""The garbage collector and the namespace controller."""

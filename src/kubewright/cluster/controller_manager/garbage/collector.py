@@ -1,10 +1,10 @@
-"""The garbage collector: deletes what has lost its last owner, and lets owners wait for, or let go of, their children.
+"""GarbageCollector: deletes objects whose owners are gone, and handles foreground deletion and orphaning.
 
-It watches the metadata of every kind the server lists and deletes, and looks for new kinds when definitions change.
-What is to be looked at comes from the graph (`ownership`); before anything is deleted, the server itself is asked about
-the object and about each owner, and the deletion names uid and version, so a graph that lags behind costs a request and
-never an object. The rules are those of kube-controller-manager, background, foreground and orphan. Registered by
-`housekeeping_controllers`.
+It watches the metadata of every resource that can be listed, watched and deleted, and resyncs these monitors when
+CustomResourceDefinitions or APIServices change. `graph` turns each change into work items. Before it deletes an object,
+a worker reads the object and each owner from the server, and the deletion has uid and resource version as
+preconditions: a stale graph costs a request, never an object. After
+pkg/controller/garbagecollector/garbagecollector.go. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -33,8 +33,15 @@ from kubewright.cache.subscriptions import Subscription
 from kubewright.client.client import Client
 from kubewright.client.discovery import ApiResource
 from kubewright.client.routes import Propagation
-from kubewright.cluster.controller_manager.garbage.graph import FOREGROUND, ORPHAN, Graph, Member, Ref, Work
-from kubewright.cluster.controller_manager.garbage.resources import class_of, collectable
+from kubewright.cluster.controller_manager.garbage.graph import (
+    FOREGROUND,
+    ORPHAN,
+    Graph,
+    GraphNode,
+    ObjectReference,
+    WorkItem,
+)
+from kubewright.cluster.controller_manager.garbage.resources import deletable_resources, metadata_class
 from kubewright.controllers.event_recorder import EventRecorder
 from kubewright.errors import ApiError, Conflict, KubewrightError, NotFound, TransportError
 from kubewright.workqueue.queue import WorkQueue
@@ -43,13 +50,13 @@ from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter
 __all__ = ("GarbageCollector",)
 
 _DEFINITIONS: Final = ("apiextensions.k8s.io/v1", "apiregistration.k8s.io/v1")
-"""Where kinds are defined: CustomResourceDefinition and APIService."""
-_RESCANS: Final = (0.05, 0.3, 1.0, 3.0)
-"""Seconds after a definition changed: a server needs a moment to serve, or to stop serving, what it defines."""
-_REGULARLY: Final = 30.0
-"""Seconds between looks for new kinds all the same, as a busy server may need longer."""
-_REMEMBERED: Final = 10_000
-_LOOK_AGAIN: Final = 0.5
+"""The group versions of CustomResourceDefinition and APIService."""
+_RESYNC_DELAYS: Final = (0.05, 0.3, 1.0, 3.0)
+"""Seconds after a definition changed: discovery follows a definition with some delay."""
+_RESYNC_PERIOD: Final = 30.0
+"""Seconds between periodic resyncs; upstream resyncs every 30 seconds too."""
+_MAX_ABSENT_OWNERS: Final = 10_000
+_SYNC_POLL: Final = 0.5
 
 _log = Logger("kubewright.cluster.garbage")
 
@@ -58,7 +65,7 @@ Kind = type[PartialObjectMetadata]
 
 @final
 class GarbageCollector:
-    """One for a cluster. A runnable that nobody has to wait for: what went while it started is found all the same."""
+    """The garbage collector; a runnable. It also finds objects whose owners were deleted before it started."""
 
     name = "garbage-collector-controller"
 
@@ -68,218 +75,226 @@ class GarbageCollector:
         self._clock = clock or SystemClock()
         self._workers = workers
         self._cache = Cache(client, default_scope=Scope(resync=0), clock=self._clock)
-        self._queue: WorkQueue[Work] = WorkQueue(limiter=ExponentialFailureRateLimiter(), clock=self._clock)
+        self._queue: WorkQueue[WorkItem] = WorkQueue(limiter=ExponentialFailureRateLimiter(), clock=self._clock)
         self._recorder = EventRecorder(client, controller=self.name, clock=self._clock)
-        self._watched: dict[Kind, tuple[Informer[PartialObjectMetadata], Subscription[PartialObjectMetadata]]] = {}
-        self._absent: OrderedDict[tuple[str, ...], None] = OrderedDict()
-        """Owners that are known to be gone, by their coordinates: a child may name a living one by wrong ones."""
-        self._kinds: dict[str, tuple[str, str]] = {}
-        """Group and kind of everything ever met, by plural and group, which is how definitions are named."""
-        self._removed: set[tuple[str, str]] = set()
-        """Kinds whose definition was seen to go: all their objects went with it."""
+        self._monitors: dict[Kind, tuple[Informer[PartialObjectMetadata], Subscription[PartialObjectMetadata]]] = {}
+        self._absent_owners: OrderedDict[tuple[str, ...], None] = OrderedDict()
+        """absentOwnerCache of upstream: coordinates at which the server had no owner. By coordinates, not by uid: a
+        child may refer to a living owner by the wrong namespace or kind."""
+        self._kinds_by_definition: dict[str, tuple[str, str]] = {}
+        """Group and kind of every discovered resource, by `plural.group`, the name of its definition."""
+        self._removed_kinds: set[tuple[str, str]] = set()
+        """Kinds whose definition was deleted: all their objects are deleted too."""
         self._definitions_changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Collect until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._cache.run(), name="garbage collector cache")
             group.create_task(self._recorder.run(), name="garbage collector events")
-            await self._scan_until_it_works()
-            await self._in_sync()
+            await self._sync_monitors_until_success()
+            await self._wait_for_cache_sync()
             for number in range(self._workers):
-                group.create_task(self._work(), name=f"garbage collector {number}")
-            group.create_task(self._follow_definitions(), name="garbage collector kinds")
+                group.create_task(self._run_worker(), name=f"garbage collector {number}")
+            group.create_task(self._resync_monitors(), name="garbage collector kinds")
 
-    # --- which kinds ---
+    # --- monitors ---
 
-    async def _scan_until_it_works(self) -> None:
+    async def _sync_monitors_until_success(self) -> None:
         while True:
             try:
-                await self._scan()
+                await self._sync_monitors()
                 return
             except (ApiError, TransportError) as error:
-                _log.warning("the kinds of the server are not known yet", error=str(error))
+                _log.warning("discovery failed; it is retried", error=str(error))
                 await self._clock.sleep(1.0)
 
-    async def _scan(self) -> None:
-        """Watch every kind there is, and no other."""
-        resource_list = await self._client.discovery.resources(refresh=True)
-        wanted = {self._class_of(resource) for resource in collectable(resource_list)}
-        for kind in [kind for kind in self._watched if kind not in wanted]:
-            informer, subscription = self._watched.pop(kind)
+    async def _sync_monitors(self) -> None:
+        """Start monitors of new resources and stop those of resources that discovery does not list any more."""
+        api_resources = await self._client.discovery.resources(refresh=True)
+        wanted = {self._metadata_class(resource) for resource in deletable_resources(api_resources)}
+        for kind in [kind for kind in self._monitors if kind not in wanted]:
+            informer, subscription = self._monitors.pop(kind)
             subscription.close()
             self._cache.release(informer)
-            for uid in self.graph.of_kind(kind.api_version, kind.kind):
-                # The kind may be back soon, such as when its API server restarts: nothing is known to be gone.
-                self._queue_all(self.graph.lost_sight(uid))
-        for kind in wanted - self._watched.keys():
+            for uid in self.graph.uids_of_kind(kind.api_version, kind.kind):
+                # The resource may return, for example when its aggregated API server restarts: its objects may exist.
+                self._enqueue(self.graph.make_virtual(uid))
+        for kind in wanted - self._monitors.keys():
             informer = self._cache.informer(kind)
-            self._watched[kind] = (informer, informer.subscribe(self._changed))
+            self._monitors[kind] = (informer, informer.subscribe(self._process_graph_change))
 
-    async def _in_sync(self) -> None:
-        """Every kind has been listed, but for those that cannot be: they must not stop the others."""
-        waits = [asyncio.create_task(informer.wait_for_sync()) for informer, _ in self._watched.values()]
+    async def _wait_for_cache_sync(self) -> None:
+        """Wait until all monitors have synced, except those that fail: they must not stop the others."""
+        sync_tasks = [asyncio.create_task(informer.wait_for_sync()) for informer, _ in self._monitors.values()]
         try:
-            left = set(waits)
-            while left:
-                _, left = await asyncio.wait(left, timeout=_LOOK_AGAIN)
-                late = [informer for informer, _ in self._watched.values() if not informer.synced]
-                if all(informer.problem is not None for informer in late):
+            pending = set(sync_tasks)
+            while pending:
+                _, pending = await asyncio.wait(pending, timeout=_SYNC_POLL)
+                unsynced = [informer for informer, _ in self._monitors.values() if not informer.synced]
+                if all(informer.problem is not None for informer in unsynced):
                     return
         finally:
-            for task in waits:
+            for task in sync_tasks:
                 task.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            await asyncio.gather(*sync_tasks, return_exceptions=True)
 
-    async def _follow_definitions(self) -> None:
+    async def _resync_monitors(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await within(self._definitions_changed.wait(), _REGULARLY, clock=self._clock)
-            delays = _RESCANS if self._definitions_changed.is_set() else (0.0,)
+                await within(self._definitions_changed.wait(), _RESYNC_PERIOD, clock=self._clock)
+            delays = _RESYNC_DELAYS if self._definitions_changed.is_set() else (0.0,)
             self._definitions_changed.clear()
             for delay in delays:
                 await self._clock.sleep(delay)
                 try:
-                    await self._scan()
+                    await self._sync_monitors()
                 except (ApiError, TransportError) as error:
-                    _log.warning("new kinds could not be looked for", error=str(error))
+                    _log.warning("the monitors could not be resynced", error=str(error))
                 if self._definitions_changed.is_set():
                     break
 
-    def _definition_changed(self, change: Change[PartialObjectMetadata]) -> None:
-        """One has come, gone or changed; those that were there from the start are news if their kind is not known."""
+    def _process_definition_change(self, change: Change[PartialObjectMetadata]) -> None:
+        """Resync when a definition changes; one of the initial list matters only if its kind is unknown."""
         if change.kind.kind == "CustomResourceDefinition":
-            known = self._kinds.get(change.key.name)
+            known = self._kinds_by_definition.get(change.key.name)
             if known is not None and change.type == "deleted":
-                self._removed.add(known)
+                self._removed_kinds.add(known)
             elif known is not None:
-                self._removed.discard(known)
+                self._removed_kinds.discard(known)
                 if change.initial:
                     return
         elif change.initial:
             return
         self._definitions_changed.set()
 
-    def _class_of(self, resource: ApiResource) -> Kind:
+    def _metadata_class(self, resource: ApiResource) -> Kind:
         group = resource.gvr.group
-        self._kinds[f"{resource.gvr.resource}.{group}"] = (group, resource.gvk.kind)
-        return class_of(resource)
+        self._kinds_by_definition[f"{resource.gvr.resource}.{group}"] = (group, resource.gvk.kind)
+        return metadata_class(resource)
 
-    def _is_removed(self, api_version: str, kind: str) -> bool:
-        return (GroupVersion.parse(api_version).group, kind) in self._removed
+    def _is_removed_kind(self, api_version: str, kind: str) -> bool:
+        return (GroupVersion.parse(api_version).group, kind) in self._removed_kinds
 
-    # --- what happens ---
+    # --- graph changes ---
 
-    def _changed(self, change: Change[PartialObjectMetadata]) -> None:  # hot
+    def _process_graph_change(self, change: Change[PartialObjectMetadata]) -> None:  # hot
         if change.kind.api_version in _DEFINITIONS:
-            self._definition_changed(change)
+            self._process_definition_change(change)
         metadata = change.new_metadata
         if metadata is None:
             before = change.old_metadata
             if before is not None:
-                self._went(before.uid)
+                self._object_deleted(before.uid)
             return
-        self._queue_all(self.graph.observe(_ref(change.kind, metadata), metadata))
-        self._report_misplaced()
+        self._enqueue(self.graph.add_or_update(_reference(change.kind, metadata), metadata))
+        self._report_invalid_namespaces()
 
-    def _went(self, uid: str) -> None:
-        member = self.graph.members.get(uid)
-        if member is not None and member.dependents:
-            self._remember_absent(member.ref)
-        self._queue_all(self.graph.gone(uid))
+    def _object_deleted(self, uid: str) -> None:
+        node = self.graph.nodes.get(uid)
+        if node is not None and node.dependents:
+            self._add_absent_owner(node.ref)
+        self._enqueue(self.graph.remove(uid))
 
-    def _queue_all(self, work: Sequence[Work]) -> None:
-        for item in work:
+    def _enqueue(self, items: Sequence[WorkItem]) -> None:
+        for item in items:
             self._queue.add(item)
 
-    def _remember_absent(self, ref: Ref) -> None:
-        self._absent[ref.place] = None
-        if len(self._absent) > _REMEMBERED:
-            self._absent.popitem(last=False)
+    def _add_absent_owner(self, ref: ObjectReference) -> None:
+        self._absent_owners[ref.coordinates] = None
+        if len(self._absent_owners) > _MAX_ABSENT_OWNERS:
+            self._absent_owners.popitem(last=False)
 
-    def _report_misplaced(self) -> None:
-        for child, owner in self.graph.misplaced:
+    def _report_invalid_namespaces(self) -> None:
+        for child, owner in self.graph.invalid_namespace_references:
             kind = next(
-                (kind for kind in self._watched if (kind.api_version, kind.kind) == (child.api_version, child.kind)),
+                (kind for kind in self._monitors if (kind.api_version, kind.kind) == (child.api_version, child.kind)),
                 None,
             )
             if kind is not None:
                 regarding = kind(metadata=ObjectMeta(name=child.name, namespace=child.namespace, uid=child.uid))
                 note = f'ownerRef {owner} does not exist in namespace "{child.namespace}"'
                 self._recorder.record(regarding, "OwnerRefInvalidNamespace", note, type="Warning", action="Collect")
-        self.graph.misplaced.clear()
+        self.graph.invalid_namespace_references.clear()
 
-    # --- work ---
+    # --- workers ---
 
-    async def _work(self) -> None:
+    async def _run_worker(self) -> None:
         while (item := await self._queue.get()) is not None:
-            what, uid = item.key
+            action, uid = item.key
             try:
-                settled = await (self._look(uid) if what == "delete" else self._orphan(uid))
-                if settled:
+                finished = await (self._attempt_to_delete(uid) if action == "delete" else self._attempt_to_orphan(uid))
+                if finished:
                     self._queue.forget(item.key)
                 else:
                     self._queue.add_rate_limited(item.key)
             except (NotFound, Conflict):
-                self._queue.add_rate_limited(item.key)  # somebody was faster; look once more
+                self._queue.add_rate_limited(item.key)  # the object changed meanwhile: retry
             except (KubewrightError, TimeoutError) as error:
-                _log.info("to be collected later", object=str(self._name(uid)), error=str(error))
+                _log.info(
+                    "an object could not be collected; it is retried", object=str(self._describe(uid)), error=str(error)
+                )
                 self._queue.add_rate_limited(item.key)
             finally:
                 self._queue.done(item.key)
 
-    def _name(self, uid: str) -> str:
-        member = self.graph.members.get(uid)
-        return uid if member is None else str(member.ref)
+    def _describe(self, uid: str) -> str:
+        node = self.graph.nodes.get(uid)
+        return uid if node is None else str(node.ref)
 
-    async def _look(self, uid: str) -> bool:
-        """Delete an object if it has lost its owners; whether there is nothing more to find out."""
-        member = self.graph.members.get(uid)
-        if member is None or (member.leaving and not member.foreground):
+    async def _attempt_to_delete(self, uid: str) -> bool:
+        """attemptToDeleteItem of upstream: delete an object whose owners are gone; whether the item is finished."""
+        node = self.graph.nodes.get(uid)
+        if node is None or (node.being_deleted and not node.deleting_dependents):
             return True
-        if not (member.owners or member.virtual or member.foreground):
+        if not (node.owners or node.virtual or node.deleting_dependents):
             return True
-        ref = member.ref
+        ref = node.ref
         latest: PartialObjectMetadata | None = None
-        if not self._is_removed(ref.api_version, ref.kind):
-            kind = await self._kind(ref.api_version, ref.kind)
+        if not self._is_removed_kind(ref.api_version, ref.kind):
+            kind = await self._find_kind(ref.api_version, ref.kind)
             if kind.__definition__.namespaced and not ref.namespace:
-                return True  # named by what is in no namespace: it cannot own that, and nobody knows where it is
-            latest = await self._find(kind, ref)
+                return True  # a cluster-scoped child cannot have a namespaced owner, whose namespace is unknown
+            latest = await self._get_live(kind, ref)
             if not kind.__definition__.namespaced:
                 ref = msgspec.structs.replace(ref, namespace="")
         if latest is None or latest.metadata.uid != uid:
-            self._remember_absent(ref)
-            self._queue_all(self.graph.never_was(ref))
-            return uid not in self.graph.members
-        if member.foreground:
-            await self._wait_for_dependents(member, latest)
+            self._add_absent_owner(ref)
+            self._enqueue(self.graph.owner_absent(ref))
+            return uid not in self.graph.nodes
+        if node.deleting_dependents:
+            await self._process_deleting_dependents(node, latest)
         elif latest.metadata.owner_references:
-            await self._judge(member, latest)
-        return not member.virtual
+            await self._process_owner_references(node, latest)
+        return not node.virtual
 
-    async def _judge(self, member: Member, latest: PartialObjectMetadata) -> None:
+    async def _process_owner_references(self, node: GraphNode, latest: PartialObjectMetadata) -> None:
+        """Delete the object if no owner is solid; else remove the references to other owners (classifyReferences)."""
         solid: list[OwnerReference] = []
-        lost: list[OwnerReference] = []
-        waiting: list[OwnerReference] = []
+        dangling: list[OwnerReference] = []
+        waiting_for_dependents: list[OwnerReference] = []
         for reference in latest.metadata.owner_references:
             try:
-                owner = await self._owner(member.ref, reference)
-            except _Undecidable:
-                return  # an owner in a namespace cannot own what is in none: leave it alone
+                owner = await self._get_live_owner(node.ref, reference)
+            except _InvalidOwnerScope:
+                return  # a namespaced owner cannot own a cluster-scoped object: keep the object
             if owner is None:
-                lost.append(reference)
+                dangling.append(reference)
             elif owner.metadata.deletion_timestamp is not None and FOREGROUND in owner.metadata.finalizers:
-                waiting.append(reference)
+                waiting_for_dependents.append(reference)
             else:
                 solid.append(reference)
         if solid:
-            if lost or waiting:
-                await self._set_owners(latest, [item for item in latest.metadata.owner_references if item in solid])
+            if dangling or waiting_for_dependents:
+                await self._patch_owner_references(
+                    latest, [item for item in latest.metadata.owner_references if item in solid]
+                )
             return
-        if waiting and member.dependents:
-            if any(dependent.foreground for dependent in member.dependents.values()):
-                await self._unblock(latest)
+        if waiting_for_dependents and node.dependents:
+            # An owner waits for this object, which has dependents of its own. If one of those waits for its dependents
+            # too, the references may form a circle of foreground deletions: unblock it, as upstream.
+            if any(dependent.deleting_dependents for dependent in node.dependents.values()):
+                await self._unblock_owner_references(latest)
             await self._delete(latest, "Foreground")
             return
         finalizers = latest.metadata.finalizers
@@ -290,57 +305,59 @@ class GarbageCollector:
             policy = "Foreground"
         await self._delete(latest, policy)
 
-    async def _owner(self, child: Ref, reference: OwnerReference) -> PartialObjectMetadata | None:
-        """The owner as it is now, None if it is gone."""
-        if self._is_removed(reference.api_version, reference.kind):
+    async def _get_live_owner(self, child: ObjectReference, reference: OwnerReference) -> PartialObjectMetadata | None:
+        """The owner from the server; None if it does not exist."""
+        if self._is_removed_kind(reference.api_version, reference.kind):
             return None
         group = GroupVersion.parse(reference.api_version).group
-        for namespace in {"", child.namespace}:  # its kind may be gone with it, so that is not asked for first
-            if (group, reference.kind, namespace, reference.name, reference.uid) in self._absent:
+        for namespace in {"", child.namespace}:  # before discovery: its kind may be deleted too
+            if (group, reference.kind, namespace, reference.name, reference.uid) in self._absent_owners:
                 return None
-        kind = await self._kind(reference.api_version, reference.kind)
+        kind = await self._find_kind(reference.api_version, reference.kind)
         namespaced = kind.__definition__.namespaced
         if namespaced and not child.namespace:
-            raise _Undecidable
-        ref = Ref(
+            raise _InvalidOwnerScope
+        ref = ObjectReference(
             reference.api_version, reference.kind, child.namespace if namespaced else "", reference.name, reference.uid
         )
-        owner = await self._find(kind, ref)
+        owner = await self._get_live(kind, ref)
         if owner is None or owner.metadata.uid != reference.uid:
-            self._remember_absent(ref)
+            self._add_absent_owner(ref)
             return None
         return owner
 
-    async def _wait_for_dependents(self, member: Member, latest: PartialObjectMetadata) -> None:
-        blocking = list(member.blocking())
-        for dependent in blocking:
-            if not dependent.foreground:
+    async def _process_deleting_dependents(self, node: GraphNode, latest: PartialObjectMetadata) -> None:
+        blocking_dependents = list(node.blocking_dependents())
+        for dependent in blocking_dependents:
+            if not dependent.deleting_dependents:
                 self._queue.add(("delete", dependent.ref.uid))
-        if not blocking:
+        if not blocking_dependents:
             await self._remove_finalizer(latest, FOREGROUND)
 
-    async def _orphan(self, uid: str) -> bool:
-        """Take an owner out of its children's references, then let it go."""
-        member = self.graph.members.get(uid)
-        if member is None:
+    async def _attempt_to_orphan(self, uid: str) -> bool:
+        """Remove the owner from the references of its dependents, then remove its finalizer `orphan`."""
+        node = self.graph.nodes.get(uid)
+        if node is None:
             return True
-        for dependent in list(member.dependents.values()):
-            child = await self._find(await self._kind(dependent.ref.api_version, dependent.ref.kind), dependent.ref)
+        for dependent in list(node.dependents.values()):
+            child = await self._get_live(
+                await self._find_kind(dependent.ref.api_version, dependent.ref.kind), dependent.ref
+            )
             if child is not None and child.metadata.uid == dependent.ref.uid:
-                kept = [item for item in child.metadata.owner_references if item.uid != uid]
-                await self._set_owners(child, kept)
-        owner = await self._find(await self._kind(member.ref.api_version, member.ref.kind), member.ref)
+                remaining = [item for item in child.metadata.owner_references if item.uid != uid]
+                await self._patch_owner_references(child, remaining)
+        owner = await self._get_live(await self._find_kind(node.ref.api_version, node.ref.kind), node.ref)
         if owner is not None and owner.metadata.uid == uid:
             await self._remove_finalizer(owner, ORPHAN)
         return True
 
     # --- requests ---
 
-    async def _kind(self, api_version: str, kind: str) -> Kind:
-        """The class of a kind; NotFound if the server does not have it, or not yet."""
-        return self._class_of(await self._client.discovery.find(GroupVersion.parse(api_version).with_kind(kind)))
+    async def _find_kind(self, api_version: str, kind: str) -> Kind:
+        """The metadata class of a kind; NotFound if discovery does not list it."""
+        return self._metadata_class(await self._client.discovery.find(GroupVersion.parse(api_version).with_kind(kind)))
 
-    async def _find(self, kind: Kind, ref: Ref) -> PartialObjectMetadata | None:
+    async def _get_live(self, kind: Kind, ref: ObjectReference) -> PartialObjectMetadata | None:
         namespace = ref.namespace if kind.__definition__.namespaced else ""
         if kind.__definition__.namespaced and not namespace:
             return None
@@ -358,35 +375,35 @@ class GarbageCollector:
         except NotFound:
             return
         except Conflict:
-            # Written meanwhile. If its owners are the same, so is the verdict.
-            present = await self._client.get(kind, latest.key)
-            if present.metadata.owner_references != metadata.owner_references:
+            # The object changed meanwhile. With the same owner references the decision stands.
+            current = await self._client.get(kind, latest.key)
+            if current.metadata.owner_references != metadata.owner_references:
                 raise
             await self._client.delete(kind, latest.key, uid=metadata.uid, propagation=policy)
 
-    async def _set_owners(self, obj: PartialObjectMetadata, owners: Sequence[OwnerReference]) -> None:
+    async def _patch_owner_references(self, obj: PartialObjectMetadata, owners: Sequence[OwnerReference]) -> None:
         if list(owners) != obj.metadata.owner_references:
             await self._patch(obj, {"ownerReferences": [to_tree(owner) for owner in owners] or None})
 
-    async def _unblock(self, obj: PartialObjectMetadata) -> None:
+    async def _unblock_owner_references(self, obj: PartialObjectMetadata) -> None:
         owners = [{**to_tree(owner), "blockOwnerDeletion": False} for owner in obj.metadata.owner_references]
         await self._patch(obj, {"ownerReferences": owners})
-        # What is deleted next has another version now.
+        # The patch changed the resource version: delete without that precondition.
         obj.metadata.resource_version = ""
 
     async def _remove_finalizer(self, obj: PartialObjectMetadata, finalizer: str) -> None:
         if finalizer in obj.metadata.finalizers:
-            kept = [item for item in obj.metadata.finalizers if item != finalizer]
-            await self._patch(obj, {"finalizers": kept or None})
+            remaining = [item for item in obj.metadata.finalizers if item != finalizer]
+            await self._patch(obj, {"finalizers": remaining or None})
 
     async def _patch(self, obj: PartialObjectMetadata, changes: dict[str, object]) -> None:
-        guard = {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}
-        await self._client.patch_by_name(type(obj), obj.key, {"metadata": {**guard, **changes}})
+        preconditions = {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}
+        await self._client.patch_by_name(type(obj), obj.key, {"metadata": {**preconditions, **changes}})
 
 
-class _Undecidable(Exception):
-    """Nobody can say whether an owner is there."""
+class _InvalidOwnerScope(Exception):
+    """A cluster-scoped object refers to a namespaced owner."""
 
 
-def _ref(kind: Kind, metadata: ObjectMeta) -> Ref:
-    return Ref(kind.api_version, kind.kind, metadata.namespace, metadata.name, metadata.uid)
+def _reference(kind: Kind, metadata: ObjectMeta) -> ObjectReference:
+    return ObjectReference(kind.api_version, kind.kind, metadata.namespace, metadata.name, metadata.uid)

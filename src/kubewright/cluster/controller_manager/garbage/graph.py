@@ -1,8 +1,9 @@
-"""Who owns whom: the graph that garbage collection decides by.
+"""The dependency graph of the garbage collector.
 
-Every object that was seen is a node, found by its uid. An owner that is referred to and was not seen is a node too, a
-*virtual* one, until the server has been asked about it. Told of every change, the graph answers with the work that
-follows: objects to look at for deletion, and owners whose children are to be orphaned. Pure; `garbage` does the work.
+Every observed object is a node, by uid. An owner that was referred to but not observed is a *virtual* node until a
+worker has read it from the server. Each change of the graph returns work items: objects to try to delete, and owners
+whose dependents to orphan. Pure, after pkg/controller/garbagecollector/graph_builder.go; `collector` processes the
+items.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ import msgspec
 from kubewright.api.kinds import GroupVersion
 from kubewright.api.metadata import ObjectMeta, OwnerReference
 
-__all__ = ("FOREGROUND", "ORPHAN", "Graph", "Member", "Ref", "Work")
+__all__ = ("FOREGROUND", "ORPHAN", "Graph", "GraphNode", "ObjectReference", "WorkItem")
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 
-Work = tuple[Literal["delete", "orphan"], str]
-"""What to do, and the uid of the object."""
+WorkItem = tuple[Literal["delete", "orphan"], str]
+"""The action, and the uid of the object: the queues attemptToDelete and attemptToOrphan of upstream."""
 
 
 @final
-class Ref(msgspec.Struct, frozen=True):
-    """An object by its coordinates."""
+class ObjectReference(msgspec.Struct, frozen=True):
+    """The identity of an object: its coordinates and its uid."""
 
     api_version: str
     kind: str
@@ -35,16 +36,16 @@ class Ref(msgspec.Struct, frozen=True):
     uid: str
 
     def __str__(self) -> str:
-        place = f"namespace: {self.namespace}, name: {self.name}, uid: {self.uid}"
-        return f"[{self.api_version}/{self.kind}, {place}]"
+        coordinates = f"namespace: {self.namespace}, name: {self.name}, uid: {self.uid}"
+        return f"[{self.api_version}/{self.kind}, {coordinates}]"
 
     @property
-    def place(self) -> tuple[str, str, str, str, str]:
-        """The coordinates in any version of the group."""
+    def coordinates(self) -> tuple[str, str, str, str, str]:
+        """The identity without the version, which differs between references to one object."""
         return GroupVersion.parse(self.api_version).group, self.kind, self.namespace, self.name, self.uid
 
-    def is_meant_by(self, reference: OwnerReference) -> bool:
-        """Whether a reference names these coordinates, in any version of the group."""
+    def matches(self, reference: OwnerReference) -> bool:
+        """Whether an owner reference has this group, kind and name, in any version."""
         return (
             self.kind == reference.kind
             and self.name == reference.name
@@ -53,23 +54,23 @@ class Ref(msgspec.Struct, frozen=True):
 
 
 @final
-class Member:
+class GraphNode:
     """One object in the graph."""
 
-    __slots__ = ("dependents", "foreground", "leaving", "owners", "ref", "virtual")
+    __slots__ = ("being_deleted", "deleting_dependents", "dependents", "owners", "ref", "virtual")
 
-    def __init__(self, ref: Ref, *, virtual: bool = False) -> None:
+    def __init__(self, ref: ObjectReference, *, virtual: bool = False) -> None:
         self.ref = ref
         self.virtual = virtual
         self.owners: tuple[OwnerReference, ...] = ()
-        self.dependents: dict[str, Member] = {}
-        self.leaving = False
-        """It is being deleted."""
-        self.foreground = False
-        """It is being deleted and waits for its dependents."""
+        self.dependents: dict[str, GraphNode] = {}
+        self.being_deleted = False
+        """Whether it has a deletion timestamp."""
+        self.deleting_dependents = False
+        """Whether it waits for the deletion of its dependents (finalizer `foregroundDeletion`)."""
 
-    def blocking(self) -> Iterator[Member]:
-        """The dependents whose presence holds up a foreground deletion."""
+    def blocking_dependents(self) -> Iterator[GraphNode]:
+        """The dependents that block a foreground deletion (`blockOwnerDeletion`)."""
         for dependent in self.dependents.values():
             if any(owner.uid == self.ref.uid and owner.block_owner_deletion for owner in dependent.owners):
                 yield dependent
@@ -77,160 +78,164 @@ class Member:
 
 @final
 class Graph:
-    """All objects and their owners."""
+    """The nodes of all objects and their owners."""
 
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}
-        self.misplaced: list[tuple[Ref, Ref]] = []
-        """Children whose owner is in another namespace, with the owner as they name it; who reports them clears it."""
+        self.nodes: dict[str, GraphNode] = {}
+        self.invalid_namespace_references: list[tuple[ObjectReference, ObjectReference]] = []
+        """Dependents whose owner is in another namespace, with the owner as they refer to it. `collector` emits an
+        event for each and clears the list."""
 
-    def observe(self, ref: Ref, metadata: ObjectMeta) -> list[Work]:
-        """An object was seen, new or changed."""
-        work: list[Work] = []
-        member = self.members.get(ref.uid)
-        if member is None:
-            member = self.members[ref.uid] = Member(ref)
-        elif member.virtual or member.ref != ref:
-            work += self._found(member, ref)
-        work += self._set_owners(member, tuple(metadata.owner_references))
+    def add_or_update(self, ref: ObjectReference, metadata: ObjectMeta) -> list[WorkItem]:
+        """Process an added or updated object."""
+        items: list[WorkItem] = []
+        node = self.nodes.get(ref.uid)
+        if node is None:
+            node = self.nodes[ref.uid] = GraphNode(ref)
+        elif node.virtual or node.ref != ref:
+            items += self._mark_observed(node, ref)
+        items += self._set_owners(node, tuple(metadata.owner_references))
         if metadata.deletion_timestamp is None:
-            return work
-        member.leaving = True
+            return items
+        node.being_deleted = True
         if FOREGROUND in metadata.finalizers:
-            if not member.foreground:
-                member.foreground = True
-                work += [("delete", uid) for uid in member.dependents]
-                work.append(("delete", ref.uid))
+            if not node.deleting_dependents:
+                node.deleting_dependents = True
+                items += [("delete", uid) for uid in node.dependents]
+                items.append(("delete", ref.uid))
         elif ORPHAN in metadata.finalizers:
-            work.append(("orphan", ref.uid))
-        return work
+            items.append(("orphan", ref.uid))
+        return items
 
-    def gone(self, uid: str) -> list[Work]:
-        """An object is no more; or a virtual one never was."""
-        member = self.members.pop(uid, None)
-        if member is None:
+    def remove(self, uid: str) -> list[WorkItem]:
+        """Process a deleted object, or remove a virtual node whose object does not exist."""
+        node = self.nodes.pop(uid, None)
+        if node is None:
             return []
-        work: list[Work] = [("delete", dependent) for dependent in member.dependents]
-        for reference in member.owners:
-            owner = self._part(member, reference.uid)
-            if owner is not None and owner.foreground:
-                work.append(("delete", reference.uid))
-        return work
+        items: list[WorkItem] = [("delete", dependent) for dependent in node.dependents]
+        for reference in node.owners:
+            owner = self._remove_dependent(node, reference.uid)
+            if owner is not None and owner.deleting_dependents:
+                items.append(("delete", reference.uid))
+        return items
 
-    def lost_sight(self, uid: str) -> list[Work]:
-        """Its kind can no longer be watched, which does not mean that it is gone; whoever depends on it still does."""
-        member = self.members.get(uid)
-        if member is None:
+    def make_virtual(self, uid: str) -> list[WorkItem]:
+        """Its kind cannot be watched any more, but the object may exist: dependents keep the node as a virtual one."""
+        node = self.nodes.get(uid)
+        if node is None:
             return []
-        for reference in member.owners:
-            self._part(member, reference.uid)
-        member.owners = ()
-        if not member.dependents:
-            del self.members[uid]
+        for reference in node.owners:
+            self._remove_dependent(node, reference.uid)
+        node.owners = ()
+        if not node.dependents:
+            del self.nodes[uid]
             return []
-        member.virtual, member.leaving, member.foreground = True, False, False
+        node.virtual, node.being_deleted, node.deleting_dependents = True, False, False
         return [("delete", uid)]
 
-    def never_was(self, ref: Ref) -> list[Work]:
-        """The server has nothing at the coordinates by which some children name this owner.
+    def owner_absent(self, ref: ObjectReference) -> list[WorkItem]:
+        """The server has no such object at these coordinates.
 
-        Others may name it by other coordinates: then those are to be looked at next.
+        Dependents that refer to these coordinates may be deleted. Other dependents may refer to the same uid by other
+        coordinates: then a virtual node gets those, to be checked next. This is the handling of virtual delete events
+        in graph_builder.go (getAlternateOwnerIdentity): references with the wrong coordinates must not delete
+        dependents with the right ones.
         """
-        member = self.members.get(ref.uid)
-        if member is None:
+        node = self.nodes.get(ref.uid)
+        if node is None:
             return []
-        meant = {uid for uid, child in member.dependents.items() if _names(child, ref)}
-        work: list[Work] = [("delete", uid) for uid in meant]
-        if not member.virtual:
-            return work
-        other = next((child for uid, child in member.dependents.items() if uid not in meant), None)
+        referring = {uid for uid, child in node.dependents.items() if _refers_to(child, ref)}
+        items: list[WorkItem] = [("delete", uid) for uid in referring]
+        if not node.virtual:
+            return items
+        other = next((child for uid, child in node.dependents.items() if uid not in referring), None)
         if other is None:
-            return self.gone(ref.uid)
+            return self.remove(ref.uid)
         reference = next(owner for owner in other.owners if owner.uid == ref.uid)
-        member.ref = _named_by(other, reference)
-        return work
+        node.ref = _owner_reference(other, reference)
+        return items
 
-    def of_kind(self, api_version: str, kind: str) -> list[str]:
-        """The uids of all objects of a kind that were seen."""
+    def uids_of_kind(self, api_version: str, kind: str) -> list[str]:
+        """The uids of all observed objects of a kind."""
         return [
             uid
-            for uid, member in self.members.items()
-            if not member.virtual and (member.ref.api_version, member.ref.kind) == (api_version, kind)
+            for uid, node in self.nodes.items()
+            if not node.virtual and (node.ref.api_version, node.ref.kind) == (api_version, kind)
         ]
 
-    def _found(self, member: Member, ref: Ref) -> list[Work]:
-        """A virtual owner is real; children that name it by other coordinates need a look."""
-        member.ref, member.virtual = ref, False
-        work: list[Work] = []
-        for uid, dependent in member.dependents.items():
-            if self._is_misplaced(dependent.ref, ref):
-                self._report(dependent.ref, member)
-                work.append(("delete", uid))
-            elif not any(owner.uid == ref.uid and ref.is_meant_by(owner) for owner in dependent.owners):
-                work.append(("delete", uid))
-        return work
+    def _mark_observed(self, node: GraphNode, ref: ObjectReference) -> list[WorkItem]:
+        """A virtual node was observed: check dependents that refer to it by other coordinates."""
+        node.ref, node.virtual = ref, False
+        items: list[WorkItem] = []
+        for uid, dependent in node.dependents.items():
+            if self._is_in_other_namespace(dependent.ref, ref):
+                self._report_invalid_namespace(dependent.ref, node)
+                items.append(("delete", uid))
+            elif not any(owner.uid == ref.uid and ref.matches(owner) for owner in dependent.owners):
+                items.append(("delete", uid))
+        return items
 
-    def _set_owners(self, member: Member, owners: tuple[OwnerReference, ...]) -> list[Work]:
-        if owners == member.owners:
+    def _set_owners(self, node: GraphNode, owners: tuple[OwnerReference, ...]) -> list[WorkItem]:
+        if owners == node.owners:
             return []
-        before = {owner.uid: owner for owner in member.owners}
-        after = {owner.uid: owner for owner in owners}
-        member.owners = owners
-        work: list[Work] = []
-        for uid, reference in before.items():
-            owner = self.members.get(uid)
+        old_owners = {owner.uid: owner for owner in node.owners}
+        new_owners = {owner.uid: owner for owner in owners}
+        node.owners = owners
+        items: list[WorkItem] = []
+        for uid, reference in old_owners.items():
+            owner = self.nodes.get(uid)
             if owner is None:
                 continue
-            if uid not in after:
-                self._part(member, uid)
+            if uid not in new_owners:
+                self._remove_dependent(node, uid)
             blocked = reference.block_owner_deletion
-            unblocked = uid not in after or (blocked and not after[uid].block_owner_deletion)
-            if owner.foreground and unblocked:
-                work.append(("delete", uid))
-        for uid, reference in after.items():
-            if uid not in before:
-                work += self._join(member, reference)
-        return work
+            unblocked = uid not in new_owners or (blocked and not new_owners[uid].block_owner_deletion)
+            if owner.deleting_dependents and unblocked:
+                items.append(("delete", uid))
+        for uid, reference in new_owners.items():
+            if uid not in old_owners:
+                items += self._add_dependent(node, reference)
+        return items
 
-    def _part(self, member: Member, uid: str) -> Member | None:
-        """A child no longer names this owner; one that nobody else names and nobody has seen is forgotten."""
-        owner = self.members.get(uid)
+    def _remove_dependent(self, node: GraphNode, uid: str) -> GraphNode | None:
+        """Remove a dependent from an owner, and the owner if it is virtual and has no other dependents."""
+        owner = self.nodes.get(uid)
         if owner is None:
             return None
-        owner.dependents.pop(member.ref.uid, None)
+        owner.dependents.pop(node.ref.uid, None)
         if owner.virtual and not owner.dependents:
-            del self.members[uid]
+            del self.nodes[uid]
         return owner
 
-    def _join(self, member: Member, reference: OwnerReference) -> Iterable[Work]:
-        owner = self.members.get(reference.uid)
+    def _add_dependent(self, node: GraphNode, reference: OwnerReference) -> Iterable[WorkItem]:
+        owner = self.nodes.get(reference.uid)
         if owner is None:
-            owner = self.members[reference.uid] = Member(_named_by(member, reference), virtual=True)
-            owner.dependents[member.ref.uid] = member
+            owner = self.nodes[reference.uid] = GraphNode(_owner_reference(node, reference), virtual=True)
+            owner.dependents[node.ref.uid] = node
             return (("delete", reference.uid),)
-        owner.dependents[member.ref.uid] = member
-        if not owner.virtual and self._is_misplaced(member.ref, owner.ref):
-            self._report(member.ref, owner)
-            return (("delete", member.ref.uid),)
-        if not owner.ref.is_meant_by(reference) or (owner.virtual and owner.ref.namespace != member.ref.namespace):
-            return (("delete", member.ref.uid),)
-        # An owner that is on its way out takes late-comers along.
-        return (("delete", member.ref.uid),) if owner.foreground else ()
+        owner.dependents[node.ref.uid] = node
+        if not owner.virtual and self._is_in_other_namespace(node.ref, owner.ref):
+            self._report_invalid_namespace(node.ref, owner)
+            return (("delete", node.ref.uid),)
+        if not owner.ref.matches(reference) or (owner.virtual and owner.ref.namespace != node.ref.namespace):
+            return (("delete", node.ref.uid),)
+        # An owner that is deleting its dependents deletes new ones too.
+        return (("delete", node.ref.uid),) if owner.deleting_dependents else ()
 
     @staticmethod
-    def _is_misplaced(child: Ref, owner: Ref) -> bool:
+    def _is_in_other_namespace(child: ObjectReference, owner: ObjectReference) -> bool:
         return bool(owner.namespace) and owner.namespace != child.namespace
 
-    def _report(self, child: Ref, owner: Member) -> None:
+    def _report_invalid_namespace(self, child: ObjectReference, owner: GraphNode) -> None:
         named = msgspec.structs.replace(owner.ref, namespace=child.namespace)
-        self.misplaced.append((child, named))
+        self.invalid_namespace_references.append((child, named))
 
 
-def _named_by(child: Member, reference: OwnerReference) -> Ref:
-    """The owner as a child names it: in the child's own namespace, as far as that can be told."""
-    return Ref(reference.api_version, reference.kind, child.ref.namespace, reference.name, reference.uid)
+def _owner_reference(child: GraphNode, reference: OwnerReference) -> ObjectReference:
+    """The identity of an owner as a dependent refers to it, assumed to be in the dependent's namespace."""
+    return ObjectReference(reference.api_version, reference.kind, child.ref.namespace, reference.name, reference.uid)
 
 
-def _names(child: Member, ref: Ref) -> bool:
-    near = not ref.namespace or child.ref.namespace == ref.namespace
-    return near and any(owner.uid == ref.uid and ref.is_meant_by(owner) for owner in child.owners)
+def _refers_to(child: GraphNode, ref: ObjectReference) -> bool:
+    same_namespace = not ref.namespace or child.ref.namespace == ref.namespace
+    return same_namespace and any(owner.uid == ref.uid and ref.matches(owner) for owner in child.owners)

@@ -1,9 +1,9 @@
-"""The end of namespaces: everything in them goes first, of every kind, and what holds it up is said.
+"""NamespaceController: deletes the contents of terminating namespaces and then finalizes them.
 
-A controller of namespaces that are being deleted. Each look asks for what is left of each kind, asks for its deletion,
-and writes in the conditions what remains; when nothing does, the namespace is released through its `finalize`
-subresource. Pods go before all else, which they may need until they have ended. A kind that cannot be listed does not
-stop the others. Registered by `housekeeping_controllers`.
+Each reconcile deletes the remaining objects of every namespaced resource and writes what remains into the conditions;
+when nothing remains, it removes the finalizer through the subresource `finalize`. Pods are deleted before everything
+else, because they may need other objects until they have ended. A resource that cannot be listed does not stop the
+others. After pkg/controller/namespace/deletion/namespaced_resources_deleter.go. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, final
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.client.client import Client
 from kubewright.client.discovery import ApiResource
-from kubewright.cluster.controller_manager.garbage.resources import class_of, deletable_in_namespaces
+from kubewright.cluster.controller_manager.garbage.resources import deletable_namespaced_resources, metadata_class
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, controller
 from kubewright.controllers.reconcile import Result
@@ -26,12 +26,12 @@ from kubewright.k8s.core.v1 import Namespace, NamespaceCondition
 
 __all__ = ("NamespaceController",)
 
-_AT_ONCE: Final = 8
-_FIRST_LOOK: Final = 0.02
-_LONGEST_WAIT: Final = 5.0
+_CONCURRENCY: Final = 8
+_MIN_DELAY: Final = 0.02
+_MAX_DELAY: Final = 5.0
 _FINALIZER: Final = "kubernetes"
 
-_ALL_WELL: Final = {
+_OK_CONDITIONS: Final = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
         "ParsedGroupVersions",
@@ -47,28 +47,28 @@ _ALL_WELL: Final = {
 
 
 @final
-class _Content:
-    """What was found in one look."""
+class _DeletionResult:
+    """The result of one attempt to delete the contents of a namespace."""
 
     def __init__(self) -> None:
         self.remaining: Counter[str] = Counter()
         self.finalizers: Counter[str] = Counter()
-        self.failures: list[str] = []
-        self.unknown = ""
-        """Why the kinds of the server are not known."""
+        self.deletion_errors: list[str] = []
+        self.discovery_error = ""
+        """Why discovery is incomplete; empty if it is complete."""
 
     @property
     def is_empty(self) -> bool:
-        return not self.remaining and not self.failures and not self.unknown
+        return not self.remaining and not self.deletion_errors and not self.discovery_error
 
-    def findings(self) -> dict[str, tuple[str, str]]:
-        """Reason and message of every condition that is not well."""
+    def failed_conditions(self) -> dict[str, tuple[str, str]]:
+        """Reason and message of each condition that is True."""
         found: dict[str, tuple[str, str]] = {}
-        if self.unknown:
-            found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.unknown)
-        if self.failures:
-            listed = ", ".join(sorted(self.failures))
-            text = f"Failed to delete all resource types, {len(self.failures)} remaining: {listed}"
+        if self.discovery_error:
+            found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.discovery_error)
+        if self.deletion_errors:
+            listed = ", ".join(sorted(self.deletion_errors))
+            text = f"Failed to delete all resource types, {len(self.deletion_errors)} remaining: {listed}"
             found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", text)
         if self.remaining:
             listed = ", ".join(
@@ -86,122 +86,124 @@ class _Content:
 
 @final
 class NamespaceController:
-    """Empties and releases namespaces that are being deleted."""
+    """Deletes the contents of terminating namespaces and finalizes them."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._waits: dict[str, float] = {}
-        self._left: dict[str, tuple[ApiResource, ...]] = {}
-        """By uid of the namespace, the kinds that were not empty at the last look. No others need a second one: in a
-        namespace that is being deleted nothing can be created. None as long as some kinds are not known."""
+        self._delays: dict[str, float] = {}
+        self._remaining_resources: dict[str, tuple[ApiResource, ...]] = {}
+        """By uid of the namespace, the resources that were not empty in the last attempt. Only these are retried:
+        nothing can be created in a terminating namespace. Empty while discovery is incomplete."""
 
     def declaration(self) -> Declaration[Namespace]:
-        """What a manager registers."""
+        """The controller to register with a manager."""
         return controller(Namespace, name="namespace-controller", concurrency=8, deleting=True)(self.reconcile)
 
     async def reconcile(self, namespace: Namespace, ctx: Context) -> Result | None:
-        """One look at one namespace."""
+        """Sync one namespace."""
         uid = namespace.metadata.uid
         if namespace.metadata.deletion_timestamp is None or _FINALIZER not in (namespace.spec.finalizers or ()):
             return None
-        content = await self._empty(ctx.client.live, namespace)
-        if content.is_empty:
-            await self._release(namespace, ctx)
-            self._waits.pop(uid, None)
-            self._left.pop(uid, None)
+        result = await self._delete_all_content(ctx.client.live, namespace)
+        if result.is_empty:
+            await self._finalize(namespace, ctx)
+            self._delays.pop(uid, None)
+            self._remaining_resources.pop(uid, None)
             return None
         namespace.status.phase = "Terminating"
-        self._say(namespace, content)
-        wait = self._waits.get(uid, _FIRST_LOOK)
-        self._waits[uid] = min(_LONGEST_WAIT, 2 * wait)
-        return Result(requeue_after=wait)
+        self._set_conditions(namespace, result)
+        delay = self._delays.get(uid, _MIN_DELAY)
+        self._delays[uid] = min(_MAX_DELAY, 2 * delay)
+        return Result(requeue_after=delay)
 
-    async def _empty(self, client: Client, namespace: Namespace) -> _Content:
-        content = _Content()
+    async def _delete_all_content(self, client: Client, namespace: Namespace) -> _DeletionResult:
+        result = _DeletionResult()
         name, uid = namespace.metadata.name, namespace.metadata.uid
         try:
-            resources = self._left.get(uid) or await self._resources(client, content)
+            resources = self._remaining_resources.get(uid) or await self._resources(client, result)
         except ApiError as error:
-            content.unknown = str(error)
-            return content
+            result.discovery_error = str(error)
+            return result
         first = [resource for resource in resources if _is_pods(resource)]
         rest = [resource for resource in resources if not _is_pods(resource)]
-        left = await self._empty_kinds(client, name, first, content)
-        if left:
-            self._left[uid] = (*left, *rest) if not content.unknown else ()
-            return content
+        remaining_items = await self._delete_resources(client, name, first, result)
+        if remaining_items:
+            self._remaining_resources[uid] = (*remaining_items, *rest) if not result.discovery_error else ()
+            return result
         if first:
-            self._waits.pop(uid, None)  # what waited for the pods need not be looked at as seldom as they were
-        left = await self._empty_kinds(client, name, rest, content)
-        self._left[uid] = tuple(left) if not content.unknown else ()
-        return content
+            self._delays.pop(uid, None)  # the pods have ended: retry the rest without their back-off
+        remaining_items = await self._delete_resources(client, name, rest, result)
+        self._remaining_resources[uid] = tuple(remaining_items) if not result.discovery_error else ()
+        return result
 
-    async def _empty_kinds(
-        self, client: Client, name: str, resources: Sequence[ApiResource], content: _Content
+    async def _delete_resources(
+        self, client: Client, name: str, resources: Sequence[ApiResource], result: _DeletionResult
     ) -> list[ApiResource]:
-        """Those of the kinds that are not empty yet."""
-        room = asyncio.Semaphore(_AT_ONCE)
-        left: list[ApiResource] = []
+        """Delete all objects of the resources; the resources that still have some."""
+        semaphore = asyncio.Semaphore(_CONCURRENCY)
+        remaining_items: list[ApiResource] = []
 
-        async def one(resource: ApiResource) -> None:
-            async with room:
+        async def delete_one(resource: ApiResource) -> None:
+            async with semaphore:
                 try:
-                    if not await self._empty_of(client, name, resource, content):
-                        left.append(resource)
+                    if not await self._delete_all_of_resource(client, name, resource, result):
+                        remaining_items.append(resource)
                 except (NotFound, MethodNotAllowed):
-                    return  # the kind has gone meanwhile
+                    return  # the resource is not served any more
                 except KubewrightError as error:
-                    content.failures.append(str(error))
-                    left.append(resource)
+                    result.deletion_errors.append(str(error))
+                    remaining_items.append(resource)
 
-        await asyncio.gather(*(one(resource) for resource in resources))
-        return left
-
-    @staticmethod
-    async def _resources(client: Client, content: _Content) -> tuple[ApiResource, ...]:
-        # Asked for anew: a kind defined a moment ago has to be emptied too.
-        resource_list = await client.discovery.resources(refresh=True)
-        if resource_list.stale:
-            content.unknown = _undiscovered([version.api_version for version in resource_list.stale])
-        return deletable_in_namespaces(resource_list)
+        await asyncio.gather(*(delete_one(resource) for resource in resources))
+        return remaining_items
 
     @staticmethod
-    async def _empty_of(client: Client, name: str, resource: ApiResource, content: _Content) -> bool:
-        """Ask for the deletion of all of a kind; whether none is left."""
-        kind = class_of(resource)
-        left = await client.list(kind, namespace=name)
-        if any(item.metadata.deletion_timestamp is None for item in left):
+    async def _resources(client: Client, result: _DeletionResult) -> tuple[ApiResource, ...]:
+        # Refresh: a custom resource may have been defined a moment ago.
+        api_resources = await client.discovery.resources(refresh=True)
+        if api_resources.stale:
+            result.discovery_error = _discovery_error([version.api_version for version in api_resources.stale])
+        return deletable_namespaced_resources(api_resources)
+
+    @staticmethod
+    async def _delete_all_of_resource(
+        client: Client, name: str, resource: ApiResource, result: _DeletionResult
+    ) -> bool:
+        """Delete all objects of one resource; whether none remains."""
+        kind = metadata_class(resource)
+        remaining_items = await client.list(kind, namespace=name)
+        if any(item.metadata.deletion_timestamp is None for item in remaining_items):
             if "deletecollection" in resource.verbs:
                 await client.delete_collection(kind, namespace=name, propagation="Background")
             else:
-                for item in left:
+                for item in remaining_items:
                     await client.delete(kind, item.key, uid=item.metadata.uid, propagation="Background")
-            left = await client.list(kind, namespace=name)
-        if left.items:
-            content.remaining[f"{resource.gvr.resource}.{resource.gvr.group}"] = len(left.items)
-        content.finalizers.update(finalizer for item in left for finalizer in item.metadata.finalizers)
-        return not left.items
+            remaining_items = await client.list(kind, namespace=name)
+        if remaining_items.items:
+            result.remaining[f"{resource.gvr.resource}.{resource.gvr.group}"] = len(remaining_items.items)
+        result.finalizers.update(finalizer for item in remaining_items for finalizer in item.metadata.finalizers)
+        return not remaining_items.items
 
-    def _say(self, namespace: Namespace, content: _Content) -> None:
-        """Into the conditions; they are written after the run, if they changed."""
-        findings = content.findings()
+    def _set_conditions(self, namespace: Namespace, result: _DeletionResult) -> None:
+        """Set the conditions; the framework writes them after the reconcile if they changed."""
+        failed_conditions = result.failed_conditions()
         now = self._clock.now().replace(microsecond=0)
-        before: Sequence[NamespaceCondition] = namespace.status.conditions or ()
-        known = {condition.type: condition for condition in before}
-        conditions = [condition for condition in before if condition.type not in _ALL_WELL]
-        for kind, well in _ALL_WELL.items():
-            status = "True" if kind in findings else "False"
-            reason, message = findings.get(kind, well)
-            present = known.get(kind)
-            same = present is not None and present.status == status
-            since = present.last_transition_time if present is not None and same else now
+        existing: Sequence[NamespaceCondition] = namespace.status.conditions or ()
+        previous_conditions = {condition.type: condition for condition in existing}
+        conditions = [condition for condition in existing if condition.type not in _OK_CONDITIONS]
+        for kind, ok_condition in _OK_CONDITIONS.items():
+            status = "True" if kind in failed_conditions else "False"
+            reason, message = failed_conditions.get(kind, ok_condition)
+            previous = previous_conditions.get(kind)
+            same = previous is not None and previous.status == status
+            since = previous.last_transition_time if previous is not None and same else now
             conditions.append(
                 NamespaceCondition(type=kind, status=status, reason=reason, message=message, last_transition_time=since)
             )
         namespace.status.conditions = conditions
 
     @staticmethod
-    async def _release(namespace: Namespace, ctx: Context) -> None:
+    async def _finalize(namespace: Namespace, ctx: Context) -> None:
         namespace.spec.finalizers = [item for item in namespace.spec.finalizers or () if item != _FINALIZER]
         with suppress(NotFound):
             await ctx.client.update(namespace, subresource="finalize")
@@ -211,8 +213,8 @@ def _is_pods(resource: ApiResource) -> bool:
     return resource.gvr.group == "" and resource.gvr.resource == "pods"
 
 
-def _undiscovered(versions: list[str]) -> str:
-    """As client-go says it: what extension servers hold that do not answer is not known."""
+def _discovery_error(versions: list[str]) -> str:
+    """The message of client-go for aggregated API servers that do not respond."""
     listed = ", ".join(f"{version}: stale GroupVersion discovery: {version}" for version in sorted(versions))
-    told = f"unable to retrieve the complete list of server APIs: {listed}"
-    return f"Discovery failed for some groups, {len(versions)} failing: {told}"
+    error = f"unable to retrieve the complete list of server APIs: {listed}"
+    return f"Discovery failed for some groups, {len(versions)} failing: {error}"

@@ -1,7 +1,7 @@
-"""The kinds a housekeeper has to care for: everything the server lists and deletes, custom resources included.
+"""The resources that the garbage collector and the namespace controller process, from discovery.
 
-Found by discovery and turned into classes for metadata alone, which is all that garbage collection and namespace
-deletion look at. Called by `garbage` and `namespaces`.
+Each becomes a class for the metadata of its objects, because both controllers read only metadata. Called by `collector`
+and `namespaces`.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from kubewright.api.dynamic import Dynamic, PartialObjectMetadata, metadata_of
 from kubewright.client.discovery import ApiResource, ApiResourceList
 
-__all__ = ("class_of", "collectable", "deletable_in_namespaces")
+__all__ = ("deletable_namespaced_resources", "deletable_resources", "metadata_class")
 
-_NOT_COLLECTED = {("", "events"), ("events.k8s.io", "events")}
-"""They end by themselves after an hour, there are many, and nobody owns them."""
+_IGNORED_RESOURCES = {("", "events"), ("events.k8s.io", "events")}
+"""DefaultIgnoredResources of upstream: events expire by themselves and have no owners."""
 
 
-def class_of(resource: ApiResource) -> type[PartialObjectMetadata]:
-    """The class for the metadata of a resource's objects."""
+def metadata_class(resource: ApiResource) -> type[PartialObjectMetadata]:
+    """The class of the metadata of a resource's objects."""
     return metadata_of(
         Dynamic(
             resource.gvk.api_version,
@@ -27,28 +27,28 @@ def class_of(resource: ApiResource) -> type[PartialObjectMetadata]:
     )
 
 
-def collectable(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
-    """One version of every resource that can be listed, watched and deleted."""
+def deletable_resources(api_resources: ApiResourceList) -> tuple[ApiResource, ...]:
+    """The preferred version of every resource that can be listed, watched and deleted."""
     return tuple(
         resource
-        for resource in _once(resource_list)
+        for resource in _preferred_versions(api_resources)
         if {"list", "watch", "delete"} <= set(resource.verbs)
-        and (resource.gvr.group, resource.gvr.resource) not in _NOT_COLLECTED
+        and (resource.gvr.group, resource.gvr.resource) not in _IGNORED_RESOURCES
     )
 
 
-def deletable_in_namespaces(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
-    """One version of every resource that has to go with its namespace."""
+def deletable_namespaced_resources(api_resources: ApiResourceList) -> tuple[ApiResource, ...]:
+    """The preferred version of every namespaced resource that can be listed and deleted."""
     return tuple(
         resource
-        for resource in _once(resource_list)
+        for resource in _preferred_versions(api_resources)
         if resource.namespaced and {"list", "delete"} <= set(resource.verbs)
     )
 
 
-def _once(resource_list: ApiResourceList) -> tuple[ApiResource, ...]:
-    """Of each resource the version the server prefers."""
+def _preferred_versions(api_resources: ApiResourceList) -> tuple[ApiResource, ...]:
+    """Each resource once, in the version that the server prefers."""
     found: dict[tuple[str, str], ApiResource] = {}
-    for resource in resource_list.items:
+    for resource in api_resources.resources:
         found.setdefault((resource.gvr.group, resource.gvr.resource), resource)
     return tuple(found.values())

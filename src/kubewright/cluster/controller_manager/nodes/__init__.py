@@ -1,1 +1,1 @@
-"""Node lifecycle: health, taints, eviction by taint, pods of lost nodes."""
+"""The controllers of nodes and of the pods on lost nodes."""

@@ -1,7 +1,7 @@
-"""Whether a node is still heard of, and what its conditions say when it is not.
+"""Node health: when a node was last heard of, and its conditions when its grace period is over.
 
-Pure: the time and what was heard are given. A kubelet is heard when it posts its status or renews its lease; the times
-and words are those of the node lifecycle controller. Called by `node_life`.
+Pure. A heartbeat is a new status or a renewed lease. Defaults and messages as in
+pkg/controller/nodelifecycle/node_lifecycle_controller.go. Called by `lifecycle`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,29 @@ import msgspec
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import Node, NodeCondition
 
-__all__ = ("Heartbeat", "NodeTimes", "listen", "ready_of", "silent_after", "unheard")
+__all__ = (
+    "NodeHealth",
+    "NodeMonitorOptions",
+    "grace_period_end",
+    "probe_node",
+    "ready_condition",
+    "unknown_conditions",
+)
 
-_REPORTED: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""What a kubelet says of its node; the network is somebody else's."""
+_KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""The conditions that a kubelet posts; another component posts NetworkUnavailable."""
 
 
 @final
-class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds, by default those of kube-controller-manager."""
+class NodeMonitorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds; the defaults are those of kube-controller-manager."""
 
-    grace: float = 50.0
-    """How long a node may be silent."""
-    startup_grace: float = 60.0
-    """How long a new node may take to say something at all."""
+    grace_period: float = 50.0
+    """--node-monitor-grace-period: how long a node may be without heartbeats."""
+    startup_grace_period: float = 60.0
+    """--node-startup-grace-period: how long a new node may take to its first heartbeat."""
     eviction_interval: float = 10.0
-    """Between the nodes of a zone that are given up, so that a fault of the network does not empty all at once."""
+    """Between two nodes of a zone that are tainted NoExecute, the inverse of --node-eviction-rate."""
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
@@ -39,58 +46,61 @@ class NodeTimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
-class Heartbeat(msgspec.Struct, frozen=True):
-    """The last sign of life of a node."""
+class NodeHealth(msgspec.Struct, frozen=True):
+    """nodeHealthData of upstream."""
 
-    at: datetime
+    probe_time: datetime
     heartbeat: datetime | None = None
-    """What its Ready condition said then; a new one is a new sign of life."""
+    """The lastHeartbeatTime of its Ready condition; a change is a heartbeat."""
     uid: str = ""
 
 
-def ready_of(node: Node) -> NodeCondition | None:
-    """The condition that says whether it takes pods."""
+def ready_condition(node: Node) -> NodeCondition | None:
+    """The condition Ready of a node."""
     return next((item for item in node.status.conditions or () if item.type == "Ready"), None)
 
 
-def listen(node: Node, before: Heartbeat | None, renewed: datetime | None, now: datetime) -> Heartbeat:
-    """When the node was heard last, given what was known; `renewed` is when its lease was seen to be renewed."""
-    ready = ready_of(node)
-    if before is not None and before.uid != node.metadata.uid:
-        before = None
+def probe_node(node: Node, previous: NodeHealth | None, lease_renewed_at: datetime | None, now: datetime) -> NodeHealth:
+    """The health of a node: its last heartbeat is a new status or a renewed lease, whichever is later.
+
+    `previous` is the result of the last probe, `lease_renewed_at` when this process saw the lease renewed.
+    """
+    ready = ready_condition(node)
+    if previous is not None and previous.uid != node.metadata.uid:
+        previous = None
     if ready is None:
-        at = before.at if before is not None else node.metadata.creation_timestamp or now
+        probe_time = previous.probe_time if previous is not None else node.metadata.creation_timestamp or now
         heartbeat = None
     else:
         heartbeat = ready.last_heartbeat_time
-        same = before is not None and before.heartbeat == heartbeat
-        at = before.at if before is not None and same else now
-    if renewed is not None and renewed > at:
-        at = renewed
-    return Heartbeat(at, heartbeat, node.metadata.uid)
+        same = previous is not None and previous.heartbeat == heartbeat
+        probe_time = previous.probe_time if previous is not None and same else now
+    if lease_renewed_at is not None and lease_renewed_at > probe_time:
+        probe_time = lease_renewed_at
+    return NodeHealth(probe_time, heartbeat, node.metadata.uid)
 
 
-def silent_after(node: Node, heard: Heartbeat, times: NodeTimes) -> datetime:
-    """From when on the node counts as lost, if nothing more is heard."""
-    grace = times.startup_grace if ready_of(node) is None else times.grace
-    return heard.at + timedelta(seconds=grace)
+def grace_period_end(node: Node, health: NodeHealth, options: NodeMonitorOptions) -> datetime:
+    """When the node becomes Unknown without another heartbeat."""
+    grace_period = options.startup_grace_period if ready_condition(node) is None else options.grace_period
+    return health.probe_time + timedelta(seconds=grace_period)
 
 
-def unheard(node: Node, now: datetime) -> Sequence[NodeCondition] | None:
-    """The conditions of a node that is silent, those that change; None if they say so already."""
-    known = {item.type: item for item in node.status.conditions or ()}
-    changed = []
-    for kind in _REPORTED:
-        before = known.get(kind)
-        if before is None:
+def unknown_conditions(node: Node, now: datetime) -> Sequence[NodeCondition] | None:
+    """The conditions to change to Unknown; None if Ready is Unknown already."""
+    current = {item.type: item for item in node.status.conditions or ()}
+    conditions = []
+    for kind in _KUBELET_CONDITIONS:
+        previous = current.get(kind)
+        if previous is None:
             reason, message = "NodeStatusNeverUpdated", "Kubelet never posted node status."
             heartbeat = node.metadata.creation_timestamp
-        elif before.status != "Unknown":
+        elif previous.status != "Unknown":
             reason, message = "NodeStatusUnknown", "Kubelet stopped posting node status."
-            heartbeat = before.last_heartbeat_time
+            heartbeat = previous.last_heartbeat_time
         else:
             continue
-        changed.append(
+        conditions.append(
             NodeCondition(
                 type=kind,
                 status="Unknown",
@@ -100,5 +110,5 @@ def unheard(node: Node, now: datetime) -> Sequence[NodeCondition] | None:
                 last_transition_time=now.replace(microsecond=0),
             )
         )
-    # Only what is said about Ready is worth a write, as long as the rest can wait for it.
-    return changed if any(item.type == "Ready" for item in changed) else None
+    # Write only when Ready changes; the other conditions change with it.
+    return conditions if any(item.type == "Ready" for item in conditions) else None

@@ -1,8 +1,9 @@
-"""The node lifecycle controller: notices nodes that are silent, says so, and keeps pods away from where they are lost.
+"""NodeLifecycleController: marks nodes without heartbeats Unknown and taints nodes by their conditions.
 
-A controller of nodes, woken by their changes and when the next of them would have been silent for too long. Leases wake
-nobody: that one was renewed is noted, and looked at when the time is up. What is decided is in `node_health`,
-`node_taints` and `zones`; pods are driven out by `taint_eviction`. Registered by `housekeeping_controllers`.
+It reconciles nodes when they change and when the next grace period ends. Lease renewals are recorded without a
+reconcile. `health`, `taints` and `zones` decide; `taint_eviction` evicts the pods. It also keeps the beta labels and
+the annotation of the TTL controller (pkg/controller/ttl). After
+pkg/controller/nodelifecycle/node_lifecycle_controller.go. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ from kubewright.api.times import format_time
 from kubewright.cache.changes import Change
 from kubewright.client.client import Client
 from kubewright.cluster.controller_manager.nodes.health import (
-    Heartbeat,
-    NodeTimes,
-    listen,
-    ready_of,
-    silent_after,
-    unheard,
+    NodeHealth,
+    NodeMonitorOptions,
+    grace_period_end,
+    probe_node,
+    ready_condition,
+    unknown_conditions,
 )
-from kubewright.cluster.controller_manager.nodes.taints import evicting, expelled, is_expelling, kept_away
+from kubewright.cluster.controller_manager.nodes.taints import (
+    has_no_execute_taint,
+    no_execute_taint_key,
+    with_no_execute_taint,
+    with_no_schedule_taints,
+)
 from kubewright.cluster.controller_manager.nodes.zones import Zones
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
@@ -39,104 +45,110 @@ from kubewright.k8s.coordination.v1 import Lease
 from kubewright.k8s.core.v1 import Node, Pod, Taint
 from kubewright.manager.runnables import Runnable
 
-__all__ = ("NodeLifecycle",)
+__all__ = ("NodeLifecycleController",)
 
 _NAME: Final = "node-controller"
-_LEASES: Final = "kube-node-lease"
-_OLD_LABELS: Final = {
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_BETA_LABELS: Final = {
     "kubernetes.io/os": "beta.kubernetes.io/os",
     "kubernetes.io/arch": "beta.kubernetes.io/arch",
 }
-_TTL: Final = "node.alpha.kubernetes.io/ttl"
-_SIZES: Final = (100, 500, 1000, 2000, 10_000)
-_TTLS: Final = ("0", "15", "30", "60", "300", "600")
-"""How many seconds a kubelet may keep what it has read, by the size of the cluster."""
+_TTL_ANNOTATION: Final = "node.alpha.kubernetes.io/ttl"
+_TTL_BOUNDARIES: Final = (100, 500, 1000, 2000, 10_000)
+_TTL_SECONDS: Final = ("0", "15", "30", "60", "300", "600")
+"""How many seconds a kubelet may cache ConfigMaps and Secrets, by the number of nodes."""
 
 
 @final
-class NodeLifecycle:
-    """One for a cluster."""
+class NodeLifecycleController:
+    """Monitors the health of nodes and syncs their taints."""
 
-    def __init__(self, client: Client, *, times: NodeTimes | None = None, clock: Clock | None = None) -> None:
-        self._times = times or NodeTimes()
+    def __init__(
+        self, client: Client, *, options: NodeMonitorOptions | None = None, clock: Clock | None = None
+    ) -> None:
+        self._options = options or NodeMonitorOptions()
         self._clock = clock or SystemClock()
-        self._zones = Zones(interval=self._times.eviction_interval)
-        # A node that is gone has no run of its own any more in which to say so.
-        self._farewells = EventRecorder(client, controller=_NAME, clock=clock)
+        self._zones = Zones(interval=self._options.eviction_interval)
+        # A recorder of its own: there is no reconcile of a deleted node that could emit its event.
+        self._recorder = EventRecorder(client, controller=_NAME, clock=clock)
         self._nodes: dict[str, str] = {}
-        """The uid of each node that is known."""
-        self._greeted: dict[str, str] = {}
-        self._heard: dict[str, Heartbeat] = {}
-        self._renewals: dict[str, tuple[datetime | None, datetime]] = {}
-        """Of each lease what it says, and when that was seen."""
-        self._lost: set[str] = set()
-        """Nodes whose pods have yet to be marked."""
-        self._waiting: set[str] = set()
-        """Nodes that are to be given up when their zone allows it."""
-        self._hopeless = False
+        """The uid of each node, by name."""
+        self._registered: dict[str, str] = {}
+        self._health: dict[str, NodeHealth] = {}
+        self._lease_renewals: dict[str, tuple[datetime | None, datetime]] = {}
+        """The renewTime of each lease, and when this process saw it: clocks of nodes are not trusted."""
+        self._pods_to_mark: set[str] = set()
+        """Nodes whose pods must be marked not ready."""
+        self._pending_evictions: set[str] = set()
+        """Nodes to taint NoExecute when the rate limit of their zone allows it."""
+        self._all_disrupted = False
 
-    def parts(self) -> tuple[Runnable | Declaration[Any], ...]:
-        """What a manager registers."""
-        watches = [Watch(Node, self._note), Watch(Lease, self._renewed)]
+    def controllers(self) -> tuple[Runnable | Declaration[Any], ...]:
+        """The controller and the event recorder to register with a manager."""
+        watches = [Watch(Node, self._node_changed), Watch(Lease, self._lease_changed)]
         declaration = controller(Node, name=_NAME, when=any_version, watches=watches)(self.reconcile)
-        return declaration, self._farewells
+        return declaration, self._recorder
 
     async def reconcile(self, node: Node, ctx: Context) -> Result | None:
-        """See how one node is doing."""
+        """Check the health of one node and sync its taints."""
         now, name = self._clock.now(), node.metadata.name
-        if self._greeted.get(name) != node.metadata.uid:
+        if self._registered.get(name) != node.metadata.uid:
             ctx.event("RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
-            self._greeted[name] = node.metadata.uid
-        node = await self._tidy(node, ctx)
-        renewal = self._renewals.get(name)
-        heard = listen(node, self._heard.get(name), renewal[1] if renewal is not None else None, now)
-        self._heard[name] = heard
-        due = silent_after(node, heard, self._times)
-        waits = []
-        if now >= due:
-            node = await self._give_up(node, now, ctx)
+            self._registered[name] = node.metadata.uid
+        node = await self._sync_labels_and_ttl(node, ctx)
+        renewal = self._lease_renewals.get(name)
+        health = probe_node(node, self._health.get(name), renewal[1] if renewal is not None else None, now)
+        self._health[name] = health
+        deadline = grace_period_end(node, health, self._options)
+        delays = []
+        if now >= deadline:
+            node = await self._mark_unknown(node, now, ctx)
         else:
-            waits.append((due - now).total_seconds())
-        if name in self._lost:
-            await self._mark_pods(node, now, ctx)
-        wait = await self._taint(node, now, ctx)
-        if wait is not None:
-            waits.append(wait)
-        return Result(requeue_after=min(waits)) if waits else None
+            delays.append((deadline - now).total_seconds())
+        if name in self._pods_to_mark:
+            await self._mark_pods_not_ready(node, now, ctx)
+        eviction_delay = await self._sync_taints(node, now, ctx)
+        if eviction_delay is not None:
+            delays.append(eviction_delay)
+        return Result(requeue_after=min(delays)) if delays else None
 
-    # --- what is written ---
+    # --- writes ---
 
-    async def _tidy(self, node: Node, ctx: Context) -> Node:
-        """The labels of old that some still select by, and how long its kubelet may keep what it has read."""
-        have = node.metadata.labels
-        labels = {old: have[new] for new, old in _OLD_LABELS.items() if new in have and have.get(old) != have[new]}
-        ttl = _TTLS[bisect_left(_SIZES, len(self._nodes))]
+    async def _sync_labels_and_ttl(self, node: Node, ctx: Context) -> Node:
+        """Sync the beta labels of os and arch, and the TTL annotation."""
+        labels_now = node.metadata.labels
+        labels = {
+            old: labels_now[new]
+            for new, old in _BETA_LABELS.items()
+            if new in labels_now and labels_now.get(old) != labels_now[new]
+        }
+        ttl = _TTL_SECONDS[bisect_left(_TTL_BOUNDARIES, len(self._nodes))]
         metadata: dict[str, Any] = {}
         if labels:
             metadata["labels"] = labels
-        if node.metadata.annotations.get(_TTL) != ttl:
-            metadata["annotations"] = {_TTL: ttl}
+        if node.metadata.annotations.get(_TTL_ANNOTATION) != ttl:
+            metadata["annotations"] = {_TTL_ANNOTATION: ttl}
         return await ctx.client.patch_by_name(Node, node.key, {"metadata": metadata}) if metadata else node
 
-    async def _give_up(self, node: Node, now: datetime, ctx: Context) -> Node:
-        """Say that nothing is known of the node any more."""
-        conditions = unheard(node, now)
+    async def _mark_unknown(self, node: Node, now: datetime, ctx: Context) -> Node:
+        """Set the conditions of a node without heartbeats to Unknown."""
+        conditions = unknown_conditions(node, now)
         if conditions is None:
             return node
-        name, ready = node.metadata.name, ready_of(node)
+        name, ready = node.metadata.name, ready_condition(node)
         patch = {
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "status": {"conditions": [to_tree(item) for item in conditions]},
         }
         node = await ctx.client.patch_by_name(Node, node.key, patch, form="strategic", subresource="status")
-        self._zones.note(node, well=False)
+        self._zones.set_node(node, ready=False)
         if ready is not None and ready.status == "True":
             ctx.event("NodeNotReady", f"Node {name} status is now: NodeNotReady")
-            self._lost.add(name)
+            self._pods_to_mark.add(name)
         return node
 
-    async def _mark_pods(self, node: Node, now: datetime, ctx: Context) -> None:
-        """Nobody is left to say how the pods are doing: none of them counts as ready any more."""
+    async def _mark_pods_not_ready(self, node: Node, now: datetime, ctx: Context) -> None:
+        """MarkPodsNotReady of upstream: the kubelet cannot report the state of the pods, so they count as not ready."""
         for pod in await ctx.client.live.list(Pod, fields=f"spec.nodeName={node.metadata.name}"):
             ready = next((item for item in pod.status.conditions or () if item.type == "Ready"), None)
             if ready is None or ready.status == "False":
@@ -146,76 +158,81 @@ class NodeLifecycle:
             with suppress(NotFound, Conflict):
                 await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
                 ctx.event("NodeNotReady", "Node is not ready", type="Warning", about=pod)
-        self._lost.discard(node.metadata.name)
+        self._pods_to_mark.discard(node.metadata.name)
 
-    async def _taint(self, node: Node, now: datetime, ctx: Context) -> float | None:
-        """Set the taints that the node should have; seconds until there is more to do, if that is known."""
+    async def _sync_taints(self, node: Node, now: datetime, ctx: Context) -> float | None:
+        """Write the taints of the node if they changed; the seconds until the zone allows the NoExecute taint."""
         before = node.spec.taints or []
-        taints = kept_away(node, before, now)
-        taints, wait = self._expel(node, taints, now)
+        taints = with_no_schedule_taints(node, before, now)
+        taints, eviction_delay = self._sync_no_execute_taint(node, taints, now)
         if taints != before:
             patch = {
                 "metadata": {"resourceVersion": node.metadata.resource_version},
                 "spec": {"taints": [to_tree(taint) for taint in taints] or None},
             }
             await ctx.client.patch_by_name(Node, node.key, patch)
-        return wait
+        return eviction_delay
 
-    def _expel(self, node: Node, taints: list[Taint], now: datetime) -> tuple[list[Taint], float | None]:
-        wanted, name = evicting(node), node.metadata.name
-        self._waiting.discard(name)
-        if self._zones.hopeless:
-            return expelled(taints, None, now), None
-        if wanted is None or is_expelling(taints):
-            return expelled(taints, wanted, now), None
-        moment = self._clock.monotonic()
-        wait = self._zones.wait(node, moment)
-        if wait == 0.0:
-            self._zones.gave_up(node, moment)
-            return expelled(taints, wanted, now), None
-        self._waiting.add(name)
-        return taints, wait
+    def _sync_no_execute_taint(
+        self, node: Node, taints: list[Taint], now: datetime
+    ) -> tuple[list[Taint], float | None]:
+        taint_key, name = no_execute_taint_key(node), node.metadata.name
+        self._pending_evictions.discard(name)
+        if self._zones.all_disrupted:
+            return with_no_execute_taint(taints, None, now), None
+        if taint_key is None or has_no_execute_taint(taints):
+            return with_no_execute_taint(taints, taint_key, now), None
+        monotonic = self._clock.monotonic()
+        eviction_delay = self._zones.eviction_delay(node, monotonic)
+        if eviction_delay == 0.0:
+            self._zones.record_eviction(node, monotonic)
+            return with_no_execute_taint(taints, taint_key, now), None
+        self._pending_evictions.add(name)
+        return taints, eviction_delay
 
-    # --- what is seen ---
+    # --- event handlers ---
 
-    def _note(self, change: Change[Node]) -> Iterable[ObjectKey]:
-        """Keep the books; whoever waits for the fate of a zone is woken when one changes."""
+    def _node_changed(self, change: Change[Node]) -> Iterable[ObjectKey]:
+        """Update the zones; requeue nodes that wait for their zone, or all nodes when full disruption starts or
+        ends."""
         node, name = change.new, change.key.name
         if node is None:
-            self._forget(change)
+            self._node_deleted(change)
         else:
-            ready = ready_of(node)
+            ready = ready_condition(node)
             self._nodes[name] = node.metadata.uid
-            self._zones.note(node, well=ready is not None and ready.status == "True")
-        if self._zones.hopeless == self._hopeless:
-            return [ObjectKey("", other) for other in self._waiting]
-        self._hopeless = self._zones.hopeless
-        if not self._hopeless:
-            # Nobody could be heard a moment ago, so that nothing was heard says nothing of any node.
+            self._zones.set_node(node, ready=ready is not None and ready.status == "True")
+        if self._zones.all_disrupted == self._all_disrupted:
+            return [ObjectKey("", other) for other in self._pending_evictions]
+        self._all_disrupted = self._zones.all_disrupted
+        if not self._all_disrupted:
+            # After full disruption all grace periods start anew, as upstream: missing heartbeats mean nothing.
             now = self._clock.now()
-            self._heard = {other: Heartbeat(now, heard.heartbeat, heard.uid) for other, heard in self._heard.items()}
+            self._health = {
+                other: NodeHealth(now, health.heartbeat, health.uid) for other, health in self._health.items()
+            }
         return [ObjectKey("", other) for other in self._nodes]
 
-    def _forget(self, change: Change[Node]) -> None:
+    def _node_deleted(self, change: Change[Node]) -> None:
         name = change.key.name
-        self._zones.forget(name)
-        self._waiting.discard(name)
-        self._lost.discard(name)
-        self._heard.pop(name, None)
-        self._greeted.pop(name, None)
+        self._zones.remove_node(name)
+        self._pending_evictions.discard(name)
+        self._pods_to_mark.discard(name)
+        self._health.pop(name, None)
+        self._registered.pop(name, None)
         if self._nodes.pop(name, None) is not None and change.old is not None:
-            note = f"Node {name} event: Removing Node {name} from Controller"
-            self._farewells.record(change.old, "RemovingNode", note)
+            set_node = f"Node {name} event: Removing Node {name} from Controller"
+            self._recorder.record(change.old, "RemovingNode", set_node)
 
-    def _renewed(self, change: Change[Lease]) -> Iterable[ObjectKey]:
-        if change.key.namespace != _LEASES:
+    def _lease_changed(self, change: Change[Lease]) -> Iterable[ObjectKey]:
+        if change.key.namespace != _LEASE_NAMESPACE:
             return ()
         name = change.key.name
         if change.new is None:
-            self._renewals.pop(name, None)
+            self._lease_renewals.pop(name, None)
             return ()
-        said = change.new.spec.renew_time
-        before = self._renewals.get(name)
-        if before is None or (said is not None and (before[0] is None or said > before[0])):
-            self._renewals[name] = (said, self._clock.now())
+        renew_time = change.new.spec.renew_time
+        before = self._lease_renewals.get(name)
+        if before is None or (renew_time is not None and (before[0] is None or renew_time > before[0])):
+            self._lease_renewals[name] = (renew_time, self._clock.now())
         return ()

@@ -1,8 +1,7 @@
-"""The taints that follow from what is said of a node: no new pods, or no pods at all.
+"""The taints that follow from the conditions of a node.
 
-Pure. Conditions and `unschedulable` give taints that keep new pods away; Ready alone decides about those that drive
-pods out, and whether these may be set is for `zones` to say. Taints of anybody else are left alone. Called by
-`node_life`.
+Pure. Conditions and `unschedulable` give NoSchedule taints; the condition Ready alone gives a NoExecute taint, and
+`zones` limits how fast those are added. Taints of other owners are kept. Called by `lifecycle`.
 """
 
 from __future__ import annotations
@@ -11,10 +10,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from kubewright.cluster.controller_manager.nodes.health import ready_of
+from kubewright.cluster.controller_manager.nodes.health import ready_condition
 from kubewright.k8s.core.v1 import Node, Taint
 
-__all__ = ("NOT_READY", "UNREACHABLE", "evicting", "expelled", "is_expelling", "kept_away")
+__all__ = (
+    "NOT_READY",
+    "UNREACHABLE",
+    "has_no_execute_taint",
+    "no_execute_taint_key",
+    "with_no_execute_taint",
+    "with_no_schedule_taints",
+)
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -27,40 +33,44 @@ _TAINTS: Final = {
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
-_OURS: Final = frozenset({*_TAINTS.values(), _UNSCHEDULABLE})
-_EVICTING: Final = (NOT_READY, UNREACHABLE)
+_NO_SCHEDULE_KEYS: Final = frozenset({*_TAINTS.values(), _UNSCHEDULABLE})
+_NO_EXECUTE_KEYS: Final = (NOT_READY, UNREACHABLE)
 
 
-def kept_away(node: Node, taints: Sequence[Taint], now: datetime) -> list[Taint]:
-    """The taints with those that keep new pods away as the conditions want them."""
-    wanted = [
+def with_no_schedule_taints(node: Node, taints: Sequence[Taint], now: datetime) -> list[Taint]:
+    """The taints, with the NoSchedule taints of the node's conditions."""
+    wanted_keys = [
         _TAINTS[item.type, item.status] for item in node.status.conditions or () if (item.type, item.status) in _TAINTS
     ]
     if node.spec.unschedulable:
-        wanted.append(_UNSCHEDULABLE)
-    return _swapped(taints, "NoSchedule", wanted, _OURS, now)
+        wanted_keys.append(_UNSCHEDULABLE)
+    return _swap_taints(taints, "NoSchedule", wanted_keys, _NO_SCHEDULE_KEYS, now)
 
 
-def evicting(node: Node) -> str | None:
-    """Which taint should drive the pods out; None if the node is well, or never said anything."""
-    ready = ready_of(node)
+def no_execute_taint_key(node: Node) -> str | None:
+    """The key of the NoExecute taint for the condition Ready; None if the node is ready or never posted a status."""
+    ready = ready_condition(node)
     return None if ready is None else _TAINTS.get(("Ready", ready.status))
 
 
-def expelled(taints: Sequence[Taint], wanted: str | None, now: datetime) -> list[Taint]:
-    """The taints with that one, and no other of its sort, that drives the pods out."""
-    return _swapped(taints, "NoExecute", [] if wanted is None else [wanted], frozenset(_EVICTING), now)
+def with_no_execute_taint(taints: Sequence[Taint], wanted_keys: str | None, now: datetime) -> list[Taint]:
+    """The taints, with this NoExecute taint in place of others of the controller."""
+    return _swap_taints(
+        taints, "NoExecute", [] if wanted_keys is None else [wanted_keys], frozenset(_NO_EXECUTE_KEYS), now
+    )
 
 
-def is_expelling(taints: Sequence[Taint]) -> bool:
-    """Whether one of those that drive the pods out is there."""
-    return any(taint.effect == "NoExecute" and taint.key in _EVICTING for taint in taints)
+def has_no_execute_taint(taints: Sequence[Taint]) -> bool:
+    """Whether the controller's NoExecute taint is set."""
+    return any(taint.effect == "NoExecute" and taint.key in _NO_EXECUTE_KEYS for taint in taints)
 
 
-def _swapped(
-    taints: Sequence[Taint], effect: str, wanted: Sequence[str], ours: frozenset[str], now: datetime
+def _swap_taints(
+    taints: Sequence[Taint], effect: str, wanted_keys: Sequence[str], managed_keys: frozenset[str], now: datetime
 ) -> list[Taint]:
-    kept = [taint for taint in taints if taint.effect != effect or taint.key not in ours or taint.key in wanted]
+    kept = [
+        taint for taint in taints if taint.effect != effect or taint.key not in managed_keys or taint.key in wanted_keys
+    ]
     present = {taint.key for taint in kept if taint.effect == effect}
-    added = [key for key in dict.fromkeys(wanted) if key not in present]
+    added = [key for key in dict.fromkeys(wanted_keys) if key not in present]
     return [*kept, *(Taint(key=key, effect=effect, time_added=now.replace(microsecond=0)) for key in added)]

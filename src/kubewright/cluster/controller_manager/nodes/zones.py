@@ -1,7 +1,8 @@
-"""How many nodes of each zone are well, and how fast those that are not may be emptied.
+"""The disruption state of zones, which limits how fast nodes are tainted NoExecute.
 
-If no node anywhere is well, the fault is most likely not the nodes': nobody is driven out. In a zone where most nodes
-fail, nothing is emptied either, or slowly if the zone is large. Books kept by `node_life` from what it sees of nodes.
+If no node of the cluster is ready, the fault is most likely not the nodes': no pod is evicted. In a zone where most
+nodes are not ready, none is evicted, or slowly if the zone is large. After the zone states of
+pkg/controller/nodelifecycle/node_lifecycle_controller.go. Updated by `lifecycle`.
 """
 
 from __future__ import annotations
@@ -12,65 +13,65 @@ from kubewright.k8s.core.v1 import Node
 
 __all__ = ("Zones",)
 
-_EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
-_FAILING: Final = 0.55
-_LARGE: Final = 50
-_SLOWER: Final = 10.0
+_EXCLUDE_DISRUPTION: Final = "node.kubernetes.io/exclude-disruption"
+_UNHEALTHY_THRESHOLD: Final = 0.55
+_LARGE_ZONE: Final = 50
+_SECONDARY_FACTOR: Final = 10.0
 
 
 @final
 class Zones:
-    """The nodes of a cluster by zone."""
+    """The readiness of nodes by zone."""
 
     def __init__(self, *, interval: float) -> None:
-        """`interval` seconds between the nodes of one zone that are given up."""
+        """`interval` is the seconds between two evictions in one zone."""
         self._interval = interval
-        self._wellness: dict[str, dict[str, bool]] = {}
+        self._readiness: dict[str, dict[str, bool]] = {}
         self._zone_of: dict[str, str] = {}
-        self._last: dict[str, float] = {}
+        self._last_evictions: dict[str, float] = {}
 
-    def note(self, node: Node, *, well: bool) -> None:
-        """What is known of a node now."""
-        self.forget(node.metadata.name)
-        if _EXCLUDED not in node.metadata.labels:
-            zone = _zone(node)
-            self._wellness.setdefault(zone, {})[node.metadata.name] = well
+    def set_node(self, node: Node, *, ready: bool) -> None:
+        """Update the readiness of a node."""
+        self.remove_node(node.metadata.name)
+        if _EXCLUDE_DISRUPTION not in node.metadata.labels:
+            zone = _zone_key(node)
+            self._readiness.setdefault(zone, {})[node.metadata.name] = ready
             self._zone_of[node.metadata.name] = zone
 
-    def forget(self, name: str) -> None:
-        """The node is gone."""
+    def remove_node(self, name: str) -> None:
+        """Remove a deleted node."""
         zone = self._zone_of.pop(name, None)
         if zone is not None:
-            del self._wellness[zone][name]
+            del self._readiness[zone][name]
 
     @property
-    def hopeless(self) -> bool:
-        """Whether there are nodes and not one of them is well."""
-        return bool(self._zone_of) and not any(any(zone.values()) for zone in self._wellness.values())
+    def all_disrupted(self) -> bool:
+        """Whether there are nodes and none is ready: full disruption of all zones."""
+        return bool(self._zone_of) and not any(any(zone.values()) for zone in self._readiness.values())
 
-    def wait(self, node: Node, now: float) -> float | None:
-        """Seconds until a node may be given up; None as long as that is out of the question."""
-        interval = self._pace(_zone(node))
+    def eviction_delay(self, node: Node, now: float) -> float | None:
+        """Seconds until a node may be evicted; None while evictions in its zone are stopped."""
+        interval = self._zone_interval(_zone_key(node))
         if interval is None:
             return None
-        last = self._last.get(_zone(node))
+        last = self._last_evictions.get(_zone_key(node))
         return 0.0 if last is None else max(0.0, last + interval - now)
 
-    def gave_up(self, node: Node, now: float) -> None:
-        """A node was given up: the next of its zone has to wait."""
-        self._last[_zone(node)] = now
+    def record_eviction(self, node: Node, now: float) -> None:
+        """A node was evicted: the next of its zone must wait."""
+        self._last_evictions[_zone_key(node)] = now
 
-    def _pace(self, zone: str) -> float | None:
-        if self.hopeless:
+    def _zone_interval(self, zone: str) -> float | None:
+        if self.all_disrupted:
             return None
-        wellness = self._wellness.get(zone, {})
-        ill = sum(not well for well in wellness.values())
-        if ill > 2 and ill < len(wellness) and ill / len(wellness) >= _FAILING:
-            return self._interval * _SLOWER if len(wellness) > _LARGE else None
+        readiness = self._readiness.get(zone, {})
+        not_ready = sum(not ready for ready in readiness.values())
+        if not_ready > 2 and not_ready < len(readiness) and not_ready / len(readiness) >= _UNHEALTHY_THRESHOLD:
+            return self._interval * _SECONDARY_FACTOR if len(readiness) > _LARGE_ZONE else None
         return self._interval
 
 
-def _zone(node: Node) -> str:
+def _zone_key(node: Node) -> str:
     labels = node.metadata.labels
     region = labels.get("topology.kubernetes.io/region") or labels.get("failure-domain.beta.kubernetes.io/region", "")
     zone = labels.get("topology.kubernetes.io/zone") or labels.get("failure-domain.beta.kubernetes.io/zone", "")

@@ -1,1 +1,1 @@
-"""Endpoints, EndpointSlices and ServiceCIDRs."""
+"""The controllers of Endpoints, EndpointSlices and ServiceCIDRs."""

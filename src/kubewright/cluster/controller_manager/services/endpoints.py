@@ -1,7 +1,7 @@
-"""Who stands behind a Service: Endpoints and EndpointSlices, computed from the Service and its pods.
+"""The contents of Endpoints and EndpointSlices, computed from a Service and its pods.
 
-Pure: objects in, objects out; `services` reads and writes them. The rules are those of the two controllers in
-kube-controller-manager: ports by name or number, not-ready addresses apart, terminating pods only in slices.
+Pure. As kube-controller-manager: ports resolve by name or number, not-ready addresses are listed separately, and
+terminating pods appear only in slices. Called by `endpoint_controllers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubewright.k8s.core.v1 import (
 from kubewright.k8s.core.v1 import EndpointPort as CorePort
 from kubewright.k8s.discovery.v1 import Endpoint, EndpointConditions, EndpointPort
 
-__all__ = ("Group", "endpoint_labels", "groups_of", "slice_labels", "subsets_of")
+__all__ = ("Group", "endpoint_groups", "endpoint_labels", "endpoint_subsets", "slice_labels")
 
 HEADLESS: Final = "service.kubernetes.io/headless"
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
@@ -33,17 +33,17 @@ _FAMILIES: Final = {"IPv4": 4, "IPv6": 6}
 Port = tuple[str, int, str, str | None]
 """Name, number, protocol, application protocol."""
 Group = tuple[str, tuple[Port, ...]]
-"""An address type and ports: pods that share both share a slice."""
+"""An address family and ports: pods with the same ones are placed in the same slices."""
 
 
-def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """The subsets of the Endpoints object: pods with the same ports together, in order."""
+def endpoint_subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
+    """The subsets of the Endpoints object, one for each set of ports, sorted."""
     family = (service.spec.ip_families or ["IPv4"])[0]
     ready: dict[tuple[Port, ...], list[EndpointAddress]] = {}
-    other: dict[tuple[Port, ...], list[EndpointAddress]] = {}
-    tolerant = bool(service.spec.publish_not_ready_addresses)
+    not_ready: dict[tuple[Port, ...], list[EndpointAddress]] = {}
+    publish_not_ready = bool(service.spec.publish_not_ready_addresses)
     for pod in pods:
-        if not _belongs(pod, with_terminating=tolerant):
+        if not _should_include(pod, with_terminating=publish_not_ready):
             continue
         addresses = _addresses(pod, family)
         ports = _ports(service, pod)
@@ -53,25 +53,25 @@ def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
             ip=addresses[0],
             hostname=_hostname(service, pod),
             node_name=pod.spec.node_name,
-            target_ref=_reference(pod),
+            target_ref=_target_ref(pod),
         )
-        (ready if tolerant or _is_ready(pod) else other).setdefault(ports, []).append(address)
+        (ready if publish_not_ready or _is_ready(pod) else not_ready).setdefault(ports, []).append(address)
     return [
         EndpointSubset(
-            addresses=_in_order(ready.get(ports)),
-            not_ready_addresses=_in_order(other.get(ports)),
+            addresses=_sort_addresses(ready.get(ports)),
+            not_ready_addresses=_sort_addresses(not_ready.get(ports)),
             ports=[_core_port(port) for port in ports] or None,
         )
-        for ports in sorted({*ready, *other}, key=str)
+        for ports in sorted({*ready, *not_ready}, key=str)
     ]
 
 
-def groups_of(service: Service, pods: Iterable[Pod]) -> dict[Group, list[Endpoint]]:
-    """The endpoints of the slices, by what a slice has in common; every address type is there, if only empty."""
+def endpoint_groups(service: Service, pods: Iterable[Pod]) -> dict[Group, list[Endpoint]]:
+    """The endpoints of the slices by group. A family without endpoints has an empty group: it gets one empty slice."""
     families = service.spec.ip_families or ["IPv4"]
     groups: dict[Group, list[Endpoint]] = {}
     for pod in pods:
-        if not _belongs(pod, with_terminating=True):
+        if not _should_include(pod, with_terminating=True):
             continue
         ports = _ports(service, pod)
         for family in families:
@@ -96,7 +96,7 @@ def endpoint_labels(service: Service) -> dict[str, str]:
 
 
 def slice_labels(service: Service) -> dict[str, str]:
-    """The labels of its slices."""
+    """The labels of the EndpointSlices."""
     reserved = (HEADLESS, SLICE_SERVICE, SLICE_MANAGED_BY)
     labels = {name: value for name, value in service.metadata.labels.items() if name not in reserved}
     if _is_headless(service):
@@ -107,7 +107,7 @@ def slice_labels(service: Service) -> dict[str, str]:
 
 
 def slice_ports(ports: Sequence[Port]) -> list[EndpointPort]:
-    """Ports as a slice has them."""
+    """The ports of an EndpointSlice."""
     return [
         EndpointPort(name=name, port=number, protocol=protocol, app_protocol=application)
         for name, number, protocol, application in ports
@@ -122,7 +122,7 @@ def _endpoint(service: Service, pod: Pod, addresses: list[str]) -> Endpoint:
         conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
         hostname=_hostname(service, pod),
         node_name=pod.spec.node_name,
-        target_ref=_reference(pod),
+        target_ref=_target_ref(pod),
     )
 
 
@@ -131,7 +131,7 @@ def _core_port(port: Port) -> CorePort:
     return CorePort(name=name or None, port=number, protocol=protocol, app_protocol=application)
 
 
-def _belongs(pod: Pod, *, with_terminating: bool) -> bool:
+def _should_include(pod: Pod, *, with_terminating: bool) -> bool:
     if pod.status.phase in ("Succeeded", "Failed") or not pod.status.pod_ip:
         return False
     return with_terminating or pod.metadata.deletion_timestamp is None
@@ -146,7 +146,7 @@ def _is_headless(service: Service) -> bool:
 
 
 def _addresses(pod: Pod, family: str) -> list[str]:
-    """The addresses of a family; a loopback address, which pods in a simulated host network have, is none."""
+    """The addresses of a family without loopback ones, which simulated pods in the host network have."""
     found = []
     for item in pod.status.pod_ips or ():
         address = ipaddress.ip_address(item.ip)
@@ -158,13 +158,13 @@ def _addresses(pod: Pod, family: str) -> list[str]:
 def _ports(service: Service, pod: Pod) -> tuple[Port, ...]:
     found: list[Port] = []
     for port in service.spec.ports or ():
-        number = _number(port, pod)
+        number = _find_port(port, pod)
         if number is not None:
             found.append((port.name or "", number, port.protocol or "TCP", port.app_protocol))
     return tuple(sorted(found, key=lambda item: (item[0], item[1], item[2])))
 
 
-def _number(port: ServicePort, pod: Pod) -> int | None:
+def _find_port(port: ServicePort, pod: Pod) -> int | None:
     target = port.target_port if port.target_port not in (None, "", 0) else port.port
     if isinstance(target, int):
         return target
@@ -180,10 +180,10 @@ def _hostname(service: Service, pod: Pod) -> str | None:
     return pod.spec.hostname if pod.spec.hostname and pod.spec.subdomain == service.metadata.name else None
 
 
-def _reference(pod: Pod) -> ObjectReference:
+def _target_ref(pod: Pod) -> ObjectReference:
     metadata = pod.metadata
     return ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
 
 
-def _in_order(addresses: list[EndpointAddress] | None) -> list[EndpointAddress] | None:
+def _sort_addresses(addresses: list[EndpointAddress] | None) -> list[EndpointAddress] | None:
     return sorted(addresses, key=lambda address: ipaddress.ip_address(address.ip).packed) if addresses else None

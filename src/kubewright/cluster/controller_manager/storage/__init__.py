@@ -1,1 +1,1 @@
-"""Volume binding, protection, ephemeral claims and resource claims."""
+"""The controllers of volumes and claims: binding, protection, ephemeral volumes, ResourceClaims."""

@@ -1,9 +1,9 @@
-"""Volumes, claims and attributes classes that are in use are not deleted: their finalizers go when nobody uses them.
+"""PVCProtection, PVProtection and VACProtection: remove the protection finalizer from objects that are not in use.
 
-The API server puts the finalizers on when the objects are made. A claim is in use while a pod that has a node names it;
-a volume is, while it is bound to a claim; a class, while a volume or a claim has it. What the cache does not show as
-used is looked for on the server before it is let go, for that cannot be taken back. Registered by
-`housekeeping_controllers`.
+The API server's admission adds the finalizers. A claim is in use while a pod with a node refers to it, a volume while
+it is bound, a VolumeAttributesClass while a volume or a claim has it. Before it removes a finalizer, a controller lists
+the users from the server too: a stale cache must not lose data. After pkg/controller/volume/pvcprotection, pvprotection
+and vacprotection. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -23,97 +23,100 @@ from kubewright.errors import NotFound
 from kubewright.k8s.core.v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from kubewright.k8s.storage.v1 import VolumeAttributesClass
 
-__all__ = ("attributes_protection", "claim_protection", "volume_protection")
+__all__ = ("pv_protection_controller", "pvc_protection_controller", "vac_protection_controller")
 
-_ATTRIBUTES: Final = "kubernetes.io/vac-protection"
-_CLAIM: Final = "kubernetes.io/pvc-protection"
-_VOLUME: Final = "kubernetes.io/pv-protection"
+_VAC_FINALIZER: Final = "kubernetes.io/vac-protection"
+_PVC_FINALIZER: Final = "kubernetes.io/pvc-protection"
+_PV_FINALIZER: Final = "kubernetes.io/pv-protection"
 
 
-def claim_protection() -> Declaration[PersistentVolumeClaim]:
-    """Lets claims go that no pod uses."""
+def pvc_protection_controller() -> Declaration[PersistentVolumeClaim]:
+    """PVCProtection: releases terminating claims that no pod uses."""
 
-    async def release(claim: PersistentVolumeClaim, ctx: Context) -> None:
-        if not _is_leaving(claim, _CLAIM):
+    async def reconcile(claim: PersistentVolumeClaim, ctx: Context) -> None:
+        if not _is_deletion_candidate(claim, _PVC_FINALIZER):
             return
         for source in (ctx.client, ctx.client.live):
             pods = await source.list(Pod, namespace=claim.metadata.namespace)
-            if any(pod.spec.node_name and claim.key in claims_of(pod) for pod in pods):
+            if any(pod.spec.node_name and claim.key in _claim_keys(pod) for pod in pods):
                 return
-        await _let_go(claim, _CLAIM, ctx)
+        await _remove_finalizer(claim, _PVC_FINALIZER, ctx)
 
     declare = controller(
         PersistentVolumeClaim,
         name="pvc-protection-controller",
-        watches=[Watch(Pod, for_each(claims_of))],
+        watches=[Watch(Pod, for_each(_claim_keys))],
         deleting=True,
     )
-    return declare(release)
+    return declare(reconcile)
 
 
-def volume_protection() -> Declaration[PersistentVolume]:
-    """Lets volumes go that are not bound."""
+def pv_protection_controller() -> Declaration[PersistentVolume]:
+    """PVProtection: releases terminating volumes that are not bound."""
 
-    async def release(volume: PersistentVolume, ctx: Context) -> None:
-        if _is_leaving(volume, _VOLUME) and volume.status.phase != "Bound":
-            await _let_go(volume, _VOLUME, ctx)
+    async def reconcile(volume: PersistentVolume, ctx: Context) -> None:
+        if _is_deletion_candidate(volume, _PV_FINALIZER) and volume.status.phase != "Bound":
+            await _remove_finalizer(volume, _PV_FINALIZER, ctx)
 
-    # Its status says whether it is bound, and a change of that alone is no change of its generation.
-    return controller(PersistentVolume, name="pv-protection-controller", when=any_version, deleting=True)(release)
+    # any_version: the status says whether it is bound, and a status change does not change the generation.
+    return controller(PersistentVolume, name="pv-protection-controller", when=any_version, deleting=True)(reconcile)
 
 
-def attributes_protection() -> Declaration[VolumeAttributesClass]:
-    """Lets volume attributes classes go that no volume and no claim has."""
+def vac_protection_controller() -> Declaration[VolumeAttributesClass]:
+    """VACProtection: releases terminating classes that no volume and no claim has."""
 
-    async def release(found: VolumeAttributesClass, ctx: Context) -> None:
-        if not _is_leaving(found, _ATTRIBUTES):
+    async def reconcile(attributes_class: VolumeAttributesClass, ctx: Context) -> None:
+        if not _is_deletion_candidate(attributes_class, _VAC_FINALIZER):
             return
         for source in (ctx.client, ctx.client.live):
             claims = await source.list(PersistentVolumeClaim)
             bound = await source.list(PersistentVolume)
             used = {volume.spec.volume_attributes_class_name for volume in bound}
-            used.update(name for claim in claims for name in _classes_of(claim))
-            if found.metadata.name in used:
+            used.update(name for claim in claims for name in _attributes_class_names(claim))
+            if attributes_class.metadata.name in used:
                 return
-        await _let_go(found, _ATTRIBUTES, ctx)
+        await _remove_finalizer(attributes_class, _VAC_FINALIZER, ctx)
 
-    def of_volume(volume: PersistentVolume) -> Iterable[ObjectKey]:
+    def classes_of_volume(volume: PersistentVolume) -> Iterable[ObjectKey]:
         name = volume.spec.volume_attributes_class_name
         return [ObjectKey("", name)] if name else []
 
-    def of_claim(claim: PersistentVolumeClaim) -> Iterable[ObjectKey]:
-        return [ObjectKey("", name) for name in _classes_of(claim)]
+    def classes_of_claim(claim: PersistentVolumeClaim) -> Iterable[ObjectKey]:
+        return [ObjectKey("", name) for name in _attributes_class_names(claim)]
 
     declare = controller(
         VolumeAttributesClass,
         name="volumeattributesclass-protection-controller",
-        watches=[Watch(PersistentVolume, for_each(of_volume)), Watch(PersistentVolumeClaim, for_each(of_claim))],
+        watches=[
+            Watch(PersistentVolume, for_each(classes_of_volume)),
+            Watch(PersistentVolumeClaim, for_each(classes_of_claim)),
+        ],
         deleting=True,
     )
-    return declare(release)
+    return declare(reconcile)
 
 
-def _classes_of(claim: PersistentVolumeClaim) -> list[str]:
-    """The attributes classes a claim has, wants and is being given."""
-    changing = claim.status.modify_volume_status
+def _attributes_class_names(claim: PersistentVolumeClaim) -> list[str]:
+    """The classes in a claim's spec, in its status and in a modification in progress."""
+    modify_status = claim.status.modify_volume_status
     names = (
         claim.spec.volume_attributes_class_name,
         claim.status.current_volume_attributes_class_name,
-        changing.target_volume_attributes_class_name if changing is not None else None,
+        modify_status.target_volume_attributes_class_name if modify_status is not None else None,
     )
     return [name for name in names if name]
 
 
-def claims_of(pod: Pod) -> Iterable[ObjectKey]:
-    """The claims that a pod names, and those that are made for it."""
+def _claim_keys(pod: Pod) -> Iterable[ObjectKey]:
+    """The claims of a pod, including those of its ephemeral volumes."""
     return [ObjectKey(pod.metadata.namespace, name) for name in volumes.pod_claim_names(pod)]
 
 
-def _is_leaving(obj: KubeObject, finalizer: str) -> bool:
+def _is_deletion_candidate(obj: KubeObject, finalizer: str) -> bool:
     return obj.metadata.deletion_timestamp is not None and finalizer in obj.metadata.finalizers
 
 
-async def _let_go(obj: KubeObject, finalizer: str, ctx: Context) -> None:
+async def _remove_finalizer(obj: KubeObject, finalizer: str, ctx: Context) -> None:
     obj.metadata.finalizers.remove(finalizer)
     with suppress(NotFound):
         await ctx.patch(obj, optimistic_lock=True)

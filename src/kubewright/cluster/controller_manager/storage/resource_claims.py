@@ -1,9 +1,9 @@
-"""Makes the ResourceClaims that pods have templates for, and lets go of claims that no pod uses any more.
+"""ResourceClaimController: generates ResourceClaims from templates and releases claims that no pod uses.
 
-Two controllers, one of pods and one of claims, with the rules and words of kube-controller-manager's. A generated claim
-belongs to its pod and is named in the pod's status. A claim is held by the pods in `reservedFor`: those that are done
-or gone are taken off, with the last one goes the allocation, and a generated claim is deleted with it. Devices are
-given by the scheduler of `nodes`. Registered by `housekeeping_controllers`.
+It reconciles pods and claims. A generated claim belongs to its pod, and the pod's status names it. `reservedFor` lists
+the pods that use a claim: finished and deleted pods are removed from it; with the last one the claim is deallocated,
+and a generated claim deleted. `scheduler.devices` allocates devices. After pkg/controller/resourceclaim/controller.go,
+with the same messages. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -35,143 +35,143 @@ from kubewright.errors import ApiError, NotFound
 from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.resource.v1 import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
 
-__all__ = ("ResourceClaims", "base_name")
+__all__ = ("ResourceClaimController", "base_name")
 
 _NAME: Final = "resourceclaim-controller"
-_BY_OWNER: Final = "resource claims: pod"
-_LONGEST: Final = 57
-"""Of what a name is generated from: a hyphen and five letters are to fit in as well."""
+_POD_OWNER_INDEX: Final = "resource claims: pod"
+_MAX_BASE_LENGTH: Final = 57
+"""The maximum length of generateName; the server appends up to six characters."""
 
 
 @final
-class ResourceClaims:
-    """One for a cluster."""
+class ResourceClaimController:
+    """Syncs pods with ResourceClaims, and the claims."""
 
     def __init__(self) -> None:
-        self._users: dict[ObjectKey, set[ObjectKey]] = {}
-        """Pods by their claims."""
+        self._pods_by_claim: dict[ObjectKey, set[ObjectKey]] = {}
+        """The pods of each claim."""
 
     def declarations(self) -> tuple[Declaration[Any], ...]:
-        """What a manager registers."""
+        """The controllers to register with a manager."""
         pods = controller(
             Pod,
             name=_NAME,
             when=has_claims,
-            watches=[Watch(ResourceClaim, self._on_claim)],
-        )(self.look_at_pod)
+            watches=[Watch(ResourceClaim, self._claim_changed)],
+        )(self.sync_pod)
         claims = controller(
             ResourceClaim,
             name=_NAME,
             when=any_version,
-            indexes={_BY_OWNER: _owning_pod},
-            watches=[Watch(Pod, self._on_pod, when=has_claims)],
+            indexes={_POD_OWNER_INDEX: _pod_owner_uid},
+            watches=[Watch(Pod, self._pod_changed, when=has_claims)],
             deleting=True,
-        )(self.look_at_claim)
+        )(self.sync_claim)
         return pods, claims
 
     # --- pods ---
 
-    async def look_at_pod(self, pod: Pod, ctx: Context) -> None:
-        """Make the claims of a pod; hold them for it if it did not need the scheduler."""
+    async def sync_pod(self, pod: Pod, ctx: Context) -> None:
+        """Generate the claims of a pod; reserve them if it was bound without the scheduler."""
         if is_pod_done(pod):
-            return  # a claim made now would be deleted at once
-        made: dict[str, str] = {}
-        for wanted in pod_claims(pod):
+            return  # a claim created now would be deleted at once
+        generated: dict[str, str] = {}
+        for pod_claim in pod_claims(pod):
             try:
-                name = await _see_to(pod, wanted, ctx)
+                name = await _ensure_claim(pod, pod_claim, ctx)
             except ApiError as error:
-                sentence = f"PodResourceClaim {wanted.entry}: {_why(wanted, error)}"
-                ctx.event("FailedResourceClaimCreation", sentence, type="Warning")
+                message = f"PodResourceClaim {pod_claim.entry}: {_creation_error(pod_claim, error)}"
+                ctx.event("FailedResourceClaimCreation", message, type="Warning")
                 raise
             if name:
-                made[wanted.entry] = name
-        if made:
-            statuses = [{"name": entry, "resourceClaimName": name} for entry, name in made.items()]
+                generated[pod_claim.entry] = name
+        if generated:
+            statuses = [{"name": entry, "resourceClaimName": name} for entry, name in generated.items()]
             patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
             with suppress(NotFound):
                 await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
         elif pod.spec.node_name:
-            await _hold(pod, ctx)
+            await _reserve_for_pod(pod, ctx)
 
     # --- claims ---
 
-    async def look_at_claim(self, claim: ResourceClaim, ctx: Context) -> None:
-        """Take off the pods that are done, and with the last of them the allocation."""
+    async def sync_claim(self, claim: ResourceClaim, ctx: Context) -> None:
+        """Remove finished pods from `reservedFor`, and deallocate the claim with the last of them."""
         reserved = claim.status.reserved_for or []
         if any(each.api_group or each.resource != "pods" for each in reserved):
-            ctx.log.warning("a claim is reserved for something else than a pod; it is left alone")
+            ctx.log.warning("the claim is reserved for something other than a pod; it is ignored")
             return
-        valid = [each for each in reserved if await _still_uses(claim, each, ctx)]
+        valid = [each for each in reserved if await _is_valid_reservation(claim, each, ctx)]
         protected = FINALIZER in claim.metadata.finalizers
-        leaving = claim.metadata.deletion_timestamp is not None
+        terminating = claim.metadata.deletion_timestamp is not None
         with suppress(NotFound):
             if len(valid) < len(reserved):
-                freed = await _keep_only(claim, valid, ctx, deallocate=protected and not valid)
-                if freed.status.allocation is None:
-                    await _unprotect(freed, ctx)
-            elif protected and leaving and not valid:
+                updated = await _update_reservations(claim, valid, ctx, deallocate=protected and not valid)
+                if updated.status.allocation is None:
+                    await _remove_finalizer(updated, ctx)
+            elif protected and terminating and not valid:
                 if claim.status.allocation is not None:
-                    claim = await _keep_only(claim, valid, ctx, deallocate=True)
-                await _unprotect(claim, ctx)
-        if not valid and not leaving:
-            await _delete_if_needless(claim, ctx)
+                    claim = await _update_reservations(claim, valid, ctx, deallocate=True)
+                await _remove_finalizer(claim, ctx)
+        if not valid and not terminating:
+            await _delete_unused_claim(claim, ctx)
 
-    # --- who is concerned ---
+    # --- event handlers ---
 
-    def _on_pod(self, change: Change[Pod]) -> Iterable[ObjectKey]:
-        """The claims of a pod that needs them no more."""
+    def _pod_changed(self, change: Change[Pod]) -> Iterable[ObjectKey]:
+        """The claims of a finished or deleted pod."""
         pod = change.new or change.old
         assert pod is not None
         now = claim_keys(pod)
         before = claim_keys(change.old) if change.old is not None else frozenset()
         for key in before if change.new is None else before - now:
-            users = self._users.get(key)
-            if users is not None:
-                users.discard(change.key)
-                if not users:
-                    del self._users[key]
+            pods = self._pods_by_claim.get(key)
+            if pods is not None:
+                pods.discard(change.key)
+                if not pods:
+                    del self._pods_by_claim[key]
         if change.new is None:
             return now
         for key in now:
-            self._users.setdefault(key, set()).add(change.key)
+            self._pods_by_claim.setdefault(key, set()).add(change.key)
         return now if is_pod_done(pod) else ()
 
-    def _on_claim(self, change: Change[ResourceClaim]) -> Iterable[ObjectKey]:
-        return tuple(self._users.get(change.key, ()))
+    def _claim_changed(self, change: Change[ResourceClaim]) -> Iterable[ObjectKey]:
+        return tuple(self._pods_by_claim.get(change.key, ()))
 
 
-async def _see_to(pod: Pod, wanted: PodClaim, ctx: Context) -> str:
-    """Make a claim if there is none; its name if the pod's status does not have it yet."""
+async def _ensure_claim(pod: Pod, pod_claim: PodClaim, ctx: Context) -> str:
+    """Create the claim of an entry if there is none; its name if the pod's status lacks it, else empty."""
     namespace = pod.metadata.namespace
-    if wanted.name:
-        present = await ctx.client.find(ResourceClaim, ObjectKey(namespace, wanted.name))
-        if not wanted.template or (present is not None and not ownership_error(present, pod)):
+    if pod_claim.name:
+        existing = await ctx.client.find(ResourceClaim, ObjectKey(namespace, pod_claim.name))
+        if not pod_claim.template or (existing is not None and not ownership_error(existing, pod)):
             return ""
-    owned = await ctx.client.list(ResourceClaim, namespace=namespace, index=(_BY_OWNER, pod.metadata.uid))
+    owned = await ctx.client.list(ResourceClaim, namespace=namespace, index=(_POD_OWNER_INDEX, pod.metadata.uid))
     for claim in owned:
-        # Made before, but the pod's status could not be written.
-        if claim.metadata.annotations.get(POD_CLAIM_NAME) == wanted.entry:
-            return claim.metadata.name if claim.metadata.name != wanted.name else ""
-    template = await ctx.client.live.get(ResourceClaimTemplate, ObjectKey(namespace, wanted.template))
-    return (await ctx.client.create(_claim(pod, wanted, template))).metadata.name
+        # Created by an earlier sync that could not write the pod's status.
+        if claim.metadata.annotations.get(POD_CLAIM_NAME) == pod_claim.entry:
+            return claim.metadata.name if claim.metadata.name != pod_claim.name else ""
+    template = await ctx.client.live.get(ResourceClaimTemplate, ObjectKey(namespace, pod_claim.template))
+    return (await ctx.client.create(_claim(pod, pod_claim, template))).metadata.name
 
 
-def _why(wanted: PodClaim, error: ApiError) -> str:
+def _creation_error(pod_claim: PodClaim, error: ApiError) -> str:
     if isinstance(error, NotFound):
         kind = "resourceclaimtemplate.resource.k8s.io"
-        return f'resource claim template "{wanted.template}": {kind} "{wanted.template}" not found'
+        return f'resource claim template "{pod_claim.template}": {kind} "{pod_claim.template}" not found'
     return f"create ResourceClaim : {error.message}"
 
 
-def _claim(pod: Pod, wanted: PodClaim, template: ResourceClaimTemplate) -> ResourceClaim:
+def _claim(pod: Pod, pod_claim: PodClaim, template: ResourceClaimTemplate) -> ResourceClaim:
     metadata = template.spec.metadata
     annotations = dict(metadata.annotations) if metadata is not None else {}
     return ResourceClaim(
         metadata=ObjectMeta(
-            generate_name=base_name(pod.metadata.name, wanted.entry),
+            generate_name=base_name(pod.metadata.name, pod_claim.entry),
             namespace=pod.metadata.namespace,
             labels=dict(metadata.labels) if metadata is not None else {},
-            annotations=annotations | {POD_CLAIM_NAME: wanted.entry},
+            annotations=annotations | {POD_CLAIM_NAME: pod_claim.entry},
             owner_references=[owner_reference(pod, controller=True)],
         ),
         spec=copy_of(template.spec.spec),
@@ -179,19 +179,19 @@ def _claim(pod: Pod, wanted: PodClaim, template: ResourceClaimTemplate) -> Resou
 
 
 def base_name(pod: str, entry: str) -> str:
-    """What the name of a claim begins with; of long names each part is shortened, so that something of both is left."""
-    whole = f"{pod}-{entry}-"
-    if len(whole) <= _LONGEST:
-        return whole
-    return f"{pod[: len(pod) * _LONGEST // len(whole)]}-{entry[: len(entry) * _LONGEST // len(whole)]}"
+    """The generateName of a claim; both parts of a long name are shortened in proportion."""
+    full = f"{pod}-{entry}-"
+    if len(full) <= _MAX_BASE_LENGTH:
+        return full
+    return f"{pod[: len(pod) * _MAX_BASE_LENGTH // len(full)]}-{entry[: len(entry) * _MAX_BASE_LENGTH // len(full)]}"
 
 
-async def _hold(pod: Pod, ctx: Context) -> None:
-    """Reserve allocated claims for a pod that has a node; the scheduler does so for those it gives one."""
-    for wanted in pod_claims(pod):
-        key = ObjectKey(pod.metadata.namespace, wanted.name)
-        claim = await ctx.client.find(ResourceClaim, key) if wanted.name else None
-        if claim is None or (wanted.template and ownership_error(claim, pod)):
+async def _reserve_for_pod(pod: Pod, ctx: Context) -> None:
+    """Reserve allocated claims for a pod that was bound without the scheduler, which otherwise reserves them."""
+    for pod_claim in pod_claims(pod):
+        key = ObjectKey(pod.metadata.namespace, pod_claim.name)
+        claim = await ctx.client.find(ResourceClaim, key) if pod_claim.name else None
+        if claim is None or (pod_claim.template and ownership_error(claim, pod)):
             return
         reserved = claim.status.reserved_for or []
         if claim.status.allocation is None or any(each.uid == pod.metadata.uid for each in reserved):
@@ -203,17 +203,17 @@ async def _hold(pod: Pod, ctx: Context) -> None:
         await ctx.client.patch_by_name(ResourceClaim, key, patch, subresource="status")
 
 
-async def _still_uses(claim: ResourceClaim, user: ResourceClaimConsumerReference, ctx: Context) -> bool:
-    key = ObjectKey(claim.metadata.namespace, user.name)
+async def _is_valid_reservation(claim: ResourceClaim, consumer: ResourceClaimConsumerReference, ctx: Context) -> bool:
+    key = ObjectKey(claim.metadata.namespace, consumer.name)
     pod = await ctx.client.find(Pod, key)
     if pod is not None:
-        return pod.metadata.uid == user.uid and not is_pod_done(pod)
-    # It may be too new to be known here, and must not lose what the scheduler has just given it.
+        return pod.metadata.uid == consumer.uid and not is_pod_done(pod)
+    # The cache may not have the pod yet: it must not lose the reservation that the scheduler just made.
     pod = await ctx.client.live.find(Pod, key)
-    return pod is not None and pod.metadata.uid == user.uid
+    return pod is not None and pod.metadata.uid == consumer.uid
 
 
-async def _keep_only(
+async def _update_reservations(
     claim: ResourceClaim, valid: list[ResourceClaimConsumerReference], ctx: Context, *, deallocate: bool
 ) -> ResourceClaim:
     status: dict[str, Any] = {"reservedFor": [to_tree(each) for each in valid] or None}
@@ -223,16 +223,16 @@ async def _keep_only(
     return await ctx.client.patch_by_name(ResourceClaim, claim.key, patch, subresource="status")
 
 
-async def _unprotect(claim: ResourceClaim, ctx: Context) -> None:
+async def _remove_finalizer(claim: ResourceClaim, ctx: Context) -> None:
     if FINALIZER not in claim.metadata.finalizers:
         return
-    left = [each for each in claim.metadata.finalizers if each != FINALIZER]
-    patch = {"metadata": {"resourceVersion": claim.metadata.resource_version, "finalizers": left or None}}
+    remaining = [each for each in claim.metadata.finalizers if each != FINALIZER]
+    patch = {"metadata": {"resourceVersion": claim.metadata.resource_version, "finalizers": remaining or None}}
     await ctx.client.patch_by_name(ResourceClaim, claim.key, patch)
 
 
-async def _delete_if_needless(claim: ResourceClaim, ctx: Context) -> None:
-    """Of a generated claim whose pod will not run; the garbage collector would wait until the pod is deleted."""
+async def _delete_unused_claim(claim: ResourceClaim, ctx: Context) -> None:
+    """Delete a generated claim whose pod is done; the garbage collector would wait for the deletion of the pod."""
     owner = controller_of(claim)
     if owner is None or (owner.api_version, owner.kind) != ("v1", "Pod"):
         return
@@ -241,6 +241,6 @@ async def _delete_if_needless(claim: ResourceClaim, ctx: Context) -> None:
         await ctx.delete(claim)
 
 
-def _owning_pod(claim: ResourceClaim) -> Iterable[str]:
+def _pod_owner_uid(claim: ResourceClaim) -> Iterable[str]:
     owner = controller_of(claim)
     return (owner.uid,) if owner is not None and (owner.api_version, owner.kind) == ("v1", "Pod") else ()

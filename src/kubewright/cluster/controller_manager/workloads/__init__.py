@@ -1,9 +1,9 @@
-"""The controllers that turn workloads into pods, as kube-controller-manager has them, written with this framework.
+"""The workload controllers of kube-controller-manager: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob.
 
-`workload_controllers` is all of them; a manager runs them against any API server whose own are switched off. Each
-module has one controller, or one thing several of them need.
+`workload_controllers` returns all of them; a manager can run them against any API server without a
+kube-controller-manager.
 """
 
-from kubewright.cluster.controller_manager.workloads.factory import workload_controllers
+from kubewright.cluster.controller_manager.workloads.controllers import workload_controllers
 
 __all__ = ("workload_controllers",)

@@ -1,8 +1,9 @@
-"""Claims: which children belong to which owner, by selector and owner reference.
+"""ControllerRefManager: adoption and release of children by selector and controller reference.
 
-A child that matches an owner's selector and has no managing owner is adopted; one that is owned and no longer matches
-is released. The owner has to wake when such a child appears, though the child does not name it: so the selectors of all
-owners are noted here, as the watch shows them. One instance for each controller; its `watches` go into the declaration.
+A child that matches an owner's selector and has no controller is adopted; a controlled child that does not match any
+more is released. A new orphan must requeue the owners that select it, though it does not name them: so the manager
+keeps the selectors of all owners, as their watch shows them. After pkg/controller/controller_ref_manager.go. One
+instance per controller and child kind; its `watches` go into the declaration.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ C = TypeVar("C", bound=KubeObject)
 
 @final
 class ControllerRefManager(Generic[O, C]):
-    """The children of one kind of owners."""
+    """Adopts and releases the children of the owners of one kind."""
 
     def __init__(
         self,
@@ -41,30 +42,30 @@ class ControllerRefManager(Generic[O, C]):
         *,
         finalizers: tuple[str, ...] = (),
     ) -> None:
-        """`finalizers` are those that children get when they are adopted and lose when they are released."""
+        """Adopted children get the `finalizers`, released children lose them."""
         self._owner = owner
         self._finalizers = list(finalizers)
         self._child = child
         self._selector_of = selector_of
-        self._named_owners = to_owner(owner)
+        self._controller_owners = to_owner(owner)
         # Namespace -> owner -> (uid, generation, selector).
         self._selectors: dict[str, dict[ObjectKey, tuple[str, int, Selector]]] = defaultdict(dict)
-        self._strays: dict[ObjectKey, set[ObjectKey]] = defaultdict(set)
+        self._mismatched: dict[ObjectKey, set[ObjectKey]] = defaultdict(set)
 
     @property
     def watches(self) -> tuple[Watch, Watch]:
-        """What the controller watches: owners, to know their selectors, and children, which wake their owners."""
-        return Watch(self._owner, self._note, any_change), Watch(self._child, self.owners_of)
+        """Watches of owners, for their selectors, and of children, which requeue their owners."""
+        return Watch(self._owner, self._owner_changed, any_change), Watch(self._child, self.owners_for_change)
 
     def owners(self, namespace: str | None = None) -> list[ObjectKey]:
-        """Every owner there is, or those of a namespace."""
-        homes = self._selectors if namespace is None else (namespace,)
-        return [key for home in homes for key in self._selectors.get(home, ())]
+        """All owners, or those of one namespace."""
+        namespaces = self._selectors if namespace is None else (namespace,)
+        return [key for selectors in namespaces for key in self._selectors.get(selectors, ())]
 
-    def owners_of(self, change: Change[Any]) -> Iterable[ObjectKey]:
-        """The owners a change of a child concerns: those it names, and those that might adopt it."""
-        found = set(self._named_owners(change))
-        self._look_for_stray(change)
+    def owners_for_change(self, change: Change[Any]) -> Iterable[ObjectKey]:
+        """The owners to requeue for a change of a child: its controllers, and those that may adopt it."""
+        found = set(self._controller_owners(change))
+        self._track_mismatched(change)
         old, new = change.old_metadata, change.new_metadata
         if new is None or _has_controller(new):
             return found
@@ -73,16 +74,16 @@ class ControllerRefManager(Generic[O, C]):
         found.update(self._matching(new))
         return found
 
-    async def claim(self, owner: O, ctx: Context, *, wanted: Callable[[C], bool] = lambda child: True) -> list[C]:
-        """The children of an owner, after adoptions and releases. Only those `wanted` are adopted or released."""
+    async def claim(self, owner: O, ctx: Context, *, include: Callable[[C], bool] = lambda child: True) -> list[C]:
+        """The children of an owner, after adoptions and releases. Only those `include` are adopted or released."""
         selector = self._selector_of(owner)
-        await self._release(owner, selector, ctx, wanted)
+        await self._release(owner, selector, ctx, include)
         claimed: list[C] = []
         confirmed = False
         for child in await ctx.client.list(self._child, namespace=owner.metadata.namespace, labels=selector):
             if is_controlled_by(child, owner):
                 claimed.append(child)
-            elif controller_of(child) is None and child.metadata.deletion_timestamp is None and wanted(child):
+            elif controller_of(child) is None and child.metadata.deletion_timestamp is None and include(child):
                 if not confirmed:
                     await ctx.confirm()
                     confirmed = True
@@ -91,43 +92,43 @@ class ControllerRefManager(Generic[O, C]):
                     claimed.append(adopted)
         return claimed
 
-    # --- inside ---
+    # --- event handlers ---
 
-    def _note(self, change: Change[Any]) -> Iterable[ObjectKey]:
-        """Remember the selector of an owner. It wakes nobody: the controller's own source does."""
-        metadata, owner, home = change.new_metadata, change.after, self._selectors[change.key.namespace]
+    def _owner_changed(self, change: Change[Any]) -> Iterable[ObjectKey]:
+        """Update the selector of an owner; requeues nothing, the controller's own watch does."""
+        metadata, owner, selectors = change.new_metadata, change.after, self._selectors[change.key.namespace]
         if metadata is None or owner is None:
-            home.pop(change.key, None)
-            self._strays.pop(change.key, None)
+            selectors.pop(change.key, None)
+            self._mismatched.pop(change.key, None)
             return ()
-        known = home.get(change.key)
+        known = selectors.get(change.key)
         if known is None or known[:2] != (metadata.uid, metadata.generation):
-            home[change.key] = (metadata.uid, metadata.generation, self._selector_of(owner.object))
+            selectors[change.key] = (metadata.uid, metadata.generation, self._selector_of(owner.object))
         return ()
 
     def _matching(self, metadata: ObjectMeta) -> Iterable[ObjectKey]:
         for key, (_, _, selector) in self._selectors.get(metadata.namespace, {}).items():
-            # An empty selector is a mistake, not a claim on the whole namespace.
+            # An empty selector is a mistake: it must not adopt the whole namespace.
             if not selector.selects_everything and selector.matches(metadata.labels):
                 yield key
 
-    def _look_for_stray(self, change: Change[Any]) -> None:
+    def _track_mismatched(self, change: Change[Any]) -> None:
         metadata = change.new_metadata
-        for key in self._named_owners(change):
+        for key in self._controller_owners(change):
             known = self._selectors.get(key.namespace, {}).get(key)
             if metadata is not None and not (known is not None and known[2].matches(metadata.labels)):
-                self._strays[key].add(change.key)
-            elif key in self._strays:
-                self._strays[key].discard(change.key)
-                if not self._strays[key]:
-                    del self._strays[key]
+                self._mismatched[key].add(change.key)
+            elif key in self._mismatched:
+                self._mismatched[key].discard(change.key)
+                if not self._mismatched[key]:
+                    del self._mismatched[key]
 
-    async def _release(self, owner: O, selector: Selector, ctx: Context, wanted: Callable[[C], bool]) -> None:
-        for key in self._strays.pop(owner.key, ()):
+    async def _release(self, owner: O, selector: Selector, ctx: Context, include: Callable[[C], bool]) -> None:
+        for key in self._mismatched.pop(owner.key, ()):
             child = await ctx.client.find(self._child, key)
             if child is None or not is_controlled_by(child, owner) or selector.matches(child.metadata.labels):
                 continue
-            if not wanted(child):
+            if not include(child):
                 continue
             reference = {"$patch": "delete", "uid": owner.metadata.uid}
             patch: dict[str, Any] = {"metadata": {"uid": child.metadata.uid, "ownerReferences": [reference]}}
@@ -135,10 +136,10 @@ class ControllerRefManager(Generic[O, C]):
                 patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = self._finalizers
             try:
                 await ctx.client.patch_by_name(self._child, key, patch, form="strategic")
-            except (NotFound, Invalid):  # gone, or another of the same name: not ours either way
+            except (NotFound, Invalid):  # deleted, or replaced by another object of that name
                 continue
             except Exception:
-                self._strays[owner.key].add(key)
+                self._mismatched[owner.key].add(key)
                 raise
 
     async def _adopt(self, owner: O, child: C, ctx: Context) -> C | None:

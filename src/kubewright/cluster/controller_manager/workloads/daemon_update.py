@@ -1,7 +1,7 @@
-"""Which daemons a rolling update replaces now: as few at a time as the strategy allows.
+"""The rolling update of a DaemonSet: which pods to delete and on which nodes to create new ones.
 
-Pure. Without surge an old daemon is deleted and the next run makes the new one; with surge the new one comes first, and
-the old one goes when it is available.
+Pure, after pkg/controller/daemon/update.go. Without surge an old pod is deleted and the next sync creates the new one;
+with surge the new pod is created first, and the old one deleted when the new one is available. Called by `daemonset`.
 """
 
 from __future__ import annotations
@@ -15,96 +15,105 @@ from kubewright.cluster.controller_manager.workloads.revisions import REVISION_L
 from kubewright.k8s.apps.v1 import DaemonSet, RollingUpdateDaemonSet
 from kubewright.k8s.core.v1 import Pod
 
-__all__ = ("allows_surge", "is_updated", "limits", "next_replacements")
+__all__ = ("allows_surge", "is_updated", "max_surge_and_unavailable", "rolling_update")
 
-GENERATION = "deprecated.daemonset.template.generation"
-GENERATION_LABEL = "pod-template-generation"
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+TEMPLATE_GENERATION_LABEL = "pod-template-generation"
 
 
-def limits(owner: DaemonSet, desired: int) -> tuple[int, int]:
-    """How many nodes may have two daemons, and how many may have none that is available."""
+def max_surge_and_unavailable(owner: DaemonSet, desired: int) -> tuple[int, int]:
+    """How many nodes may have two pods, and how many may have no available one."""
     strategy = owner.spec.update_strategy
     rolling = (strategy.rolling_update if strategy else None) or RollingUpdateDaemonSet()
     if strategy is not None and strategy.type == "OnDelete":
         return 0, 0
-    surge = scaled_value(rolling.max_surge or 0, desired, round_up=True)
-    unavailable = scaled_value(
+    max_surge = scaled_value(rolling.max_surge or 0, desired, round_up=True)
+    max_unavailable = scaled_value(
         1 if rolling.max_unavailable is None else rolling.max_unavailable, desired, round_up=True
     )
-    return surge, unavailable if surge or unavailable else 1
+    return max_surge, max_unavailable if max_surge or max_unavailable else 1
 
 
 def allows_surge(owner: DaemonSet) -> bool:
-    """Whether two daemons on a node can be meant."""
-    return limits(owner, 100)[0] > 0
+    """Whether the strategy allows two pods on a node (AllowsSurge of daemon/util)."""
+    return max_surge_and_unavailable(owner, 100)[0] > 0
 
 
 def is_updated(owner: DaemonSet, pod: Pod, revision: str) -> bool:
-    """Whether a daemon was made from the present template."""
-    generation = owner.metadata.annotations.get(GENERATION)
+    """Whether a pod was created from the current template."""
+    generation = owner.metadata.annotations.get(TEMPLATE_GENERATION)
     labels = pod.metadata.labels
-    by_generation = generation is not None and labels.get(GENERATION_LABEL) == generation
+    by_generation = generation is not None and labels.get(TEMPLATE_GENERATION_LABEL) == generation
     return by_generation or (bool(revision) and labels.get(REVISION_LABEL) == revision)
 
 
-def next_replacements(
-    owner: DaemonSet, daemons: Mapping[str, Sequence[Pod]], wanted: Iterable[str], revision: str, now: datetime
+def rolling_update(
+    owner: DaemonSet,
+    pods_by_node: Mapping[str, Sequence[Pod]],
+    nodes_to_run: Iterable[str],
+    revision: str,
+    now: datetime,
 ) -> tuple[list[Pod], list[str]]:
-    """The daemons to delete and the nodes to make new ones on. `wanted` are the nodes that should have one."""
-    nodes = set(wanted)
-    surge, unavailable = limits(owner, len(nodes))
-    if surge:
-        return _with_surge(owner, daemons, nodes, revision, surge, now)
-    return _without_surge(owner, daemons, revision, unavailable, now), []
+    """The daemons to delete and the nodes to make new ones on. `nodes_to_run` are the nodes that should have one."""
+    node_names = set(nodes_to_run)
+    max_surge, max_unavailable = max_surge_and_unavailable(owner, len(node_names))
+    if max_surge:
+        return _with_surge(owner, pods_by_node, node_names, revision, max_surge, now)
+    return _without_surge(owner, pods_by_node, revision, max_unavailable, now), []
 
 
 def _without_surge(
-    owner: DaemonSet, daemons: Mapping[str, Sequence[Pod]], revision: str, limit: int, now: datetime
+    owner: DaemonSet, pods_by_node: Mapping[str, Sequence[Pod]], revision: str, limit: int, now: datetime
 ) -> list[Pod]:
-    missing = 0
-    useless: list[Pod] = []
+    unavailable_count = 0
+    unavailable_old: list[Pod] = []
     candidates: list[Pod] = []
-    for pods in daemons.values():
-        new, old = _pair(owner, pods, revision)
+    for pods in pods_by_node.values():
+        new, old = _new_and_old(owner, pods, revision)
         if len(new) > 1 or len(old) > 1 or bool(new) == bool(old):
-            missing += 1
+            unavailable_count += 1
         elif new:
-            missing += not _is_up(owner, new[0], now)
-        elif not _is_up(owner, old[0], now):
-            useless.append(old[0])
-            missing += 1
+            unavailable_count += not _is_available(owner, new[0], now)
+        elif not _is_available(owner, old[0], now):
+            unavailable_old.append(old[0])
+            unavailable_count += 1
         else:
             candidates.append(old[0])
-    return [*useless, *candidates[: max(0, limit - missing)]]
+    return [*unavailable_old, *candidates[: max(0, limit - unavailable_count)]]
 
 
 def _with_surge(
-    owner: DaemonSet, daemons: Mapping[str, Sequence[Pod]], nodes: set[str], revision: str, limit: int, now: datetime
+    owner: DaemonSet,
+    pods_by_node: Mapping[str, Sequence[Pod]],
+    node_names: set[str],
+    revision: str,
+    limit: int,
+    now: datetime,
 ) -> tuple[list[Pod], list[str]]:
-    doubled = 0
-    doomed: list[Pod] = []
-    urgent: list[str] = []
+    surging = 0
+    to_delete: list[Pod] = []
+    unavailable_nodes: list[str] = []
     candidates: list[str] = []
-    for node, pods in daemons.items():
-        new, old = _pair(owner, pods, revision)
+    for node, pods in pods_by_node.items():
+        new, old = _new_and_old(owner, pods, revision)
         if len(new) > 1 or len(old) > 1:
-            doubled += 1
+            surging += 1
         elif old and new:
-            if _is_up(owner, new[0], now):
-                doomed.append(old[0])
+            if _is_available(owner, new[0], now):
+                to_delete.append(old[0])
             else:
-                doubled += 1
-        elif old and not _is_up(owner, old[0], now):
-            if node in nodes:
-                urgent.append(node)
+                surging += 1
+        elif old and not _is_available(owner, old[0], now):
+            if node in node_names:
+                unavailable_nodes.append(node)
             else:
-                doomed.append(old[0])
-        elif old and node in nodes:
+                to_delete.append(old[0])
+        elif old and node in node_names:
             candidates.append(node)
-    return doomed, [*urgent, *candidates[: max(0, limit - doubled)]]
+    return to_delete, [*unavailable_nodes, *candidates[: max(0, limit - surging)]]
 
 
-def _pair(owner: DaemonSet, pods: Sequence[Pod], revision: str) -> tuple[list[Pod], list[Pod]]:
+def _new_and_old(owner: DaemonSet, pods: Sequence[Pod], revision: str) -> tuple[list[Pod], list[Pod]]:
     new: list[Pod] = []
     old: list[Pod] = []
     for pod in pods:
@@ -113,5 +122,5 @@ def _pair(owner: DaemonSet, pods: Sequence[Pod], revision: str) -> tuple[list[Po
     return new, old
 
 
-def _is_up(owner: DaemonSet, pod: Pod, now: datetime) -> bool:
+def _is_available(owner: DaemonSet, pod: Pod, now: datetime) -> bool:
     return is_available(pod, owner.spec.min_ready_seconds, now)

@@ -1,7 +1,8 @@
-"""DaemonSet: one pod on every node it belongs on.
+"""DaemonSetController: one pod on every eligible node.
 
-Where it belongs is decided in `eligibility`, what a rolling update replaces in `daemon_update`. Pods are made for a
-node but placed by the scheduler, as everybody else's.
+`daemon_placement` decides which nodes are eligible, `daemon_update` what a rolling update replaces. Pods have a node
+affinity for their node; the scheduler binds them. After pkg/controller/daemon/daemon_controller.go. Registered by
+`controllers`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,37 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
 from kubewright.cache.changes import Change
 from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
+from kubewright.cluster.controller_manager.workloads.daemon_placement import (
+    node_should_run_daemon_pod,
+    target_node_name,
+    with_node_name_affinity,
+)
 from kubewright.cluster.controller_manager.workloads.daemon_update import (
-    GENERATION,
-    GENERATION_LABEL,
+    TEMPLATE_GENERATION,
+    TEMPLATE_GENERATION_LABEL,
     allows_surge,
     is_updated,
-    next_replacements,
+    rolling_update,
 )
-from kubewright.cluster.controller_manager.workloads.eligibility import belongs, bound_to, target_of
-from kubewright.cluster.controller_manager.workloads.pod_writes import BURST, create_many, create_pod, delete_pods
+from kubewright.cluster.controller_manager.workloads.pod_control import (
+    BURST_REPLICAS,
+    create_pod,
+    delete_pods,
+    slow_start_batch,
+)
 from kubewright.cluster.controller_manager.workloads.pods import (
     is_available,
     is_finished,
     is_ready,
-    next_available,
-    pod_from,
+    pod_from_template,
+    seconds_until_available,
 )
-from kubewright.cluster.controller_manager.workloads.revisions import REVISION_LABEL, in_order, latest_revision, trim
+from kubewright.cluster.controller_manager.workloads.revisions import (
+    REVISION_LABEL,
+    get_or_create_revision,
+    sort_revisions,
+    truncate_history,
+)
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration, Watch, controller
 from kubewright.controllers.predicates import Predicate, any_version
@@ -43,122 +58,128 @@ from kubewright.k8s.core.v1 import Node, Pod, PodSpec
 __all__ = ("daemon_set_controller",)
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 900.0
+_INITIAL_BACKOFF, _MAX_BACKOFF = 1.0, 900.0
 
 
 def daemon_set_controller(clock: Clock) -> Declaration[DaemonSet]:
     """The controller of DaemonSets."""
-    claims = ControllerRefManager(DaemonSet, Pod, _selector_of)
-    history = ControllerRefManager(DaemonSet, ControllerRevision, _selector_of)
-    failures = Failures()
+    pod_refs = ControllerRefManager(DaemonSet, Pod, _selector_of)
+    revision_refs = ControllerRefManager(DaemonSet, ControllerRevision, _selector_of)
+    backoff = FailedPodsBackoff()
 
-    def everyone(change: Change[Any]) -> Iterable[ObjectKey]:
-        return claims.owners()
+    def all_daemon_sets(change: Change[Any]) -> Iterable[ObjectKey]:
+        return pod_refs.owners()
 
-    nodes = Watch(Node, everyone, Predicate(_moves_daemons, "moves_daemons"))
+    nodes = Watch(Node, all_daemon_sets, Predicate(_affects_daemon_pods, "affects_daemon_pods"))
 
     @controller(
         DaemonSet,
         name="daemonset-controller",
-        watches=(*claims.watches, *history.watches, nodes),
+        watches=(*pod_refs.watches, *revision_refs.watches, nodes),
         when=any_version,
         concurrency=2,
     )
     async def reconcile(owner: DaemonSet, ctx: Context) -> Result | None:
         if _selector_of(owner).selects_everything:
-            sentence = "This daemon set is selecting all pods. A non-empty selector is required."
-            ctx.event("SelectingAll", sentence, type="Warning")
+            message = "This daemon set is selecting all pods. A non-empty selector is required."
+            ctx.event("SelectingAll", message, type="Warning")
             return None
-        revisions = in_order(await history.claim(owner, ctx))
-        present = owner.status.collision_count if owner.status is not None else None
-        revision, collisions = await latest_revision(owner, revisions, present or 0, ctx, labels=(REVISION_LABEL,))
-        daemons = Daemons(owner, revision, await ctx.client.list(Node), failures, ctx, clock.now())
+        revisions = sort_revisions(await revision_refs.claim(owner, ctx))
+        previous = owner.status.collision_count if owner.status is not None else None
+        revision, collisions = await get_or_create_revision(
+            owner, revisions, previous or 0, ctx, labels=(REVISION_LABEL,)
+        )
+        sync = DaemonSetSync(owner, revision, await ctx.client.list(Node), backoff, ctx, clock.now())
         try:
-            await daemons.run(await claims.claim(owner, ctx))
+            await sync.run(await pod_refs.claim(owner, ctx))
         finally:
-            pods = await claims.claim(owner, ctx)
-            owner.status = daemons.status(pods, collisions or present)
+            pods = await pod_refs.claim(owner, ctx)
+            owner.status = sync.status(pods, collisions or previous)
         hashes = {pod.metadata.labels.get(REVISION_LABEL, "") for pod in pods}
-        used = {f"{owner.metadata.name}-{value}" for value in hashes} | {revision.metadata.name}
-        await trim(revisions, used, owner.spec.revision_history_limit, ctx)
-        waits = (next_available(pods, owner.spec.min_ready_seconds, clock.now()), daemons.wait)
-        wait = min((seconds for seconds in waits if seconds is not None), default=None)
-        return None if wait is None else Result(requeue_after=wait)
+        in_use = {f"{owner.metadata.name}-{value}" for value in hashes} | {revision.metadata.name}
+        await truncate_history(revisions, in_use, owner.spec.revision_history_limit, ctx)
+        delays = (seconds_until_available(pods, owner.spec.min_ready_seconds, clock.now()), sync.delay)
+        delay = min((seconds for seconds in delays if seconds is not None), default=None)
+        return None if delay is None else Result(requeue_after=delay)
 
     return reconcile
 
 
 @final
-class Failures:
-    """How often the daemon of a node has failed, so that one that always fails is not replaced without end."""
+class FailedPodsBackoff:
+    """failedPodsBackoff of upstream: delays the replacement of failed daemon pods, by set, generation and node."""
 
     def __init__(self) -> None:
-        self._waits: dict[tuple[str, int, str], tuple[float, datetime]] = {}
+        self._delays: dict[tuple[str, int, str], tuple[float, datetime]] = {}
 
-    def wait(self, owner: DaemonSet, node: str, now: datetime) -> float:
-        """Seconds until it may be replaced; when they are over it counts as replaced."""
+    def delay(self, owner: DaemonSet, node: str, now: datetime) -> float:
+        """Seconds until a failed pod may be replaced; 0 also starts the next, longer delay."""
         key = (owner.metadata.uid, owner.metadata.generation, node)
-        delay, until = self._waits.get(key, (0.0, now))
+        delay, until = self._delays.get(key, (0.0, now))
         if until > now:
             return (until - now).total_seconds()
-        # A daemon that ran for twice the longest wait is as good as new.
-        calm = now - until > timedelta(seconds=2 * _LONGEST_WAIT)
-        delay = _FIRST_WAIT if calm or not delay else min(_LONGEST_WAIT, delay * 2)
-        self._waits = {known: value for known, value in self._waits.items() if _is_recent(value[1], now)}
-        self._waits[key] = (delay, now + timedelta(seconds=delay))
+        # Reset the back-off of a pod that ran for twice the maximum.
+        expired = now - until > timedelta(seconds=2 * _MAX_BACKOFF)
+        delay = _INITIAL_BACKOFF if expired or not delay else min(_MAX_BACKOFF, delay * 2)
+        self._delays = {known: value for known, value in self._delays.items() if _is_recent(value[1], now)}
+        self._delays[key] = (delay, now + timedelta(seconds=delay))
         return 0.0
 
 
 def _is_recent(until: datetime, now: datetime) -> bool:
-    return now - until <= timedelta(seconds=2 * _LONGEST_WAIT)
+    return now - until <= timedelta(seconds=2 * _MAX_BACKOFF)
 
 
 @final
-class Daemons:
-    """One look at one set."""
+class DaemonSetSync:
+    """One reconcile of one DaemonSet."""
 
     def __init__(
         self,
         owner: DaemonSet,
         revision: ControllerRevision,
         nodes: Iterable[Node],
-        failures: Failures,
+        backoff: FailedPodsBackoff,
         ctx: Context,
         now: datetime,
     ) -> None:
-        self.wait: float | None = None
-        """Seconds until a daemon that failed may be replaced."""
+        self.delay: float | None = None
+        """Seconds until a failed pod may be replaced."""
         self._owner = owner
         self._hash = revision.metadata.labels.get(REVISION_LABEL, "")
-        self._failures = failures
+        self._backoff = backoff
         self._ctx = ctx
         self._now = now
         spec = owner.spec.template.spec or PodSpec()
-        self._nodes = {node.metadata.name: belongs(spec, node) for node in nodes}
+        self._nodes = {node.metadata.name: node_should_run_daemon_pod(spec, node) for node in nodes}
 
     async def run(self, pods: Sequence[Pod]) -> None:
-        """Daemons where there should be some, none where there should not, and the next step of an update."""
-        daemons = _by_node(pods)
-        doomed, bare = self._needs(daemons)
-        if not doomed and not bare and self._is_rolling:
-            wanted = [name for name, (should, _) in self._nodes.items() if should]
-            doomed, bare = next_replacements(self._owner, daemons, wanted, self._hash, self._now)
-        await self._act(doomed, bare)
+        """Create and delete pods so that every eligible node has one; if there is nothing to do, roll an update on."""
+        pods_by_node = _pods_by_node(pods)
+        to_delete, nodes_needing_pods = self._pods_to_delete_and_nodes(pods_by_node)
+        if not to_delete and not nodes_needing_pods and self._is_rolling_update:
+            nodes_to_run = [name for name, (should_run, _) in self._nodes.items() if should_run]
+            to_delete, nodes_needing_pods = rolling_update(
+                self._owner, pods_by_node, nodes_to_run, self._hash, self._now
+            )
+        await self._sync_nodes(to_delete, nodes_needing_pods)
 
     def status(self, pods: Sequence[Pod], collisions: int | None) -> DaemonSetStatus:
-        """What is there now."""
-        daemons = _by_node(pods)
-        wanted = [name for name, (should, _) in self._nodes.items() if should]
-        first = [daemons[name][0] for name in wanted if daemons.get(name)]
+        """The new status."""
+        pods_by_node = _pods_by_node(pods)
+        nodes_to_run = [name for name, (should_run, _) in self._nodes.items() if should_run]
+        first = [pods_by_node[name][0] for name in nodes_to_run if pods_by_node.get(name)]
         ready = [pod for pod in first if is_ready(pod)]
         available = sum(is_available(pod, self._owner.spec.min_ready_seconds, self._now) for pod in ready)
         status = DaemonSetStatus(
-            desired_number_scheduled=len(wanted),
+            desired_number_scheduled=len(nodes_to_run),
             current_number_scheduled=len(first),
-            number_misscheduled=sum(not should and name in daemons for name, (should, _) in self._nodes.items()),
+            number_misscheduled=sum(
+                not should_run and name in pods_by_node for name, (should_run, _) in self._nodes.items()
+            ),
             number_ready=len(ready),
             number_available=available or None,
-            number_unavailable=(len(wanted) - available) or None,
+            number_unavailable=(len(nodes_to_run) - available) or None,
             updated_number_scheduled=sum(is_updated(self._owner, pod, self._hash) for pod in first) or None,
             observed_generation=self._owner.metadata.generation,
             collision_count=collisions,
@@ -168,101 +189,105 @@ class Daemons:
         return status
 
     @property
-    def _is_rolling(self) -> bool:
+    def _is_rolling_update(self) -> bool:
         strategy = self._owner.spec.update_strategy
         return strategy is None or strategy.type != "OnDelete"
 
-    def _needs(self, daemons: dict[str, list[Pod]]) -> tuple[list[Pod], list[str]]:
-        doomed: list[Pod] = []
-        bare: list[str] = []
-        for name, (should, may_stay) in self._nodes.items():
-            present = daemons.get(name, [])
-            if should and not present:
-                bare.append(name)
-            elif not may_stay:
-                doomed += [pod for pod in present if pod.metadata.deletion_timestamp is None]
-            elif present:
-                excess, running = self._excess(name, present)
-                doomed += excess
-                if allows_surge(self._owner) and should and not running:
-                    bare.append(name)
-        # Made for a node that went away before they were placed on it.
-        doomed += [
-            pod for name, pods in daemons.items() if name not in self._nodes for pod in pods if not pod.spec.node_name
+    def _pods_to_delete_and_nodes(self, pods_by_node: dict[str, list[Pod]]) -> tuple[list[Pod], list[str]]:
+        to_delete: list[Pod] = []
+        nodes_needing_pods: list[str] = []
+        for name, (should_run, may_continue) in self._nodes.items():
+            node_pods = pods_by_node.get(name, [])
+            if should_run and not node_pods:
+                nodes_needing_pods.append(name)
+            elif not may_continue:
+                to_delete += [pod for pod in node_pods if pod.metadata.deletion_timestamp is None]
+            elif node_pods:
+                excess_pods, running = self._excess_pods(name, node_pods)
+                to_delete += excess_pods
+                if allows_surge(self._owner) and should_run and not running:
+                    nodes_needing_pods.append(name)
+        # Pods for nodes that were deleted before the scheduler bound them.
+        to_delete += [
+            pod
+            for name, pods in pods_by_node.items()
+            if name not in self._nodes
+            for pod in pods
+            if not pod.spec.node_name
         ]
-        return doomed, bare
+        return to_delete, nodes_needing_pods
 
-    def _excess(self, node: str, present: list[Pod]) -> tuple[list[Pod], list[Pod]]:
-        """Daemons of a node that have ended or are too many, and those that run."""
-        doomed: list[Pod] = []
+    def _excess_pods(self, node: str, node_pods: list[Pod]) -> tuple[list[Pod], list[Pod]]:
+        """The finished and surplus pods of a node, and its running pods."""
+        to_delete: list[Pod] = []
         running: list[Pod] = []
-        for pod in present:
+        for pod in node_pods:
             if pod.metadata.deletion_timestamp is not None:
-                # With surge a new one need not wait for it; else the node is not bare until it is gone.
+                # With surge a new pod does not wait for it; otherwise the node has a pod until this one is deleted.
                 continue
             if is_finished(pod):
-                doomed += self._ended(node, pod)
+                to_delete += self._finished(node, pod)
             else:
                 running.append(pod)
         if not allows_surge(self._owner):
-            return [*doomed, *running[1:]], running
+            return [*to_delete, *running[1:]], running
         new = [pod for pod in running if is_updated(self._owner, pod, self._hash)]
         old = [pod for pod in running if pod not in new]
-        doomed += [*new[1:], *old[1:]]
-        if new and old and (not is_ready(old[0]) or self._is_up(new[0])):
-            doomed.append(old[0])
-        return doomed, running
+        to_delete += [*new[1:], *old[1:]]
+        if new and old and (not is_ready(old[0]) or self._is_available(new[0])):
+            to_delete.append(old[0])
+        return to_delete, running
 
-    def _ended(self, node: str, pod: Pod) -> list[Pod]:
+    def _finished(self, node: str, pod: Pod) -> list[Pod]:
         if pod.status.phase == "Succeeded":
-            sentence = f"Found succeeded daemon pod {pod.key} on node {node}, will try to delete it"
-            self._ctx.event("SucceededDaemonPod", sentence)
+            message = f"Found succeeded daemon pod {pod.key} on node {node}, will try to delete it"
+            self._ctx.event("SucceededDaemonPod", message)
             return [pod]
-        wait = self._failures.wait(self._owner, node, self._now)
-        if wait:
-            self.wait = min(wait, self.wait or wait)
+        delay = self._backoff.delay(self._owner, node, self._now)
+        if delay:
+            self.delay = min(delay, self.delay or delay)
             return []
-        sentence = f"Found failed daemon pod {pod.key} on node {node}, will try to kill it"
-        self._ctx.event("FailedDaemonPod", sentence, type="Warning")
+        message = f"Found failed daemon pod {pod.key} on node {node}, will try to kill it"
+        self._ctx.event("FailedDaemonPod", message, type="Warning")
         return [pod]
 
-    async def _act(self, doomed: Sequence[Pod], bare: Sequence[str]) -> None:
-        async def create(place: int) -> None:
-            await create_pod(self._ctx, self._pod(bare[place]))
+    async def _sync_nodes(self, to_delete: Sequence[Pod], nodes_needing_pods: Sequence[str]) -> None:
+        async def create(index: int) -> None:
+            await create_pod(self._ctx, self._new_pod(nodes_needing_pods[index]))
 
-        _, failure = await create_many(min(len(bare), BURST), create)
-        failure = await delete_pods(self._ctx, doomed[:BURST]) or failure
+        _, failure = await slow_start_batch(min(len(nodes_needing_pods), BURST_REPLICAS), create)
+        failure = await delete_pods(self._ctx, to_delete[:BURST_REPLICAS]) or failure
         if failure is not None:
             raise failure
 
-    def _pod(self, node: str) -> Pod:
-        pod = pod_from(self._owner.spec.template, self._owner.metadata.name)
+    def _new_pod(self, node: str) -> Pod:
+        pod = pod_from_template(self._owner.spec.template, self._owner.metadata.name)
         pod.metadata.labels[REVISION_LABEL] = self._hash
-        generation = self._owner.metadata.annotations.get(GENERATION)
+        generation = self._owner.metadata.annotations.get(TEMPLATE_GENERATION)
         if generation is not None:
-            pod.metadata.labels[GENERATION_LABEL] = generation
-        pod.spec = bound_to(pod.spec, node)
+            pod.metadata.labels[TEMPLATE_GENERATION_LABEL] = generation
+        pod.spec = with_node_name_affinity(pod.spec, node)
         return pod
 
-    def _is_up(self, pod: Pod) -> bool:
+    def _is_available(self, pod: Pod) -> bool:
         return is_available(pod, self._owner.spec.min_ready_seconds, self._now)
 
 
-def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """The daemons of each node: those that are placed first, then the oldest."""
+def _pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The pods of each node: bound pods first, then the oldest."""
     found: dict[str, list[Pod]] = defaultdict(list)
 
-    def place(pod: Pod) -> tuple[bool, datetime, str]:
+    def index(pod: Pod) -> tuple[bool, datetime, str]:
         return not pod.spec.node_name, pod.metadata.creation_timestamp or _EPOCH, pod.metadata.name
 
-    for pod in sorted(pods, key=place):
+    for pod in sorted(pods, key=index):
         if not (is_finished(pod) and pod.metadata.deletion_timestamp is not None):
-            found[target_of(pod)].append(pod)
+            found[target_node_name(pod)].append(pod)
     return dict(found)
 
 
-def _moves_daemons(change: Change[Any]) -> bool:
-    """A node that came, went, or changed in what daemons look at; not its heartbeat."""
+def _affects_daemon_pods(change: Change[Any]) -> bool:
+    """Whether a node was added or deleted, or its labels or taints changed; heartbeats do not matter."""
     old, new = change.old_metadata, change.new_metadata
     if old is None or new is None or old.labels != new.labels:
         return True

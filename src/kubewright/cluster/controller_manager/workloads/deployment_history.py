@@ -1,7 +1,8 @@
-"""Which ReplicaSet holds which revision of a Deployment, and the annotations that say so.
+"""The revision annotations of ReplicaSets, and the new ReplicaSet of a Deployment.
 
-Pure. kubectl reads these annotations for `rollout history` and `rollout undo`, and an undo is nothing but an old
-template put back into the Deployment: the set that has it becomes the new one again, with the next number.
+Pure. kubectl reads these annotations for `rollout history` and `rollout undo`. An undo puts an old template back into
+the Deployment: its ReplicaSet becomes the new one again, with the next revision. After
+pkg/controller/deployment/util/deployment_util.go. Called by `deployment`.
 """
 
 from __future__ import annotations
@@ -18,55 +19,55 @@ from kubewright.k8s.core.v1 import PodTemplateSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 
 __all__ = (
-    "DESIRED",
-    "MAXIMUM",
+    "DESIRED_REPLICAS",
+    "MAX_REPLICAS",
     "REVISION",
     "REVISION_HISTORY",
     "TEMPLATE_HASH",
-    "annotate_sizes",
-    "annotations_for",
-    "latest_revision",
+    "equal_ignore_hash",
+    "max_revision",
     "new_replica_set",
-    "revision_of",
-    "same_template",
+    "new_replica_set_annotations",
+    "revision_number",
+    "set_replicas_annotations",
 )
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
-DESIRED = "deployment.kubernetes.io/desired-replicas"
-MAXIMUM = "deployment.kubernetes.io/max-replicas"
+DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 TEMPLATE_HASH = "pod-template-hash"
 
-_NOT_COPIED = frozenset(
+_SKIPPED_ANNOTATIONS = frozenset(
     {
         "kubectl.kubernetes.io/last-applied-configuration",
         REVISION,
         REVISION_HISTORY,
-        DESIRED,
-        MAXIMUM,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
         "deprecated.deployment.rollback.to",
     }
 )
-_LONGEST_HISTORY = 2000
-_LONGEST_NAME = 253
+_MAX_HISTORY_LENGTH = 2000
+_MAX_NAME_LENGTH = 253
 
 
-def revision_of(replica_set: ReplicaSet) -> int:
-    """The number of its revision; 0 if it has none that can be read."""
+def revision_number(replica_set: ReplicaSet) -> int:
+    """The revision of a ReplicaSet; 0 if it has no valid one."""
     return _number(replica_set.metadata.annotations.get(REVISION, ""))
 
 
-def latest_revision(sets: Iterable[ReplicaSet]) -> int:
-    """The highest number among them."""
-    return max(map(revision_of, sets), default=0)
+def max_revision(sets: Iterable[ReplicaSet]) -> int:
+    """The highest revision."""
+    return max(map(revision_number, sets), default=0)
 
 
-def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None) -> bool:
-    """Whether two templates make the same pods, but for the label that tells revisions apart."""
-    return _bare(one) == _bare(other)
+def equal_ignore_hash(one: PodTemplateSpec | None, other: PodTemplateSpec | None) -> bool:
+    """Whether two templates are equal except for the label pod-template-hash."""
+    return _without_hash(one) == _without_hash(other)
 
 
-def _bare(template: PodTemplateSpec | None) -> PodTemplateSpec:
+def _without_hash(template: PodTemplateSpec | None) -> PodTemplateSpec:
     if template is None:
         return PodTemplateSpec(metadata=ObjectMeta())
     metadata = template.metadata or ObjectMeta()
@@ -75,7 +76,7 @@ def _bare(template: PodTemplateSpec | None) -> PodTemplateSpec:
 
 
 def new_replica_set(deployment: Deployment, revision: int, *, maximum: int) -> ReplicaSet:
-    """The set for the present template, without pods yet."""
+    """The ReplicaSet of the current template, with 0 replicas."""
     metadata, spec = deployment.metadata, deployment.spec
     value = content_hash(spec.template, deployment.status.collision_count)
     template = copy.copy(spec.template)
@@ -85,9 +86,9 @@ def new_replica_set(deployment: Deployment, revision: int, *, maximum: int) -> R
         match_labels={**(spec.selector.match_labels or {}), TEMPLATE_HASH: value},
         match_expressions=spec.selector.match_expressions,
     )
-    made = ReplicaSet(
+    replica_set = ReplicaSet(
         metadata=ObjectMeta(
-            name=f"{metadata.name[: _LONGEST_NAME - len(value) - 1]}-{value}",
+            name=f"{metadata.name[: _MAX_NAME_LENGTH - len(value) - 1]}-{value}",
             namespace=metadata.namespace,
             labels=dict(template.metadata.labels),
         ),
@@ -95,39 +96,41 @@ def new_replica_set(deployment: Deployment, revision: int, *, maximum: int) -> R
             replicas=0, min_ready_seconds=spec.min_ready_seconds or None, selector=selector, template=template
         ),
     )
-    made.metadata.annotations = annotations_for(deployment, made, revision)
-    annotate_sizes(made, desired=1 if spec.replicas is None else spec.replicas, maximum=maximum)
-    return made
+    replica_set.metadata.annotations = new_replica_set_annotations(deployment, replica_set, revision)
+    set_replicas_annotations(replica_set, desired=1 if spec.replicas is None else spec.replicas, maximum=maximum)
+    return replica_set
 
 
-def annotations_for(deployment: Deployment, new: ReplicaSet, revision: int) -> dict[str, str]:
-    """What the new set's annotations should be: the Deployment's own, its revision, and those it had before."""
-    present = new.metadata.annotations
-    copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in _NOT_COPIED}
-    wanted = {**present, **copied}
-    before = present.get(REVISION, "")
-    if before and not before.isdigit():  # somebody's own idea of a revision; it is theirs
-        return wanted
-    if _number(before) < revision:
-        wanted[REVISION] = str(revision)
-        if before:
-            wanted[REVISION_HISTORY] = _history(present.get(REVISION_HISTORY, ""), before)
-    return wanted
+def new_replica_set_annotations(deployment: Deployment, new: ReplicaSet, revision: int) -> dict[str, str]:
+    """The annotations of the new ReplicaSet: its own, those of the Deployment, and revision and revision history."""
+    existing = new.metadata.annotations
+    copied = {
+        name: value for name, value in deployment.metadata.annotations.items() if name not in _SKIPPED_ANNOTATIONS
+    }
+    annotations = {**existing, **copied}
+    old_revision = existing.get(REVISION, "")
+    if old_revision and not old_revision.isdigit():  # not set by this controller: keep it
+        return annotations
+    if _number(old_revision) < revision:
+        annotations[REVISION] = str(revision)
+        if old_revision:
+            annotations[REVISION_HISTORY] = _history(existing.get(REVISION_HISTORY, ""), old_revision)
+    return annotations
 
 
 def _history(text: str, revision: str) -> str:
     numbers: Sequence[str] = [*filter(None, text.split(",")), revision]
-    while len(numbers) > 1 and len(",".join(numbers)) > _LONGEST_HISTORY:
+    while len(numbers) > 1 and len(",".join(numbers)) > _MAX_HISTORY_LENGTH:
         numbers = numbers[1:]
     return ",".join(numbers)
 
 
-def annotate_sizes(replica_set: ReplicaSet, *, desired: int, maximum: int) -> None:
-    """Note how large the Deployment was when the set was last scaled. Changes the set."""
+def set_replicas_annotations(replica_set: ReplicaSet, *, desired: int, maximum: int) -> None:
+    """Record the size of the Deployment when the set was last scaled. Changes the set."""
     replica_set.metadata.annotations = {
         **replica_set.metadata.annotations,
-        DESIRED: str(desired),
-        MAXIMUM: str(maximum),
+        DESIRED_REPLICAS: str(desired),
+        MAX_REPLICAS: str(maximum),
     }
 
 

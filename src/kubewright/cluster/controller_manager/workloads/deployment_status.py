@@ -1,6 +1,7 @@
-"""The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure.
+"""The status of a Deployment: replica counts and the conditions Available, Progressing and ReplicaFailure.
 
-Pure. The reasons and sentences are those `kubectl rollout status` and people know.
+Pure. Reasons and messages as in pkg/controller/deployment/sync.go and progress.go, which `kubectl rollout status`
+reads. Called by `deployment`.
 """
 
 from __future__ import annotations
@@ -13,76 +14,78 @@ from kubewright.cluster.controller_manager.workloads import rollout
 from kubewright.k8s.apps.v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 
 __all__ = (
-    "condition",
-    "counted",
-    "find",
-    "put",
+    "calculate_status",
+    "filter_out_condition",
+    "get_condition",
+    "new_condition",
     "replica_failure",
-    "with_progress",
-    "without",
+    "set_condition",
+    "sync_progress",
 )
 
-Truth = Literal["True", "False", "Unknown"]
+ConditionStatus = Literal["True", "False", "Unknown"]
 PROGRESSING = "Progressing"
 
 
-def condition(kind: str, status: Truth, reason: str, message: str, now: datetime) -> DeploymentCondition:
-    """A new condition, as of now."""
-    moment = now.replace(microsecond=0)
+def new_condition(kind: str, status: ConditionStatus, reason: str, message: str, now: datetime) -> DeploymentCondition:
+    """A condition with the current time."""
+    timestamp = now.replace(microsecond=0)
     return DeploymentCondition(
         type=kind,
         status=status,
         reason=reason,
         message=message,
-        last_update_time=moment,
-        last_transition_time=moment,
+        last_update_time=timestamp,
+        last_transition_time=timestamp,
     )
 
 
-def find(conditions: Sequence[DeploymentCondition] | None, kind: str) -> DeploymentCondition | None:
+def get_condition(conditions: Sequence[DeploymentCondition] | None, kind: str) -> DeploymentCondition | None:
     """The condition of that type."""
-    return next((present for present in conditions or () if present.type == kind), None)
+    return next((existing for existing in conditions or () if existing.type == kind), None)
 
 
-def without(conditions: Sequence[DeploymentCondition] | None, kind: str) -> list[DeploymentCondition]:
-    """The others."""
-    return [present for present in conditions or () if present.type != kind]
+def filter_out_condition(conditions: Sequence[DeploymentCondition] | None, kind: str) -> list[DeploymentCondition]:
+    """The conditions of other types."""
+    return [existing for existing in conditions or () if existing.type != kind]
 
 
-def put(conditions: Sequence[DeploymentCondition] | None, wanted: DeploymentCondition) -> list[DeploymentCondition]:
-    """The conditions with that one in them; nothing changes if status and reason are as they were."""
-    present = find(conditions, wanted.type)
-    if present is not None and (present.status, present.reason) == (wanted.status, wanted.reason):
+def set_condition(
+    conditions: Sequence[DeploymentCondition] | None, new: DeploymentCondition
+) -> list[DeploymentCondition]:
+    """The conditions with the new one; unchanged if status and reason are the same."""
+    existing = get_condition(conditions, new.type)
+    if existing is not None and (existing.status, existing.reason) == (new.status, new.reason):
         return list(conditions or ())
-    if present is not None and present.status == wanted.status:
-        wanted.last_transition_time = present.last_transition_time
-    return [*without(conditions, wanted.type), wanted]
+    if existing is not None and existing.status == new.status:
+        new.last_transition_time = existing.last_transition_time
+    return [*filter_out_condition(conditions, new.type), new]
 
 
-def counted(
+def calculate_status(
     deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
 ) -> DeploymentStatus:
-    """The counts, and whether enough pods are available."""
-    available = sum(map(rollout.available, sets))
+    """The status with its counts and the condition Available."""
+    available = sum(map(rollout.available_replicas, sets))
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
         replicas=sum(each.status.replicas for each in sets if each.status) or None,
         updated_replicas=(new.status.replicas if new is not None and new.status else 0) or None,
         ready_replicas=sum(each.status.ready_replicas or 0 for each in sets if each.status) or None,
         available_replicas=available or None,
-        unavailable_replicas=max(0, rollout.total_size(sets) - available) or None,
+        unavailable_replicas=max(0, rollout.total_replicas(sets) - available) or None,
         collision_count=deployment.status.collision_count,
         terminating_replicas=_terminating(sets),
     )
-    if available >= rollout.wanted(deployment) - rollout.max_unavailable(deployment):
-        verdict = condition(
+    if available >= rollout.desired_replicas(deployment) - rollout.max_unavailable(deployment):
+        available_condition = new_condition(
             "Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.", now
         )
     else:
-        verdict = condition(
+        available_condition = new_condition(
             "Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.", now
         )
-    status.conditions = put(deployment.status.conditions, verdict)
+    status.conditions = set_condition(deployment.status.conditions, available_condition)
     return status
 
 
@@ -90,39 +93,45 @@ def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
     count = 0
     for each in sets:
         if each.status is None or (not each.status.observed_generation and each.status.terminating_replicas is None):
-            continue  # nobody has looked at it yet
+            continue  # not synced by the ReplicaSet controller yet
         if each.status.terminating_replicas is None:
             return None
         count += each.status.terminating_replicas
     return count
 
 
-def with_progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> None:
-    """Add to the new status how the rollout goes, compared with the present one. Changes `status`."""
-    current = find(deployment.status.conditions, PROGRESSING)
-    if not rollout.has_deadline(deployment):
-        status.conditions = without(status.conditions, PROGRESSING)
+def sync_progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> None:
+    """Set the condition Progressing of the new status, compared with the current one. Changes `status`."""
+    current = get_condition(deployment.status.conditions, PROGRESSING)
+    if not rollout.has_progress_deadline(deployment):
+        status.conditions = filter_out_condition(status.conditions, PROGRESSING)
         return
-    settled = (status.replicas or 0) == (status.updated_replicas or 0)
-    if settled and current is not None and current.reason == "NewReplicaSetAvailable":
+    all_updated = (status.replicas or 0) == (status.updated_replicas or 0)
+    if all_updated and current is not None and current.reason == "NewReplicaSetAvailable":
         return
     subject = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
     if rollout.is_complete(deployment, status):
-        said = condition(PROGRESSING, "True", "NewReplicaSetAvailable", f"{subject} has successfully progressed.", now)
-        status.conditions = put(status.conditions, said)
-    elif rollout.made_progress(deployment.status, status):
-        said = condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
+        progressing_condition = new_condition(
+            PROGRESSING, "True", "NewReplicaSetAvailable", f"{subject} has successfully progressed.", now
+        )
+        status.conditions = set_condition(status.conditions, progressing_condition)
+    elif rollout.is_progressing(deployment.status, status):
+        progressing_condition = new_condition(
+            PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now
+        )
         if current is not None and current.status == "True":
-            said.last_transition_time = current.last_transition_time
-        # Put in even if nothing but its time is new: that is what the deadline counts from.
-        status.conditions = [*without(status.conditions, PROGRESSING), said]
-    elif rollout.deadline_passed(deployment, find(status.conditions, PROGRESSING), now):
-        said = condition(PROGRESSING, "False", "ProgressDeadlineExceeded", f"{subject} has timed out progressing.", now)
-        status.conditions = put(status.conditions, said)
+            progressing_condition.last_transition_time = current.last_transition_time
+        # Replace it even if only the update time changes: the progress deadline counts from it.
+        status.conditions = [*filter_out_condition(status.conditions, PROGRESSING), progressing_condition]
+    elif rollout.has_timed_out(deployment, get_condition(status.conditions, PROGRESSING), now):
+        progressing_condition = new_condition(
+            PROGRESSING, "False", "ProgressDeadlineExceeded", f"{subject} has timed out progressing.", now
+        )
+        status.conditions = set_condition(status.conditions, progressing_condition)
 
 
 def replica_failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:
-    """What keeps a set from having its pods: the new one's trouble before that of old ones."""
+    """The condition ReplicaFailure of a ReplicaSet, of the new one before those of old ones."""
     for each in (*([new] if new is not None else []), *sets):
         for found in (each.status.conditions if each.status else None) or ():
             if found.type == "ReplicaFailure":

@@ -1,7 +1,7 @@
-"""Short names for contents: a hash in letters that cannot spell a word.
+"""Hashes of templates for labels and names, in an alphabet without vowels so that they spell no word.
 
-Kubernetes prints a 32-bit FNV-1a hash with an alphabet without vowels. Ours is over the JSON of the content rather than
-over Go's print of the structure, so the same template has another hash here than there; nothing may depend on which.
+As in Kubernetes an FNV-1a hash of 32 bits and SafeEncodeString, but over the JSON of the content, not over Go's print
+of the struct: the same template has another hash here. No test may depend on a value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from kubewright.api.codec import decode_tree, encode
 from kubewright.api.model import Model
 
-__all__ = ("content_hash", "safe_text", "tree_hash")
+__all__ = ("content_hash", "safe_encode", "tree_hash")
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _OFFSET: Final = 2166136261
@@ -22,20 +22,20 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def content_hash(content: Model, collisions: int | None = None) -> str:
-    """Of a model's content; after a collision, another one for each."""
+    """The hash of a model; another one for each collision count."""
     return tree_hash(decode_tree(encode(content)), collisions)
 
 
 def tree_hash(tree: Any, collisions: int | None = None) -> str:
-    """Of plain data, whatever the order of its keys."""
+    """The hash of plain data, independent of the order of keys."""
     data = msgspec.json.encode(tree, order="deterministic")
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
-    return safe_text(str(_fnv32a(data)))
+    return safe_encode(str(_fnv32a(data)))
 
 
-def safe_text(text: str) -> str:
-    """Each character replaced by one that is safe in a name."""
+def safe_encode(text: str) -> str:
+    """SafeEncodeString of k8s.io/apimachinery/pkg/util/rand."""
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in text.encode())
 
 

@@ -1,7 +1,8 @@
-"""ControllerRevisions: the templates a StatefulSet or DaemonSet has had, each with a number.
+"""ControllerRevisions: the history of templates of a StatefulSet or DaemonSet.
 
-The content is a patch that puts the template back, which is what `kubectl rollout undo` sends. Two templates are the
-same if they make the same pods, however they were written down.
+The data of a revision is a patch that restores the template, which `kubectl rollout undo` sends. Two templates are
+equal if their decoded values are. After pkg/controller/history/controller_history.go. Called by `statefulset` and
+`daemonset`.
 """
 
 from __future__ import annotations
@@ -18,28 +19,35 @@ from kubewright.errors import AlreadyExists, DecodeError
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, StatefulSet
 from kubewright.k8s.core.v1 import PodTemplateSpec
 
-__all__ = ("REVISION_HASH", "REVISION_LABEL", "in_order", "latest_revision", "template_of", "trim")
+__all__ = (
+    "REVISION_HASH",
+    "REVISION_LABEL",
+    "get_or_create_revision",
+    "revision_template",
+    "sort_revisions",
+    "truncate_history",
+)
 
 REVISION_LABEL = "controller-revision-hash"
-"""On a pod: the revision it was made from."""
+"""The label of a pod with the revision it was created from."""
 REVISION_HASH = "controller.kubernetes.io/hash"
-_LONGEST_PREFIX = 223
+_MAX_PREFIX_LENGTH = 223
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 Owner = StatefulSet | DaemonSet
 
 
-def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """The latest last."""
+def sort_revisions(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """The revisions sorted by number, the latest last."""
 
-    def place(each: ControllerRevision) -> tuple[int, datetime, str]:
+    def sort_key(each: ControllerRevision) -> tuple[int, datetime, str]:
         return each.revision, each.metadata.creation_timestamp or _EPOCH, each.metadata.name
 
-    return sorted(revisions, key=place)
+    return sorted(revisions, key=sort_key)
 
 
-def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
-    """The template it puts back; None if it holds something else."""
+def revision_template(revision: ControllerRevision) -> PodTemplateSpec | None:
+    """The template of a revision; None if its data has another form."""
     spec = (revision.data or {}).get("spec") if isinstance(revision.data, dict) else None
     tree = spec.get("template") if isinstance(spec, dict) else None
     if not isinstance(tree, dict):
@@ -50,54 +58,58 @@ def template_of(revision: ControllerRevision) -> PodTemplateSpec | None:
         return None
 
 
-async def latest_revision(
-    owner: Owner, known: Sequence[ControllerRevision], collisions: int, ctx: Context, *, labels: Sequence[str]
+async def get_or_create_revision(
+    owner: Owner, revisions: Sequence[ControllerRevision], collisions: int, ctx: Context, *, labels: Sequence[str]
 ) -> tuple[ControllerRevision, int]:
-    """The revision of the present template, made or given the highest number if need be; and the collisions by now.
+    """The revision of the current template, created or renumbered if necessary, and the collision count.
 
-    `known` are the owner's revisions in order; `labels` are those that hold the hash.
+    `revisions` are the owner's revisions in order; `labels` are those that hold the hash.
     """
     template = owner.spec.template
-    number = known[-1].revision + 1 if known else 1
-    equal = [each for each in known if _same(template_of(each), template)]
-    if equal and equal[-1] is known[-1]:
-        return known[-1], collisions
-    if equal:
-        return await ctx.client.patch_by_name(ControllerRevision, equal[-1].key, {"revision": number}), collisions
-    data = _in_order({"spec": {"template": {**to_tree(template), "$patch": "replace"}}})
+    number = revisions[-1].revision + 1 if revisions else 1
+    equal_revisions = [each for each in revisions if _templates_equal(revision_template(each), template)]
+    if equal_revisions and equal_revisions[-1] is revisions[-1]:
+        return revisions[-1], collisions
+    if equal_revisions:
+        return await ctx.client.patch_by_name(
+            ControllerRevision, equal_revisions[-1].key, {"revision": number}
+        ), collisions
+    data = _sort_keys({"spec": {"template": {**to_tree(template), "$patch": "replace"}}})
     while True:
-        wanted = _new(owner, data, number, tree_hash(data, collisions), labels)
+        new_revision = _new_revision(owner, data, number, tree_hash(data, collisions), labels)
         try:
-            return await ctx.create(wanted), collisions
+            return await ctx.create(new_revision), collisions
         except AlreadyExists:
-            present = await ctx.client.live.get(ControllerRevision, wanted.key)
-            if _same(template_of(present), template):
-                return present, collisions
+            existing = await ctx.client.live.get(ControllerRevision, new_revision.key)
+            if _templates_equal(revision_template(existing), template):
+                return existing, collisions
             collisions += 1
 
 
-async def trim(revisions: Sequence[ControllerRevision], in_use: Iterable[str], limit: int | None, ctx: Context) -> None:
-    """Delete the oldest of those that nobody uses any more, but for so many."""
-    used = set(in_use)
-    unused = [each for each in revisions if each.metadata.name not in used]
+async def truncate_history(
+    revisions: Sequence[ControllerRevision], in_use: Iterable[str], limit: int | None, ctx: Context
+) -> None:
+    """Delete the oldest unused revisions beyond `limit`."""
+    in_use_names = set(in_use)
+    unused = [each for each in revisions if each.metadata.name not in in_use_names]
     if limit is None or limit < 0:
         return
     for each in unused[: max(0, len(unused) - limit)]:
         await ctx.delete(each)
 
 
-def _in_order(tree: Any) -> Any:
-    """With all names sorted: clients that look for the revision of a template compare it byte by byte."""
+def _sort_keys(tree: Any) -> Any:
+    """Sort all keys: clients that look for the revision of a template compare its bytes."""
     if isinstance(tree, dict):
-        return {name: _in_order(tree[name]) for name in sorted(tree)}
-    return [_in_order(item) for item in tree] if isinstance(tree, list) else tree
+        return {name: _sort_keys(tree[name]) for name in sorted(tree)}
+    return [_sort_keys(item) for item in tree] if isinstance(tree, list) else tree
 
 
-def _new(owner: Owner, data: Any, number: int, value: str, labels: Sequence[str]) -> ControllerRevision:
+def _new_revision(owner: Owner, data: Any, number: int, value: str, labels: Sequence[str]) -> ControllerRevision:
     metadata = owner.spec.template.metadata or ObjectMeta()
     return ControllerRevision(
         metadata=ObjectMeta(
-            name=f"{owner.metadata.name[:_LONGEST_PREFIX]}-{value}",
+            name=f"{owner.metadata.name[:_MAX_PREFIX_LENGTH]}-{value}",
             namespace=owner.metadata.namespace,
             labels={**metadata.labels, **dict.fromkeys(labels, value)},
             annotations=dict(owner.metadata.annotations),
@@ -107,7 +119,7 @@ def _new(owner: Owner, data: Any, number: int, value: str, labels: Sequence[str]
     )
 
 
-def _same(one: PodTemplateSpec | None, other: PodTemplateSpec) -> bool:
+def _templates_equal(one: PodTemplateSpec | None, other: PodTemplateSpec) -> bool:
     return (
         one is not None
         and one.spec == other.spec

@@ -8,8 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.controller_manager.nodes.health import Heartbeat, NodeTimes, listen, silent_after
-from kubewright.cluster.controller_manager.nodes.taint_eviction import tolerated_for
+from kubewright.cluster.controller_manager.nodes.health import (
+    NodeHealth,
+    NodeMonitorOptions,
+    grace_period_end,
+    probe_node,
+)
+from kubewright.cluster.controller_manager.nodes.taint_eviction import min_toleration_time
 from kubewright.cluster.controller_manager.nodes.zones import Zones
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import Node, Taint, Toleration
@@ -42,11 +47,11 @@ def toleration(key: str | None = None, seconds: int | None = None, **more: str) 
 def test_taints_are_tolerated_for_the_shortest_time_of_what_tolerates_each(
     tolerations: list[Toleration], seconds: float
 ) -> None:
-    assert tolerated_for([BROKEN, DIRTY], tolerations) == seconds
+    assert min_toleration_time([BROKEN, DIRTY], tolerations) == seconds
 
 
 def test_without_taints_a_pod_stays() -> None:
-    assert tolerated_for([], []) == math.inf
+    assert min_toleration_time([], []) == math.inf
 
 
 def node(name: str, zone: str = "", **labels: str) -> Node:
@@ -54,61 +59,61 @@ def node(name: str, zone: str = "", **labels: str) -> Node:
     return from_tree(Node, {"metadata": {"name": name, "uid": name, "labels": labels}})
 
 
-def zones(well: int, ill: int, *, zone: str = "") -> Zones:
+def zones(ready: int, ill: int, *, zone: str = "") -> Zones:
     books = Zones(interval=10)
-    for number in range(well + ill):
-        books.note(node(f"{zone}{number}", zone), well=number < well)
+    for number in range(ready + ill):
+        books.set_node(node(f"{zone}{number}", zone), ready=number < ready)
     return books
 
 
 def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
-    books = zones(well=5, ill=2)
-    assert books.wait(node("0"), 100.0) == 0
-    books.gave_up(node("0"), 100.0)
-    assert books.wait(node("1"), 104.0) == 6
-    assert books.wait(node("1", "elsewhere"), 104.0) == 0
-    assert books.wait(node("1"), 111.0) == 0
+    books = zones(ready=5, ill=2)
+    assert books.eviction_delay(node("0"), 100.0) == 0
+    books.record_eviction(node("0"), 100.0)
+    assert books.eviction_delay(node("1"), 104.0) == 6
+    assert books.eviction_delay(node("1", "elsewhere"), 104.0) == 0
+    assert books.eviction_delay(node("1"), 111.0) == 0
 
 
 def test_when_no_node_is_well_none_is_given_up() -> None:
-    books = zones(well=0, ill=2)
-    assert books.hopeless
-    assert books.wait(node("0"), 100.0) is None
-    books.note(node("new", "elsewhere"), well=True)
-    assert not books.hopeless
-    assert books.wait(node("0"), 100.0) == 0
-    books.forget("new")
-    assert books.hopeless
+    books = zones(ready=0, ill=2)
+    assert books.all_disrupted
+    assert books.eviction_delay(node("0"), 100.0) is None
+    books.set_node(node("new", "elsewhere"), ready=True)
+    assert not books.all_disrupted
+    assert books.eviction_delay(node("0"), 100.0) == 0
+    books.remove_node("new")
+    assert books.all_disrupted
 
 
 def test_a_zone_in_which_most_nodes_fail_is_not_emptied_or_slowly_if_it_is_large() -> None:
-    assert zones(well=2, ill=3).wait(node("4"), 0.0) is None
-    large = zones(well=40, ill=60)
-    large.gave_up(node("0"), 0.0)
-    assert large.wait(node("1"), 0.0) == 100
+    assert zones(ready=2, ill=3).eviction_delay(node("4"), 0.0) is None
+    large = zones(ready=40, ill=60)
+    large.record_eviction(node("0"), 0.0)
+    assert large.eviction_delay(node("1"), 0.0) == 100
 
 
 def test_a_node_that_is_not_to_be_counted_is_not() -> None:
     books = Zones(interval=10)
-    books.note(node("apart", **{"node.kubernetes.io/exclude-disruption": ""}), well=False)
-    assert not books.hopeless
+    books.set_node(node("apart", **{"node.kubernetes.io/exclude-disruption": ""}), ready=False)
+    assert not books.all_disrupted
 
 
 def test_a_lease_that_is_renewed_is_a_sign_of_life_and_so_is_a_new_heartbeat() -> None:
-    times = NodeTimes()
+    times = NodeMonitorOptions()
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2029-12-31T23:59:00Z"}
     given = from_tree(Node, {"metadata": {"name": "n", "uid": "u"}, "status": {"conditions": [ready]}})
-    heard = listen(given, None, None, NOW)
-    assert heard.at == NOW
+    heard = probe_node(given, None, None, NOW)
+    assert heard.probe_time == NOW
 
     later = NOW + timedelta(seconds=20)
-    assert listen(given, heard, None, later).at == NOW
-    assert listen(given, heard, NOW + timedelta(seconds=10), later).at == NOW + timedelta(seconds=10)
-    assert listen(given, Heartbeat(NOW, NOW, "u"), None, later).at == later
-    assert listen(given, Heartbeat(NOW, heard.heartbeat, "another"), None, later).at == later
-    assert silent_after(given, heard, times) == NOW + timedelta(seconds=50)
+    assert probe_node(given, heard, None, later).probe_time == NOW
+    assert probe_node(given, heard, NOW + timedelta(seconds=10), later).probe_time == NOW + timedelta(seconds=10)
+    assert probe_node(given, NodeHealth(NOW, NOW, "u"), None, later).probe_time == later
+    assert probe_node(given, NodeHealth(NOW, heard.heartbeat, "another"), None, later).probe_time == later
+    assert grace_period_end(given, heard, times) == NOW + timedelta(seconds=50)
 
 
 def test_a_time_below_zero_is_refused() -> None:
-    with pytest.raises(ConfigError, match="grace is -1 s"):
-        NodeTimes(grace=-1)
+    with pytest.raises(ConfigError, match="grace_period is -1 s"):
+        NodeMonitorOptions(grace_period=-1)

@@ -6,10 +6,10 @@ from typing import Any
 
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.cluster.controller_manager.services.endpoints import (
+    endpoint_groups,
     endpoint_labels,
-    groups_of,
+    endpoint_subsets,
     slice_labels,
-    subsets_of,
 )
 from kubewright.k8s.core.v1 import Pod, Service
 
@@ -44,7 +44,7 @@ def addresses(given: Service, *pods: Pod) -> list[tuple[list[str], list[str], li
             [item.ip for item in subset.not_ready_addresses or ()],
             [(port.name, port.port) for port in subset.ports or ()],
         )
-        for subset in subsets_of(given, pods)
+        for subset in endpoint_subsets(given, pods)
     ]
 
 
@@ -87,7 +87,7 @@ def test_named_ports_are_looked_up_in_each_pod() -> None:
 def test_a_headless_service_needs_no_ports_and_gives_host_names() -> None:
     given = service(clusterIP="None", ports=None)
 
-    (subset,) = subsets_of(given, [pod("a", "10.244.0.1", hostname="web-0", subdomain="web")])
+    (subset,) = endpoint_subsets(given, [pod("a", "10.244.0.1", hostname="web-0", subdomain="web")])
 
     assert subset.ports is None
     assert subset.addresses is not None
@@ -100,7 +100,7 @@ def test_a_loopback_address_is_none() -> None:
 
 
 def test_slices_say_whether_a_pod_is_ready_serving_or_leaving() -> None:
-    groups = groups_of(service(), [pod("b", "10.244.0.2", leaving=True), pod("a", "10.244.0.1")])
+    groups = endpoint_groups(service(), [pod("b", "10.244.0.2", leaving=True), pod("a", "10.244.0.1")])
 
     (((family, ports), endpoints),) = groups.items()
     assert (family, ports) == ("IPv4", (("", 80, "TCP", None),))
@@ -113,7 +113,7 @@ def test_slices_say_whether_a_pod_is_ready_serving_or_leaving() -> None:
 
 
 def test_a_service_without_pods_has_an_empty_slice_of_each_family() -> None:
-    assert groups_of(service(ipFamilies=["IPv4", "IPv6"]), []) == {("IPv4", ()): [], ("IPv6", ()): []}
+    assert endpoint_groups(service(ipFamilies=["IPv4", "IPv6"]), []) == {("IPv4", ()): [], ("IPv6", ()): []}
 
 
 def test_labels_of_the_service_are_handed_on_but_reserved_ones_are_not() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kubewright.api.codec import from_tree
 from kubewright.api.times import format_time
-from kubewright.cluster.controller_manager.services.service_cidrs import ServiceRangeController
+from kubewright.cluster.controller_manager.services.service_cidrs import ServiceCIDRController
 from kubewright.controllers.context import Context
 from kubewright.controllers.reconcile import Result
 from kubewright.k8s.core.v1 import Service
@@ -61,5 +61,5 @@ async def test_a_range_goes_some_seconds_after_nobody_needs_it(
     ctx, written = context(found, *others)
     clock = cast("Any", SimpleNamespace(now=lambda: NOW))
 
-    assert await ServiceRangeController(clock=clock).reconcile(found, ctx) == result
+    assert await ServiceCIDRController(clock=clock).reconcile(found, ctx) == result
     assert written == writes

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from kubewright import ObjectMeta
-from kubewright.cluster.controller_manager.workloads.daemon_update import next_replacements
-from kubewright.cluster.controller_manager.workloads.daemonset import Failures
-from kubewright.cluster.controller_manager.workloads.eligibility import belongs, bound_to, target_of
+from kubewright.cluster.controller_manager.workloads.daemon_placement import (
+    node_should_run_daemon_pod,
+    target_node_name,
+    with_node_name_affinity,
+)
+from kubewright.cluster.controller_manager.workloads.daemon_update import rolling_update
+from kubewright.cluster.controller_manager.workloads.daemonset import FailedPodsBackoff
 from kubewright.k8s.apps.v1 import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 from kubewright.k8s.core.v1 import (
     Affinity,
@@ -73,18 +77,18 @@ def tolerating(**toleration: Any) -> PodSpec:
     ],
 )
 def test_where_a_daemon_belongs(spec: PodSpec, given: Node, wanted: tuple[bool, bool]) -> None:
-    assert belongs(spec, given) == wanted
+    assert node_should_run_daemon_pod(spec, given) == wanted
 
 
 def test_daemon_is_made_for_one_node_and_the_template_stays_as_it_is() -> None:
     spec = PodSpec(affinity=affinity(term("disk", "In", "ssd")), host_network=True)
 
-    made = bound_to(spec, "n7")
+    made = with_node_name_affinity(spec, "n7")
 
-    assert target_of(Pod(spec=made)) == "n7"
+    assert target_node_name(Pod(spec=made)) == "n7"
     assert len(made.tolerations or ()) == 7
-    assert target_of(Pod(spec=spec)) == ""
-    assert target_of(Pod(spec=PodSpec(node_name="n8"))) == "n8"
+    assert target_node_name(Pod(spec=spec)) == ""
+    assert target_node_name(Pod(spec=PodSpec(node_name="n8"))) == "n8"
 
 
 def daemon(revision: str, *, up: bool = True) -> Pod:
@@ -103,27 +107,27 @@ def daemon_set(**limits: Any) -> DaemonSet:
 def test_as_many_are_replaced_as_may_be_missing() -> None:
     daemons = {f"n{place}": [daemon("old")] for place in range(4)}
 
-    assert len(next_replacements(daemon_set(max_unavailable="50%"), daemons, daemons, "new", NOW)[0]) == 2
+    assert len(rolling_update(daemon_set(max_unavailable="50%"), daemons, daemons, "new", NOW)[0]) == 2
     daemons["n0"] = [daemon("new", up=False)]
-    assert len(next_replacements(daemon_set(max_unavailable=2), daemons, daemons, "new", NOW)[0]) == 1
+    assert len(rolling_update(daemon_set(max_unavailable=2), daemons, daemons, "new", NOW)[0]) == 1
     daemons["n1"] = [daemon("old", up=False)]
-    assert next_replacements(daemon_set(max_unavailable=2), daemons, daemons, "new", NOW)[0] == daemons["n1"]
+    assert rolling_update(daemon_set(max_unavailable=2), daemons, daemons, "new", NOW)[0] == daemons["n1"]
 
 
 def test_with_surge_the_new_one_comes_first() -> None:
     daemons = {f"n{place}": [daemon("old")] for place in range(3)}
     given = daemon_set(max_surge=1, max_unavailable=0)
 
-    assert next_replacements(given, daemons, daemons, "new", NOW) == ([], ["n0"])
+    assert rolling_update(given, daemons, daemons, "new", NOW) == ([], ["n0"])
     daemons["n0"].append(daemon("new", up=False))
-    assert next_replacements(given, daemons, daemons, "new", NOW) == ([], [])
+    assert rolling_update(given, daemons, daemons, "new", NOW) == ([], [])
     daemons["n0"][1] = daemon("new")
-    assert next_replacements(given, daemons, daemons, "new", NOW) == ([daemons["n0"][0]], ["n1"])
+    assert rolling_update(given, daemons, daemons, "new", NOW) == ([daemons["n0"][0]], ["n1"])
 
 
 def test_daemon_that_keeps_failing_is_replaced_less_and_less_often() -> None:
-    failures, given = Failures(), daemon_set(max_unavailable=1)
+    failures, given = FailedPodsBackoff(), daemon_set(max_unavailable=1)
 
-    assert failures.wait(given, "n1", NOW) == 0
-    assert failures.wait(given, "n1", NOW) == 1
-    assert failures.wait(given, "n2", NOW) == 0
+    assert failures.delay(given, "n1", NOW) == 0
+    assert failures.delay(given, "n1", NOW) == 1
+    assert failures.delay(given, "n2", NOW) == 0

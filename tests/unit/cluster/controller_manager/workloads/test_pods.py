@@ -12,8 +12,8 @@ from kubewright.cluster.controller_manager.workloads.pods import (
     is_active,
     is_available,
     is_terminating,
-    next_available,
-    pod_from,
+    pod_from_template,
+    seconds_until_available,
 )
 from kubewright.k8s.core.v1 import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus, PodTemplateSpec
 
@@ -81,8 +81,8 @@ def test_availability_takes_time() -> None:
     assert is_available(fresh, 0, NOW)
     assert not is_available(fresh, 10, NOW)
     assert is_available(fresh, 3, NOW)
-    assert next_available([fresh, pod("b", ready=1), pod("c", ready=None)], 10, NOW) == 7
-    assert next_available([fresh], 0, NOW) is None
+    assert seconds_until_available([fresh, pod("b", ready=1), pod("c", ready=None)], 10, NOW) == 7
+    assert seconds_until_available([fresh], 0, NOW) is None
 
 
 def test_deleted_pod_is_terminating_until_it_has_ended() -> None:
@@ -101,10 +101,10 @@ def test_pod_has_what_the_template_says_and_a_generated_name() -> None:
         spec=PodSpec(node_name="n1"),
     )
 
-    made = pod_from(template, "web")
+    made = pod_from_template(template, "web")
 
     assert made.metadata == ObjectMeta(
         generate_name="web-", labels={"app": "web"}, annotations={"a": "b"}, finalizers=["example.io/x"]
     )
     assert made.spec is template.spec
-    assert pod_from(template, "x" * 253).metadata.generate_name == "x" * 253
+    assert pod_from_template(template, "x" * 253).metadata.generate_name == "x" * 253

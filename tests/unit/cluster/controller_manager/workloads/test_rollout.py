@@ -9,22 +9,22 @@ import pytest
 from kubewright import IntOrString, ObjectMeta
 from kubewright.cluster.controller_manager.workloads import rollout
 from kubewright.cluster.controller_manager.workloads.deployment_history import (
-    DESIRED,
-    MAXIMUM,
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
     REVISION,
     REVISION_HISTORY,
     TEMPLATE_HASH,
-    annotations_for,
-    latest_revision,
+    equal_ignore_hash,
+    max_revision,
     new_replica_set,
-    same_template,
+    new_replica_set_annotations,
 )
 from kubewright.cluster.controller_manager.workloads.deployment_status import (
-    condition,
-    counted,
-    find,
-    put,
-    with_progress,
+    calculate_status,
+    get_condition,
+    new_condition,
+    set_condition,
+    sync_progress,
 )
 from kubewright.k8s.apps.v1 import (
     Deployment,
@@ -62,7 +62,7 @@ def deployment(
 
 
 def replica_set(name: str, size: int, *, available: int = 0, maximum: int | None = None, age: int = 0) -> ReplicaSet:
-    notes = {MAXIMUM: str(maximum)} if maximum is not None else {}
+    notes = {MAX_REPLICAS: str(maximum)} if maximum is not None else {}
     created = NOW - timedelta(seconds=age)
     return ReplicaSet(
         metadata=ObjectMeta(name=name, annotations=notes, creation_timestamp=created, generation=1),
@@ -96,10 +96,10 @@ def test_surge_is_rounded_up_and_unavailability_down_but_never_both_to_zero(
 def test_new_set_grows_into_the_room_there_is() -> None:
     given = deployment(10)
 
-    assert rollout.new_size(given, [replica_set("old", 10)], 0) == 3
-    assert rollout.new_size(given, [replica_set("old", 8), replica_set("new", 3)], 3) == 5
-    assert rollout.new_size(given, [replica_set("old", 10), replica_set("new", 3)], 3) == 3
-    assert rollout.new_size(given, [replica_set("new", 9)], 9) == 10
+    assert rollout.new_replica_set_replicas(given, [replica_set("old", 10)], 0) == 3
+    assert rollout.new_replica_set_replicas(given, [replica_set("old", 8), replica_set("new", 3)], 3) == 5
+    assert rollout.new_replica_set_replicas(given, [replica_set("old", 10), replica_set("new", 3)], 3) == 3
+    assert rollout.new_replica_set_replicas(given, [replica_set("new", 9)], 9) == 10
 
 
 @pytest.mark.parametrize(
@@ -115,23 +115,23 @@ def test_scaling_keeps_the_proportions(replicas: int, sizes: list[int], maximum:
     given = deployment(replicas, surge=3)
     sets = [replica_set(f"rs{place}", size, maximum=maximum, age=place) for place, size in enumerate(sizes)]
 
-    assert rollout.proportional_sizes(given, sets) == wanted
+    assert rollout.proportional_replicas(given, sets) == wanted
 
 
 def test_one_active_set_is_scaled_and_several_are_not() -> None:
     none, one, two = replica_set("a", 0, age=9), replica_set("b", 1), replica_set("c", 2)
 
-    assert rollout.only_active_or_latest(None, []) is None
-    assert rollout.only_active_or_latest(None, [none, replica_set("d", 0)]) is not none
-    assert rollout.only_active_or_latest(none, [one]) is one
-    assert rollout.only_active_or_latest(one, [two]) is None
+    assert rollout.active_or_latest(None, []) is None
+    assert rollout.active_or_latest(None, [none, replica_set("d", 0)]) is not none
+    assert rollout.active_or_latest(none, [one]) is one
+    assert rollout.active_or_latest(one, [two]) is None
 
 
 def test_set_is_saturated_when_it_has_all_and_they_are_available() -> None:
     given, new = deployment(3), replica_set("new", 3, available=3)
     assert not rollout.is_saturated(given, new)
 
-    new.metadata.annotations[DESIRED] = "3"
+    new.metadata.annotations[DESIRED_REPLICAS] = "3"
 
     assert rollout.is_saturated(given, new)
     assert not rollout.is_saturated(deployment(4), new)
@@ -154,8 +154,8 @@ def test_new_set_is_named_after_its_template() -> None:
     assert made.metadata.name == f"web-{value}"
     assert 8 <= len(value) <= 10
     assert made.spec.selector.match_labels == {"app": "web", TEMPLATE_HASH: value}
-    assert made.metadata.annotations == {"note": "mine", REVISION: "8", DESIRED: "10", MAXIMUM: "13"}
-    assert same_template(made.spec.template, given.spec.template)
+    assert made.metadata.annotations == {"note": "mine", REVISION: "8", DESIRED_REPLICAS: "10", MAX_REPLICAS: "13"}
+    assert equal_ignore_hash(made.spec.template, given.spec.template)
     assert given.spec.template.metadata == ObjectMeta(labels={"app": "web"})
     given.status.collision_count = 1
     assert new_replica_set(given, 8, maximum=13).metadata.name != made.metadata.name
@@ -165,16 +165,16 @@ def test_set_that_comes_back_keeps_its_earlier_numbers() -> None:
     given, old = deployment(), replica_set("old", 0)
     old.metadata.annotations = {REVISION: "2", REVISION_HISTORY: "1"}
 
-    assert annotations_for(given, old, 5) == {REVISION: "5", REVISION_HISTORY: "1,2"}
-    assert annotations_for(given, old, 2) == old.metadata.annotations
-    assert latest_revision([old, replica_set("none", 0)]) == 2
+    assert new_replica_set_annotations(given, old, 5) == {REVISION: "5", REVISION_HISTORY: "1,2"}
+    assert new_replica_set_annotations(given, old, 2) == old.metadata.annotations
+    assert max_revision([old, replica_set("none", 0)]) == 2
 
 
 def test_history_does_not_grow_without_end() -> None:
     old = replica_set("old", 0)
     old.metadata.annotations = {REVISION: "9999", REVISION_HISTORY: ",".join(["12345"] * 400)}
 
-    history = annotations_for(deployment(), old, 10000)[REVISION_HISTORY]
+    history = new_replica_set_annotations(deployment(), old, 10000)[REVISION_HISTORY]
 
     assert len(history) <= 2000
     assert history.endswith(",9999")
@@ -184,12 +184,12 @@ def test_history_does_not_grow_without_end() -> None:
 
 
 def test_condition_changes_its_time_only_with_its_status() -> None:
-    first = condition("Available", "True", "A", "", NOW)
+    first = new_condition("Available", "True", "A", "", NOW)
     later = NOW + timedelta(seconds=5)
 
-    same = put([first], condition("Available", "True", "A", "other words", later))
-    other = put([first], condition("Available", "True", "B", "", later))
-    flipped = put([first], condition("Available", "False", "C", "", later))
+    same = set_condition([first], new_condition("Available", "True", "A", "other words", later))
+    other = set_condition([first], new_condition("Available", "True", "B", "", later))
+    flipped = set_condition([first], new_condition("Available", "False", "C", "", later))
 
     assert same == [first]
     assert (other[0].last_transition_time, other[0].last_update_time) == (NOW, later)
@@ -198,24 +198,24 @@ def test_condition_changes_its_time_only_with_its_status() -> None:
 
 def test_progress_is_told_and_its_lack_after_the_deadline() -> None:
     given, new = deployment(3, deadline=60), replica_set("web-1", 3, available=1)
-    status = counted(given, [new], new, NOW)
-    with_progress(given, status, new, NOW)
-    said = find(status.conditions, "Progressing")
+    status = calculate_status(given, [new], new, NOW)
+    sync_progress(given, status, new, NOW)
+    said = get_condition(status.conditions, "Progressing")
     assert said is not None
     assert (said.reason, said.message) == ("ReplicaSetUpdated", 'ReplicaSet "web-1" is progressing.')
 
     given.status = status
     for seconds, reason in ((60, "ReplicaSetUpdated"), (61, "ProgressDeadlineExceeded")):
-        after = counted(given, [new], new, NOW + timedelta(seconds=seconds))
-        with_progress(given, after, new, NOW + timedelta(seconds=seconds))
-        said = find(after.conditions, "Progressing")
+        after = calculate_status(given, [new], new, NOW + timedelta(seconds=seconds))
+        sync_progress(given, after, new, NOW + timedelta(seconds=seconds))
+        said = get_condition(after.conditions, "Progressing")
         assert said is not None
         assert said.reason == reason
 
     ready = replica_set("web-1", 3, available=3)
-    after = counted(given, [ready], ready, NOW)
-    with_progress(given, after, ready, NOW)
-    said = find(after.conditions, "Progressing")
+    after = calculate_status(given, [ready], ready, NOW)
+    sync_progress(given, after, ready, NOW)
+    said = get_condition(after.conditions, "Progressing")
     assert said is not None
     assert (said.reason, said.status) == ("NewReplicaSetAvailable", "True")
     assert rollout.is_complete(given, after)
@@ -223,9 +223,9 @@ def test_progress_is_told_and_its_lack_after_the_deadline() -> None:
 
 def test_without_a_deadline_there_is_no_progress_to_tell() -> None:
     given, new = deployment(1, deadline=None), replica_set("web-1", 1)
-    given.status = DeploymentStatus(conditions=[condition("Progressing", "True", "X", "", NOW)])
-    status = counted(given, [new], new, NOW)
+    given.status = DeploymentStatus(conditions=[new_condition("Progressing", "True", "X", "", NOW)])
+    status = calculate_status(given, [new], new, NOW)
 
-    with_progress(given, status, new, NOW)
+    sync_progress(given, status, new, NOW)
 
     assert [each.type for each in status.conditions or ()] == ["Available"]

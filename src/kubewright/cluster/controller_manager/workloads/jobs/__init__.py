@@ -1,1 +1,1 @@
-"""Jobs and CronJobs."""
+"""The Job and CronJob controllers."""

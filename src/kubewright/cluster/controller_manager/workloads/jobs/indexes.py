@@ -1,6 +1,7 @@
-"""Sets of completion indexes as Kubernetes writes them: `1,3-5,7`.
+"""Sets of completion indexes in the notation of Kubernetes: `1,3-5,7`.
 
-Pure. Three or more in a row are written as a range; a number beyond what the job has is not counted.
+Pure. Three or more consecutive indexes become a range; indexes beyond `completions` are ignored. Called by `job` and
+`policies`.
 """
 
 from __future__ import annotations
@@ -11,25 +12,25 @@ __all__ = ("format_indexes", "parse_indexes")
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """In order, ranges shortened."""
+    """Format sorted indexes with ranges."""
     parts: list[str] = []
     ordered = sorted(set(indexes))
-    place = 0
-    while place < len(ordered):
-        end = place
+    start = 0
+    while start < len(ordered):
+        end = start
         while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
             end += 1
-        first, last = ordered[place], ordered[end]
+        first, last = ordered[start], ordered[end]
         if last - first >= 2:
             parts.append(f"{first}-{last}")
         else:
             parts += map(str, range(first, last + 1))
-        place = end + 1
+        start = end + 1
     return ",".join(parts)
 
 
 def parse_indexes(text: str | None, count: int) -> set[int]:
-    """Those below `count`; what cannot be read counts for nothing."""
+    """Parse indexes below `count`; invalid parts are ignored."""
     found: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")

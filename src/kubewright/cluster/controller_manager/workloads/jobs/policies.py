@@ -1,6 +1,7 @@
-"""What a job's policies say about a pod that failed, and about indexes that succeeded.
+"""The pod failure policy and the success policy of a Job.
 
-Pure. The rules are looked at in order; the first that fits decides.
+Pure. The first rule that matches decides. After pkg/controller/job/pod_failure_policy.go and success_policy.go. Called
+by `job` and `index_failures`.
 """
 
 from __future__ import annotations
@@ -15,78 +16,80 @@ from kubewright.k8s.batch.v1 import (
 )
 from kubewright.k8s.core.v1 import ContainerStatus, Pod
 
-__all__ = ("counts_as_failure", "fails_index", "success_met", "why_job_fails")
+__all__ = ("counts_as_failure", "fail_job_message", "fails_index", "match_success_policy")
 
 
-def why_job_fails(job: Job, pods: Iterable[Pod]) -> str | None:
-    """A sentence if a rule says that the failure of one of these pods is that of the whole job."""
+def fail_job_message(job: Job, pods: Iterable[Pod]) -> str | None:
+    """The message of the first FailJob rule that matches one of these failed pods; None if none does."""
     for pod in pods:
-        action, sentence = _first_rule(job, pod)
+        action, message = _match_pod_failure_policy(job, pod)
         if action == "FailJob":
-            return sentence
+            return message
     return None
 
 
 def counts_as_failure(job: Job, pod: Pod) -> bool:
-    """Whether the failure of this pod counts against the back-off limit."""
-    return _first_rule(job, pod)[0] != "Ignore"
+    """Whether a failed pod counts towards the back-off limit: no Ignore rule matches."""
+    return _match_pod_failure_policy(job, pod)[0] != "Ignore"
 
 
 def fails_index(job: Job, pod: Pod) -> bool:
-    """Whether the failure of this pod is that of its index, however often that may be tried."""
-    return _first_rule(job, pod)[0] == "FailIndex"
+    """Whether a FailIndex rule matches a failed pod."""
+    return _match_pod_failure_policy(job, pod)[0] == "FailIndex"
 
 
-def success_met(job: Job, succeeded: Set[int]) -> str | None:
-    """A sentence if a rule says that these indexes are enough."""
+def match_success_policy(job: Job, succeeded: Set[int]) -> str | None:
+    """The message of the first success rule that these succeeded indexes satisfy; None if none does."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:
         return None
-    for place, rule in enumerate(policy.rules):
-        enough = rule.succeeded_count
+    for index, rule in enumerate(policy.rules):
+        required_count = rule.succeeded_count
         if rule.succeeded_indexes is not None:
-            needed = parse_indexes(rule.succeeded_indexes, job.spec.completions or 0)
-            have = len(needed & succeeded)
-            met = bool(needed) and (have == len(needed) or (enough is not None and have >= enough))
+            required_indexes = parse_indexes(rule.succeeded_indexes, job.spec.completions or 0)
+            matched = len(required_indexes & succeeded)
+            met = bool(required_indexes) and (
+                matched == len(required_indexes) or (required_count is not None and matched >= required_count)
+            )
         else:
-            met = enough is not None and len(succeeded) >= enough
+            met = required_count is not None and len(succeeded) >= required_count
         if met:
-            return f"Matched rules at index {place}"
+            return f"Matched rules at index {index}"
     return None
 
 
-def _first_rule(job: Job, pod: Pod) -> tuple[str, str]:
-    """The action of the first rule that fits, and what it has found."""
+def _match_pod_failure_policy(job: Job, pod: Pod) -> tuple[str, str]:
+    """The action and the message of the first rule that matches."""
     policy = job.spec.pod_failure_policy
-    for place, rule in enumerate(policy.rules if policy is not None else ()):
-        found = None
+    for index, rule in enumerate(policy.rules if policy is not None else ()):
+        match = None
         if rule.on_exit_codes is not None:
-            found = _exited(pod, rule.on_exit_codes)
+            match = _match_on_exit_codes(pod, rule.on_exit_codes)
         elif rule.on_pod_conditions is not None:
-            found = _has_condition(pod, rule.on_pod_conditions)
-        if found is not None:
-            return rule.action, f"{found} matching {rule.action} rule at index {place}"
+            match = _match_on_pod_conditions(pod, rule.on_pod_conditions)
+        if match is not None:
+            return rule.action, f"{match} matching {rule.action} rule at index {index}"
     return "Count", ""
 
 
-def _exited(pod: Pod, wanted: PodFailurePolicyOnExitCodesRequirement) -> str | None:
+def _match_on_exit_codes(pod: Pod, requirement: PodFailurePolicyOnExitCodesRequirement) -> str | None:
     for status in (*(pod.status.container_statuses or ()), *(pod.status.init_container_statuses or ())):
         code = _exit_code(status)
-        if not code or wanted.container_name not in (None, status.name):
+        if not code or requirement.container_name not in (None, status.name):
             continue
-        if (code in wanted.values) == (wanted.operator == "In"):
+        if (code in requirement.values) == (requirement.operator == "In"):
             return f"Container {status.name} for pod {pod.key} failed with exit code {code}"
     return None
 
 
 def _exit_code(status: ContainerStatus) -> int | None:
-    ended = status.state.terminated if status.state is not None else None
-    return None if ended is None else ended.exit_code
+    terminated = status.state.terminated if status.state is not None else None
+    return None if terminated is None else terminated.exit_code
 
 
-def _has_condition(pod: Pod, patterns: Iterable[PodFailurePolicyOnPodConditionsPattern]) -> str | None:
-    wanted = {(pattern.type, pattern.status or "True") for pattern in patterns}
+def _match_on_pod_conditions(pod: Pod, patterns: Iterable[PodFailurePolicyOnPodConditionsPattern]) -> str | None:
+    requirement = {(pattern.type, pattern.status or "True") for pattern in patterns}
     for condition in pod.status.conditions or ():
-        if (condition.type, condition.status) in wanted:
+        if (condition.type, condition.status) in requirement:
             return f"Pod {pod.key} has condition {condition.type}"
     return None

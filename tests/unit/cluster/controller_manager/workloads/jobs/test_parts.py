@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from kubewright import ObjectKey, ObjectMeta
 from kubewright.cluster.controller_manager.workloads.jobs.indexes import format_indexes, parse_indexes
-from kubewright.cluster.controller_manager.workloads.jobs.job import Failures
-from kubewright.cluster.controller_manager.workloads.jobs.pods import TRACKING, ended_at, index_of, new_pod
+from kubewright.cluster.controller_manager.workloads.jobs.job import BackoffStore
+from kubewright.cluster.controller_manager.workloads.jobs.pods import (
+    TRACKING_FINALIZER,
+    completion_index,
+    finish_time,
+    new_pod,
+)
 from kubewright.k8s.batch.v1 import Job, JobSpec
 from kubewright.k8s.core.v1 import (
     Container,
@@ -63,38 +68,38 @@ def ended(seconds: float) -> Pod:
 
 
 def test_each_failure_doubles_the_wait() -> None:
-    failures = Failures()
-    assert failures.wait(KEY, NOW) == 0
+    failures = BackoffStore()
+    assert failures.remaining_time(KEY, NOW) == 0
 
-    failures.note(KEY, [], [ended(0)])
-    assert failures.wait(KEY, NOW + timedelta(seconds=4)) == 6
-    failures.note(KEY, [], [ended(20), ended(10)])
-    assert failures.wait(KEY, NOW + timedelta(seconds=20)) == 40
+    failures.add_finished(KEY, [], [ended(0)])
+    assert failures.remaining_time(KEY, NOW + timedelta(seconds=4)) == 6
+    failures.add_finished(KEY, [], [ended(20), ended(10)])
+    assert failures.remaining_time(KEY, NOW + timedelta(seconds=20)) == 40
     for _ in range(20):
-        failures.note(KEY, [], [ended(30)])
-    assert failures.wait(KEY, NOW + timedelta(seconds=30)) == 600
+        failures.add_finished(KEY, [], [ended(30)])
+    assert failures.remaining_time(KEY, NOW + timedelta(seconds=30)) == 600
 
 
 def test_success_ends_the_wait() -> None:
-    failures = Failures()
-    failures.note(KEY, [], [ended(0), ended(1)])
+    failures = BackoffStore()
+    failures.add_finished(KEY, [], [ended(0), ended(1)])
 
-    failures.note(KEY, [ended(5)], [ended(3), ended(7)])
+    failures.add_finished(KEY, [ended(5)], [ended(3), ended(7)])
 
-    assert failures.wait(KEY, NOW + timedelta(seconds=7)) == 10
-    failures.note(KEY, [ended(8)], [])
-    assert failures.wait(KEY, NOW + timedelta(seconds=8)) == 0
+    assert failures.remaining_time(KEY, NOW + timedelta(seconds=7)) == 10
+    failures.add_finished(KEY, [ended(8)], [])
+    assert failures.remaining_time(KEY, NOW + timedelta(seconds=8)) == 0
 
 
 def test_end_of_a_pod_is_found_as_well_as_can_be() -> None:
     bare = Pod(metadata=ObjectMeta(creation_timestamp=NOW))
-    assert ended_at(bare) == NOW
+    assert finish_time(bare) == NOW
 
     bare.metadata.deletion_timestamp = NOW + timedelta(seconds=40)
     bare.metadata.deletion_grace_period_seconds = 30
 
-    assert ended_at(bare) == NOW + timedelta(seconds=10)
-    assert ended_at(ended(5)) == NOW + timedelta(seconds=5)
+    assert finish_time(bare) == NOW + timedelta(seconds=10)
+    assert finish_time(ended(5)) == NOW + timedelta(seconds=5)
 
 
 def test_pod_of_an_index_knows_it_and_leaves_the_template_alone() -> None:
@@ -104,11 +109,11 @@ def test_pod_of_an_index_knows_it_and_leaves_the_template_alone() -> None:
 
     made = new_pod(job, 3)
 
-    assert index_of(made) == 3
-    assert made.metadata.finalizers == [TRACKING]
+    assert completion_index(made) == 3
+    assert made.metadata.finalizers == [TRACKING_FINALIZER]
     assert (made.metadata.generate_name, made.spec.hostname) == ("work-3-", "work-3")
     assert [len(container.env or ()) for container in made.spec.containers] == [1, 1]
     assert main.env is None
     assert template.spec is not None
     assert template.spec.hostname is None
-    assert index_of(new_pod(job, None)) is None
+    assert completion_index(new_pod(job, None)) is None

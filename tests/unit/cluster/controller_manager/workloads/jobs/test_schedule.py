@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from kubewright import ObjectMeta
-from kubewright.cluster.controller_manager.workloads.jobs.cronjob import due_at
+from kubewright.cluster.controller_manager.workloads.jobs.cronjob import most_recent_schedule_time
 from kubewright.cluster.controller_manager.workloads.jobs.schedule import Schedule, time_zone
 from kubewright.errors import DecodeError
 from kubewright.k8s.batch.v1 import CronJob, CronJobSpec, CronJobStatus, JobTemplateSpec
@@ -115,27 +115,27 @@ def cron_job(last: datetime, **spec: int) -> CronJob:
     ],
 )
 def test_the_last_time_that_was_missed_is_due(now: str, wanted: str | None, missed: str) -> None:
-    due = due_at(cron_job(at("10:00")), Schedule.parse("*/10 * * * *"), at(now), with_deadline=True)
+    due = most_recent_schedule_time(cron_job(at("10:00")), Schedule.parse("*/10 * * * *"), at(now), with_deadline=True)
 
-    assert (due.at, due.missed) == (None if wanted is None else at(wanted), missed)
+    assert (due.scheduled_time, due.missed) == (None if wanted is None else at(wanted), missed)
 
 
 def test_beyond_the_deadline_nothing_is_due() -> None:
     owner = cron_job(at("10:00"), starting_deadline_seconds=60)
     schedule = Schedule.parse("*/10 * * * *")
 
-    assert due_at(owner, schedule, at("10:45"), with_deadline=True).at is None
-    assert due_at(owner, schedule, at("10:41"), with_deadline=True).at is None
-    assert due_at(owner, schedule, at("10:40"), with_deadline=True).at == at("10:40")
-    assert due_at(owner, schedule, at("10:45"), with_deadline=False).at == at("10:40")
+    assert most_recent_schedule_time(owner, schedule, at("10:45"), with_deadline=True).scheduled_time is None
+    assert most_recent_schedule_time(owner, schedule, at("10:41"), with_deadline=True).scheduled_time is None
+    assert most_recent_schedule_time(owner, schedule, at("10:40"), with_deadline=True).scheduled_time == at("10:40")
+    assert most_recent_schedule_time(owner, schedule, at("10:45"), with_deadline=False).scheduled_time == at("10:40")
 
 
 def test_many_missed_times_are_told_apart() -> None:
     owner = cron_job(datetime(2029, 12, 1, tzinfo=UTC))
 
-    due = due_at(owner, Schedule.parse("*/10 * * * *"), at("10:45"), with_deadline=True)
+    due = most_recent_schedule_time(owner, Schedule.parse("*/10 * * * *"), at("10:45"), with_deadline=True)
 
-    assert (due.at, due.missed) == (at("10:40"), "many")
+    assert (due.scheduled_time, due.missed) == (at("10:40"), "many")
 
 
 def at(text: str) -> datetime:

@@ -1,7 +1,7 @@
-"""Makes the claims of volumes that live and die with their pod.
+"""EphemeralVolumeController: creates the PersistentVolumeClaims of generic ephemeral volumes.
 
-A controller of pods: each volume with a claim template gets a claim that the pod owns, so that the garbage collector
-takes it away with the pod. Registered by `housekeeping_controllers`.
+The pod owns the claim, so the garbage collector deletes it with the pod. After
+pkg/controller/volume/ephemeral/controller.go. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from kubewright.controllers.predicates import Predicate, on
 from kubewright.errors import AlreadyExists, ApiError
 from kubewright.k8s.core.v1 import PersistentVolumeClaim, PersistentVolumeClaimSpec, Pod, Volume
 
-__all__ = ("ephemeral_claims",)
+__all__ = ("ephemeral_volume_controller",)
 
 
-def ephemeral_claims() -> Declaration[Pod]:
-    """The controller of such volumes."""
+def ephemeral_volume_controller() -> Declaration[Pod]:
+    """The controller of pods with generic ephemeral volumes."""
 
     async def reconcile(pod: Pod, ctx: Context) -> None:
         if pod.status.phase in ("Succeeded", "Failed"):
             return
         for volume in pod.spec.volumes or ():
             if volume.ephemeral is not None:
-                await _see_to(pod, volume, ctx)
+                await _ensure_claim(pod, volume, ctx)
 
     watch = Watch(PersistentVolumeClaim, to_owner(Pod), when=on("deleted"))
-    when = Predicate(_has_such, "has_ephemeral_volumes")
+    when = Predicate(_has_ephemeral_volumes, "has_ephemeral_volumes")
     return controller(Pod, name="ephemeral-volume-controller", when=when, watches=[watch])(reconcile)
 
 
-async def _see_to(pod: Pod, volume: Volume, ctx: Context) -> None:
+async def _ensure_claim(pod: Pod, volume: Volume, ctx: Context) -> None:
     key = ObjectKey(pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}")
-    present = await ctx.client.find(PersistentVolumeClaim, key)
-    if present is None:
+    existing = await ctx.client.find(PersistentVolumeClaim, key)
+    if existing is None:
         try:
             await ctx.client.create(_claim(pod, volume, key))
         except AlreadyExists:
-            present = await ctx.client.live.get(PersistentVolumeClaim, key)
+            existing = await ctx.client.live.get(PersistentVolumeClaim, key)
         except ApiError as error:
-            sentence = f"ephemeral volume {volume.name}: create PVC {key.name}: {error.message}"
-            ctx.event("FailedBinding", sentence, type="Warning")
+            message = f"ephemeral volume {volume.name}: create PVC {key.name}: {error.message}"
+            ctx.event("FailedBinding", message, type="Warning")
             raise
-    if present is not None and all(each.uid != pod.metadata.uid for each in present.metadata.owner_references):
-        problem = f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
-        ctx.event("FailedBinding", f"ephemeral volume {volume.name}: {problem}", type="Warning")
+    if existing is not None and all(each.uid != pod.metadata.uid for each in existing.metadata.owner_references):
+        error_message = f"PVC {key} was not created for pod {pod.key} (pod is not owner)"
+        ctx.event("FailedBinding", f"ephemeral volume {volume.name}: {error_message}", type="Warning")
 
 
 def _claim(pod: Pod, volume: Volume, key: ObjectKey) -> PersistentVolumeClaim:
@@ -71,8 +71,8 @@ def _claim(pod: Pod, volume: Volume, key: ObjectKey) -> PersistentVolumeClaim:
     )
 
 
-def _has_such(change: Change[Any]) -> bool:
-    """Volumes of a pod never change, so only a pod that is new has to be looked at."""
+def _has_ephemeral_volumes(change: Change[Any]) -> bool:
+    """Volumes of a pod are immutable, so only a new pod needs a sync."""
     if change.old_metadata is not None or change.new is None:
         return False
     return any(volume.ephemeral is not None for volume in change.new.spec.volumes or ())

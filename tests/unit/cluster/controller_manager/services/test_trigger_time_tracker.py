@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from kubewright.api.metadata import ObjectMeta
 from kubewright.cache.changes import change_of
-from kubewright.cluster.controller_manager.services.triggers import Triggers, mark
+from kubewright.cluster.controller_manager.services.trigger_time_tracker import TriggerTimeTracker, set_trigger_time
 from kubewright.k8s.core.v1 import Container, Pod, PodCondition, PodSpec, PodStatus, Service
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,37 +26,37 @@ def pod(name: str, seconds: int) -> Pod:
 
 
 def test_a_new_service_is_the_change() -> None:
-    assert Triggers().look(service(), [pod("a", 5)]) == START
+    assert TriggerTimeTracker().compute_trigger_time(service(), [pod("a", 5)]) == START
 
 
 def test_the_earliest_of_later_changes_counts() -> None:
-    triggers = Triggers()
-    triggers.look(service(), [pod("a", 5)])
+    triggers = TriggerTimeTracker()
+    triggers.compute_trigger_time(service(), [pod("a", 5)])
 
-    found = triggers.look(service(), [pod("a", 5), pod("b", 9), pod("c", 7)])
+    found = triggers.compute_trigger_time(service(), [pod("a", 5), pod("b", 9), pod("c", 7)])
 
     assert found == START + timedelta(seconds=7)
 
 
 def test_nothing_new_is_no_change() -> None:
-    triggers = Triggers()
-    triggers.look(service(), [pod("a", 5)])
+    triggers = TriggerTimeTracker()
+    triggers.compute_trigger_time(service(), [pod("a", 5)])
 
-    assert triggers.look(service(), [pod("a", 5)]) is None
+    assert triggers.compute_trigger_time(service(), [pod("a", 5)]) is None
 
 
 def test_a_service_that_comes_back_is_new() -> None:
-    triggers = Triggers()
-    triggers.look(service(), [pod("a", 5)])
-    triggers.forget(change_of(old=service()))
+    triggers = TriggerTimeTracker()
+    triggers.compute_trigger_time(service(), [pod("a", 5)])
+    triggers.service_deleted(change_of(old=service()))
 
-    assert triggers.look(service(), [pod("a", 5)]) == START
+    assert triggers.compute_trigger_time(service(), [pod("a", 5)]) == START
 
 
 def test_the_mark_is_taken_away_when_nothing_changed() -> None:
     metadata = ObjectMeta(name="web", annotations={"mine": "stays"})
 
-    mark(metadata, START)
+    set_trigger_time(metadata, START)
     assert metadata.annotations["endpoints.kubernetes.io/last-change-trigger-time"] == "2026-01-01T00:00:00Z"
-    mark(metadata, None)
+    set_trigger_time(metadata, None)
     assert metadata.annotations == {"mine": "stays"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.cluster.controller_manager.workloads.pod_writes import create_many
+from kubewright.cluster.controller_manager.workloads.pod_control import slow_start_batch
 from kubewright.errors import Cause, Forbidden
 
 
@@ -20,7 +20,7 @@ async def test_batches_double() -> None:
         if len(running) == min(2 ** (len(batches) - 1), 10 - sum(batches[:-1])):
             running.clear()
 
-    assert await create_many(10, create) == (10, None)
+    assert await slow_start_batch(10, create) == (10, None)
     assert batches == [1, 2, 4, 3]
 
 
@@ -32,7 +32,7 @@ async def test_after_a_refusal_no_more_are_tried() -> None:
         if place == 1:
             raise Forbidden("exceeded quota", code=403)
 
-    made, failure = await create_many(10, create)
+    made, failure = await slow_start_batch(10, create)
 
     assert (made, str(failure)) == (2, "exceeded quota")
     assert tried == [0, 1, 2]
@@ -42,7 +42,7 @@ async def test_a_namespace_that_ends_is_no_failure() -> None:
     async def create(place: int) -> None:
         raise Forbidden("terminating", code=403, causes=[Cause(reason="NamespaceTerminating", message="")])
 
-    assert await create_many(2, create) == (0, None)
+    assert await slow_start_batch(2, create) == (0, None)
 
 
 async def test_mistakes_are_not_hidden() -> None:
@@ -50,4 +50,4 @@ async def test_mistakes_are_not_hidden() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await create_many(1, create)
+        await slow_start_batch(1, create)

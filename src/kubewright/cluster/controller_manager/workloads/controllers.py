@@ -1,8 +1,9 @@
-"""All workload controllers, for a manager to run.
+"""All workload controllers, as one list for a manager.
 
     manager = Manager(*workload_controllers(), config=config)
 
-Each call makes new ones: they remember selectors of one cluster, so one set belongs to one manager.
+Each call creates new instances: they keep the selectors of one cluster, so one list belongs to one manager. Called by
+`planes.controllers`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ("workload_controllers",)
 
 
 def workload_controllers(*, clock: Clock | None = None) -> list[Declaration[Any]]:
-    """New controllers of all workloads; `clock` is the manager's, if that has another than the machine's."""
+    """New workload controllers; `clock` must be that of the manager."""
     time = clock or SystemClock()
     return [
         deployment_controller(time),

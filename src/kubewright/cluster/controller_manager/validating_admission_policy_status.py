@@ -1,7 +1,8 @@
-"""The status of ValidatingAdmissionPolicies: what their expressions would do to the types they are about.
+"""ValidatingAdmissionPolicyStatusController: type-checks the expressions of policies.
 
-A controller of policies. Each is checked when its spec has changed, against the kinds there are at that moment; what is
-checked, and how, is in `apiserver.policies.type_checking`. Registered by `housekeeping_controllers`.
+Checks a policy when its spec has changed, against the kinds that its match constraints select at that moment, and
+writes the warnings to its status. `apiserver.admission.policies.type_checking` does the checks. After
+pkg/controller/validatingadmissionpolicystatus. Registered by `controllers`.
 """
 
 from __future__ import annotations
@@ -31,34 +32,36 @@ from kubewright.k8s.admissionregistration.v1 import (
 )
 from kubewright.k8s.documents import component, schema_of
 
-__all__ = ("PolicyTypes",)
+__all__ = ("ValidatingAdmissionPolicyStatusController",)
 
 _NAME: Final = "validatingadmissionpolicy-status"
 _KIND: Final = "x-kubernetes-group-version-kind"
 
 
 @final
-class PolicyTypes:
-    """Checks the types of policies."""
+class ValidatingAdmissionPolicyStatusController:
+    """Writes the type-checking warnings of policies to their status."""
 
     def declaration(self) -> Declaration[ValidatingAdmissionPolicy]:
-        """What a manager registers."""
+        """The controller to register with a manager."""
         declare = controller(ValidatingAdmissionPolicy, name=_NAME)
         return declare(self.reconcile)
 
     async def reconcile(self, policy: ValidatingAdmissionPolicy, ctx: Context) -> None:
-        """Check a policy whose spec is another than the one that was checked."""
+        """Check a policy whose generation was not checked yet."""
         generation = policy.metadata.generation or 0
         if generation <= (policy.status.observed_generation or 0):
             return
         spec: Mapping[str, Any] = to_tree(policy).get("spec") or {}
         client = ctx.client.live
-        resource_list = await client.discovery.resources(refresh=True)
-        kinds = kinds_to_check(spec.get("matchConstraints") or {}, lambda *asked: _kinds_for(resource_list, *asked))
+        api_resources = await client.discovery.resources(refresh=True)
+        kinds = kinds_to_check(spec.get("matchConstraints") or {}, lambda *gvr: _kinds_for(api_resources, *gvr))
         types = [(kind, found) for kind in kinds if (found := await _type_of(client, kind)) is not None]
-        said = spec.get("paramKind")
-        asked = None if not said else GroupVersionKind.of(said.get("apiVersion") or "", said.get("kind") or "")
-        params = None if asked is None else await _type_of(client, asked)
+        param_kind = spec.get("paramKind")
+        params: CelType | None = None
+        if param_kind:
+            gvk = GroupVersionKind.of(param_kind.get("apiVersion") or "", param_kind.get("kind") or "")
+            params = await _type_of(client, gvk)
         warnings = [
             ExpressionWarning(field_ref=warning.path, warning=warning.text)
             for warning in type_warnings(spec, types, params)
@@ -66,39 +69,39 @@ class PolicyTypes:
         status = ValidatingAdmissionPolicyStatus(
             observed_generation=generation, type_checking=TypeChecking(expression_warnings=warnings or None)
         )
-        # Applied, as on the real one: conditions are left to whoever sets them.
-        said_of = ValidatingAdmissionPolicy(metadata=ObjectMeta(name=policy.metadata.name), status=status)
+        # Server-side apply as upstream: conditions belong to other field managers.
+        applied = ValidatingAdmissionPolicy(metadata=ObjectMeta(name=policy.metadata.name), status=status)
         with suppress(NotFound):
-            await client.apply(said_of, subresource="status", field_manager=_NAME, force=True)
+            await client.apply(applied, subresource="status", field_manager=_NAME, force=True)
 
 
-def _kinds_for(resource_list: ApiResourceList, group: str, version: str, resource: str) -> Sequence[GroupVersionKind]:
-    """The kinds of a resource by its plural or singular; a rule without a group is taken for one of any group."""
-    wanted = resource.lower()
+def _kinds_for(api_resources: ApiResourceList, group: str, version: str, resource: str) -> Sequence[GroupVersionKind]:
+    """The kinds of a resource by its plural or singular name; an empty group matches any group."""
+    name = resource.lower()
     found = [
         item.gvk
-        for item in resource_list.items
+        for item in api_resources.resources
         if item.gvr.version == version
         and group in ("", item.gvr.group)
-        and wanted in (item.gvr.resource, item.singular or item.gvk.kind.lower())
+        and name in (item.gvr.resource, item.singular or item.gvk.kind.lower())
     ]
     return list(dict.fromkeys(found))
 
 
 async def _type_of(client: Client, kind: GroupVersionKind) -> CelType | None:
-    """The type of a kind, if its schema is known."""
+    """The CEL type of a kind; None if the server has no schema for it."""
     if schema_of(kind) is not None:
-        await asyncio.sleep(0)  # the largest take a while, and a policy may be about ten
+        await asyncio.sleep(0)  # large types take a while to build: yield between them
         return _builtin_type(kind)
-    place = f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
+    path = f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
     try:
-        answer = await client.request("GET", f"/openapi/v3/{place}")
+        response = await client.request("GET", f"/openapi/v3/{path}")
     except NotFound:
         return None
-    schemas: Mapping[str, Mapping[str, Any]] = decode_tree(answer.body).get("components", {}).get("schemas", {})
-    wanted = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    schemas: Mapping[str, Mapping[str, Any]] = decode_tree(response.body).get("components", {}).get("schemas", {})
+    gvk = {"group": kind.group, "version": kind.version, "kind": kind.kind}
     for schema in schemas.values():
-        if wanted in schema.get(_KIND, ()):
+        if gvk in schema.get(_KIND, ()):
             return resource_type(schema, schemas.get, _name(kind))
     return None
 
@@ -109,5 +112,5 @@ def _builtin_type(kind: GroupVersionKind) -> CelType | None:
 
 
 def _name(kind: GroupVersionKind) -> str:
-    """A name that no other type has, since those of the same kind may differ."""
+    """A unique type name: two versions of a definition may differ."""
     return f"{kind.kind}{time.time_ns() % 1_000_000_000}"

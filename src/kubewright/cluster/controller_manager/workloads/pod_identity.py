@@ -1,6 +1,7 @@
-"""Who a pod of a StatefulSet is: its number, its name, its host name and its storage.
+"""The identity of a pod of a StatefulSet: ordinal, name, host name and volumes.
 
-Pure. The number is the end of the name; everything else follows from it.
+Pure, after pkg/controller/statefulset/stateful_set_utils.go. The ordinal is the end of the name; everything else
+follows from it. Called by `statefulset` and `volume_claims`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import copy
 import re
 from typing import Final
 
-from kubewright.cluster.controller_manager.workloads.pods import pod_from
+from kubewright.cluster.controller_manager.workloads.pods import pod_from_template
 from kubewright.cluster.controller_manager.workloads.revisions import REVISION_LABEL
 from kubewright.k8s.apps.v1 import StatefulSet
 from kubewright.k8s.core.v1 import PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume
@@ -19,9 +20,9 @@ __all__ = (
     "POD_NAME",
     "claim_name",
     "first_ordinal",
-    "has_identity",
-    "in_range",
-    "is_member",
+    "identity_matches",
+    "is_in_ordinal_range",
+    "is_member_of",
     "new_pod",
     "ordinal_of",
     "volumes_for",
@@ -33,37 +34,37 @@ _NAME: Final = re.compile(r"(.*)-([0-9]+)")
 
 
 def ordinal_of(pod: Pod) -> int:
-    """Its number; -1 if its name has none."""
+    """The ordinal of a pod; -1 if its name has none."""
     match = _NAME.fullmatch(pod.metadata.name)
     return int(match[2]) if match is not None else -1
 
 
-def is_member(owner: StatefulSet, pod: Pod) -> bool:
-    """Whether its name is one the set gives."""
+def is_member_of(owner: StatefulSet, pod: Pod) -> bool:
+    """Whether the name of a pod is one of this set."""
     match = _NAME.fullmatch(pod.metadata.name)
     return match is not None and match[1] == owner.metadata.name
 
 
 def first_ordinal(owner: StatefulSet) -> int:
-    """Where the set begins to count."""
+    """The first ordinal of the set."""
     return (owner.spec.ordinals.start or 0) if owner.spec.ordinals is not None else 0
 
 
-def in_range(owner: StatefulSet, pod: Pod) -> bool:
-    """Whether the set is large enough to want the pod."""
+def is_in_ordinal_range(owner: StatefulSet, pod: Pod) -> bool:
+    """Whether the ordinal of a pod is within `replicas`."""
     first = first_ordinal(owner)
     count = 1 if owner.spec.replicas is None else owner.spec.replicas
     return first <= ordinal_of(pod) < first + count
 
 
 def claim_name(template: str, pod: str) -> str:
-    """The name of a pod's claim."""
+    """The name of the claim of a pod for a claim template."""
     return f"{template}-{pod}"
 
 
 def new_pod(owner: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
-    """The pod of that number, made from a revision's template."""
-    pod = pod_from(template, owner.metadata.name)
+    """A pod with this ordinal from the template of a revision."""
+    pod = pod_from_template(template, owner.metadata.name)
     name = f"{owner.metadata.name}-{ordinal}"
     pod.metadata.name = name
     pod.metadata.namespace = owner.metadata.namespace
@@ -76,7 +77,7 @@ def new_pod(owner: StatefulSet, template: PodTemplateSpec, revision: str, ordina
 
 
 def volumes_for(owner: StatefulSet, pod: Pod) -> list[Volume]:
-    """The pod's volumes, with those of its claims in the place of any of the same name."""
+    """The pod's volumes; volumes of claim templates replace volumes of the same name."""
     names = [template.metadata.name for template in owner.spec.volume_claim_templates or ()]
     claimed = [
         Volume(
@@ -88,6 +89,6 @@ def volumes_for(owner: StatefulSet, pod: Pod) -> list[Volume]:
     return [*claimed, *(volume for volume in pod.spec.volumes or () if volume.name not in names)]
 
 
-def has_identity(pod: Pod) -> bool:
-    """Whether it carries the label that says who it is."""
+def identity_matches(pod: Pod) -> bool:
+    """Whether the label pod-name has the name of the pod."""
     return pod.metadata.labels.get(POD_NAME) == pod.metadata.name
