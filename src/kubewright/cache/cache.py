@@ -144,7 +144,7 @@ class Cache:
         return self._key(kind, scope)[1]
 
     def namespaced(self, kind: type[KubeObject]) -> bool:
-        """Whether a kind is namespaced. Of a kind that is looked up by its name this is known once it is watched."""
+        """Whether a kind is namespaced. Of a kind that needs discovery this is known once it is watched."""
         definition = definition_of(kind)
         if definition.needs_discovery:
             for informer in self._informers_of(kind):

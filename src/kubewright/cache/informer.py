@@ -1,9 +1,9 @@
 """Informer: the local copy of one kind. Its reflectors, its store, and the handlers of its changes.
 
 client-go's SharedIndexInformer: one informer serves all who use the same kind and scope. Several namespaces are several
-reflectors that feed one store; whether a kind that is known only by its name is namespaced is looked up with its first
-list. Handlers are plain functions called on the event loop after the store has changed; they only take note, such as by
-adding to a queue. Made and run by `cache.cache`.
+reflectors that feed one store; whether a kind that is known only by its name is namespaced is discovered with its
+first list. Handlers are plain functions called on the event loop after the store has changed; they only take note, such
+as by adding to a queue. Made and run by `cache.cache`.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Informer(Generic[K]):
         self._observer = observer
         definition = definition_of(kind)
         self.namespaced = definition.namespaced
-        """Whether its objects live in namespaces; before its first list, a guess for a kind that is looked up."""
+        """Whether the kind is namespaced; a guess before the first list of a kind that needs discovery."""
         namespaces = scope.namespaces if definition.namespaced else ()
         self._client = client
-        self._looked_up = not definition.needs_discovery
+        self._discovered = not definition.needs_discovery
         self._decoder = EventDecoder(definition, scope)
         self._overlay = WriteOverlay(self.store, clock=clock, by_namespace=bool(namespaces))
         self._subscriptions: list[Subscription[K]] = []
@@ -89,7 +89,7 @@ class Informer(Generic[K]):
             )
             for namespace in namespaces or ("",)
         )
-        started = len(reflectors) if self._looked_up else 1
+        started = len(reflectors) if self._discovered else 1
         self._reflectors, self._deferred_reflectors = reflectors[:started], reflectors[started:]
 
     # --- for everybody ---
@@ -189,8 +189,8 @@ class Informer(Generic[K]):
 
     async def on_list(self, namespace: str, items: dict[ObjectKey, Entry], version: Version) -> None:
         """Replace the store's objects of a namespace, or of all, with a list."""
-        if not self._looked_up:
-            await self._look_up()
+        if not self._discovered:
+            await self._discover()
         namespace = namespace if self.namespaced else ""
         first = namespace not in self._listed
         for count, change in enumerate(self._overlay.replace(namespace, items, version, initial=first), start=1):
@@ -233,10 +233,10 @@ class Informer(Generic[K]):
             for reflector in reflectors:
                 self._group.create_task(reflector.run(), name=f"watch {self.kind.__name__} {reflector.namespace}")
 
-    async def _look_up(self) -> None:
+    async def _discover(self) -> None:
         """With the first list: watch the other namespaces as well or, if the kind has none, all objects at once."""
         resource = await self._client.discovery.find(definition_of(self.kind).gvk)
-        self._looked_up, self.namespaced = True, resource.namespaced
+        self._discovered, self.namespaced = True, resource.namespaced
         deferred, self._deferred_reflectors = self._deferred_reflectors, ()
         if self.namespaced:
             self._reflectors += deferred
