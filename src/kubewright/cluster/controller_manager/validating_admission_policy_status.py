@@ -80,7 +80,7 @@ def _kinds_for(api_resources: ApiResourceList, group: str, version: str, resourc
     name = resource.lower()
     found = [
         item.gvk
-        for item in api_resources.resources
+        for item in api_resources.items
         if item.gvr.version == version
         and group in ("", item.gvr.group)
         and name in (item.gvr.resource, item.singular or item.gvk.kind.lower())

@@ -19,7 +19,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Optional, TypeVar
-from kubewright import Context, KubeObject, Resource, Spec, Status, controller, copy_of
+from kubewright import Context, Resource, Spec, Status, controller
+from kubewright.api import KubeObject, copy_of
 from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import ConfigMap, Pod, Service
 import kubewright.k8s.batch.v1 as batch

@@ -49,6 +49,6 @@ def deletable_namespaced_resources(api_resources: ApiResourceList) -> tuple[ApiR
 def _preferred_versions(api_resources: ApiResourceList) -> tuple[ApiResource, ...]:
     """Each resource once, in the version that the server prefers."""
     found: dict[tuple[str, str], ApiResource] = {}
-    for resource in api_resources.resources:
+    for resource in api_resources.items:
         found.setdefault((resource.gvr.group, resource.gvr.resource), resource)
     return tuple(found.values())
