@@ -8,8 +8,8 @@
 
     def widgets_of(cluster: Cluster) -> ...: ...  # either of them
 
-The two factory methods import `embedded` and `real`, which implement it, when they are called. Called by tests, programs
-and `background`.
+The two factory methods import `embedded` and `real`, which implement it, when they are called. Called by tests,
+programs and `background`.
 """
 
 from __future__ import annotations
