@@ -125,7 +125,7 @@ contexts: [{{name: it, context: {{cluster: it, user: it}}}}]
 """
 
 
-async def test_the_certificate_says_what_was_asked_for_and_no_more(plane: Plane, requests: Requests) -> None:
+async def test_the_certificate_has_the_requested_subject_and_usages_only(plane: Plane, requests: Requests) -> None:
     usages = ("digital signature", "key encipherment", "client auth")
     asked = await requests.ask(requests.pem("jane", hosts=("a.example",)), CLIENT, *usages, expirationSeconds=3600)
     await requests.approve(asked)
@@ -196,7 +196,7 @@ async def test_the_certificate_says_what_was_asked_for_and_no_more(plane: Plane,
         ),
     ],
 )
-async def test_a_signer_refuses_what_it_is_not_for(
+async def test_a_signer_rejects_invalid_requests(
     requests: Requests,
     signer: str,
     subject: tuple[str, ...],
@@ -232,7 +232,7 @@ async def until_heeded(approver: Client, request: CertificateSigningRequest) -> 
                 await asyncio.sleep(0.02)
 
 
-async def test_nobody_becomes_a_master_by_a_request(requests: Requests) -> None:
+async def test_a_request_for_system_masters_is_rejected(requests: Requests) -> None:
     with pytest.raises(Forbidden) as caught:
         await requests.ask(requests.pem("jane", "system:masters"), CLIENT, "client auth")
 

@@ -62,7 +62,7 @@ async def test_each_address_type_has_a_slice_of_the_endpoints(client: Client, na
         ]
 
 
-async def test_slices_follow_the_endpoints_and_go_with_them(client: Client, namespace: str) -> None:
+async def test_slices_follow_the_endpoints_and_are_deleted_with_them(client: Client, namespace: str) -> None:
     made = await by_hand(client, namespace, "10.1.2.3")
     (first,) = (await present(client, EndpointSlice, namespace, lambda have: len(have) == 1)).values()
 
@@ -76,7 +76,7 @@ async def test_slices_follow_the_endpoints_and_go_with_them(client: Client, name
     await present(client, EndpointSlice, namespace, lambda have: not have)
 
 
-async def test_who_asks_not_to_be_mirrored_is_not(client: Client, namespace: str) -> None:
+async def test_endpoints_with_the_skip_mirror_label_are_not_mirrored(client: Client, namespace: str) -> None:
     made = await by_hand(client, namespace, "10.1.2.3")
     await present(client, EndpointSlice, namespace, lambda have: len(have) == 1)
 

@@ -40,9 +40,7 @@ async def post(client: Client, node: Node, **conditions: str) -> None:
     await client.patch_by_name(Node, node.metadata.name, patch, form="strategic", subresource="status")
 
 
-async def test_a_new_node_is_tainted_until_it_is_looked_at_and_gets_the_labels_of_old(
-    client: Client, node: Node
-) -> None:
+async def test_a_new_node_is_tainted_until_it_is_synced_and_gets_the_beta_labels(client: Client, node: Node) -> None:
     assert keys(node) == {"not-ready"}
 
     seen = await reach(
@@ -56,7 +54,7 @@ async def test_a_new_node_is_tainted_until_it_is_looked_at_and_gets_the_labels_o
     assert seen.metadata.annotations == {"node.alpha.kubernetes.io/ttl": "0"}
 
 
-async def test_conditions_and_a_cordon_keep_new_pods_away(client: Client, node: Node) -> None:
+async def test_conditions_and_a_cordon_add_no_schedule_taints(client: Client, node: Node) -> None:
     name = node.metadata.name
     await post(client, node, Ready="True", MemoryPressure="True", DiskPressure="True", PIDPressure="True")
     await reach(client, name, lambda each: keys(each) == {"memory-pressure", "disk-pressure", "pid-pressure"})
@@ -72,9 +70,7 @@ async def test_conditions_and_a_cordon_keep_new_pods_away(client: Client, node: 
     await reach(client, name, lambda each: not each.spec.taints)
 
 
-async def test_a_node_that_says_it_is_not_ready_is_tainted_and_others_taints_are_left_alone(
-    client: Client, node: Node
-) -> None:
+async def test_a_not_ready_node_is_tainted_and_other_taints_are_kept(client: Client, node: Node) -> None:
     name = node.metadata.name
     await reach(client, name, lambda each: not each.spec.taints)
     own = to_tree(Taint(key="example.com/gpu", value="yes", effect="NoSchedule"))
@@ -125,7 +121,7 @@ async def test_pods_that_do_not_tolerate_a_taint_are_evicted_with_the_reason(
         await client.patch_by_name(Pod, pod, {"metadata": {"finalizers": None}}, namespace=namespace)
 
 
-async def test_a_pod_is_labelled_with_where_its_node_is(client: Client, namespace: str, node: Node) -> None:
+async def test_a_pod_gets_the_topology_labels_of_its_node(client: Client, namespace: str, node: Node) -> None:
     name = node.metadata.name
     where = {"topology.kubernetes.io/zone": "a", "topology.kubernetes.io/region": "north"}
     await client.patch_by_name(Node, name, {"metadata": {"labels": {**where, "other": "no"}}})
@@ -158,7 +154,7 @@ async def test_a_pod_is_labelled_with_where_its_node_is(client: Client, namespac
     assert bound.spec.node_name == name
 
 
-async def test_a_pod_that_gets_its_node_is_nominated_no_more(client: Client, namespace: str, node: Node) -> None:
+async def test_the_nomination_of_a_bound_pod_is_cleared(client: Client, namespace: str, node: Node) -> None:
     spec = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i:1"}]}
     await client.create(from_tree(Pod, {"metadata": {"name": "chosen", "namespace": namespace}, "spec": spec}))
     nomination = {"status": {"nominatedNodeName": node.metadata.name}}

@@ -167,7 +167,7 @@ async def test_an_api_server_that_crashes_is_a_cluster_error_with_its_last_log_l
     assert not any(process.running for process in cluster.processes.values())
 
 
-async def test_a_wrong_flag_is_shown_in_the_servers_own_words(real_binaries: Binaries) -> None:
+async def test_a_wrong_flag_is_reported_with_the_message_of_the_server(real_binaries: Binaries) -> None:
     with pytest.raises(ClusterError, match="unknown flag: --no-such-flag"):
         await Cluster.real(apiserver_flags={"no-such-flag": "1"}).start()
 
@@ -277,7 +277,7 @@ def test_a_foreground_cluster_says_how_to_use_it_and_stops_on_ctrl_c(real_binari
     assert "Traceback" not in stderr
 
 
-async def test_a_cluster_waits_for_nobody_when_its_program_is_cancelled(real_binaries: Binaries) -> None:
+async def test_a_cancelled_program_leaves_no_processes(real_binaries: Binaries) -> None:
     cluster = Cluster.real()
     ready = asyncio.Event()
 

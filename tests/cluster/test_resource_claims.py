@@ -135,7 +135,7 @@ async def test_long_names_of_pod_and_claim_are_both_shortened(claims: Claims) ->
     assert re.fullmatch(r"p{37}-e{18}[a-z0-9]{5}", name)
 
 
-async def test_a_missing_template_is_told_and_waited_for(claims: Claims) -> None:
+async def test_a_missing_template_is_reported_and_retried(claims: Claims) -> None:
     await claims.pod("early", one="template:gpus")
 
     async with claims.client.watch(Event, namespace=claims.namespace, initial_events=True) as events:
@@ -150,7 +150,7 @@ async def test_a_missing_template_is_told_and_waited_for(claims: Claims) -> None
     assert set(await claims.names("early")) == {"one"}
 
 
-async def test_a_generated_claim_that_somebody_deletes_is_made_again(plane: Plane, claims: Claims) -> None:
+async def test_a_deleted_generated_claim_is_created_again(plane: Plane, claims: Claims) -> None:
     if isinstance(plane, RealCluster):
         pytest.skip("kube-controller-manager believes in what it made for an hour")
     await claims.template("gpus")
@@ -167,7 +167,7 @@ async def test_a_generated_claim_that_somebody_deletes_is_made_again(plane: Plan
     assert (await claims.claimed(second, lambda claim: True)).metadata.annotations == {POD_CLAIM: "one"}
 
 
-async def test_a_generated_claim_goes_with_its_pod(claims: Claims) -> None:
+async def test_a_generated_claim_is_deleted_with_its_pod(claims: Claims) -> None:
     await claims.template("gpus")
     pod = await claims.pod("short", one="template:gpus")
     name = (await claims.names("short"))["one"]
@@ -178,7 +178,7 @@ async def test_a_generated_claim_goes_with_its_pod(claims: Claims) -> None:
     await gone(claims.client, ResourceClaim, claims.key(name))
 
 
-async def test_a_generated_claim_goes_when_its_pod_is_done(claims: Claims) -> None:
+async def test_a_generated_claim_is_deleted_when_its_pod_is_done(claims: Claims) -> None:
     await claims.template("gpus")
     pod = await claims.pod("batch", one="template:gpus")
     claim = await claims.allocate((await claims.names("batch"))["one"], pod)
@@ -204,7 +204,7 @@ async def test_a_claim_stays_allocated_as_long_as_one_pod_uses_it(claims: Claims
     assert claim.metadata.deletion_timestamp is None
 
 
-async def test_a_reservation_for_a_pod_that_is_not_there_is_taken_away(claims: Claims) -> None:
+async def test_a_reservation_for_a_missing_pod_is_removed(claims: Claims) -> None:
     await claims.claim("stale")
     pod = await claims.pod("real", gpu="stale")
     ghost = from_tree(Pod, {"metadata": {"name": "ghost", "uid": "5c1f4d5c-7c8f-4f2e-9d1c-0d5b1f6a7e11"}})
@@ -217,7 +217,7 @@ async def test_a_reservation_for_a_pod_that_is_not_there_is_taken_away(claims: C
     assert claim.status.allocation is not None
 
 
-async def test_an_allocated_claim_that_nobody_has_used_stays_so_until_it_is_deleted(claims: Claims) -> None:
+async def test_an_allocated_claim_without_reservations_stays_allocated_until_it_is_deleted(claims: Claims) -> None:
     await claims.claim("kept")
     await claims.allocate("kept")
     # By the time this one is let go of, the other has been looked at as well.
@@ -247,7 +247,7 @@ async def test_a_deleted_claim_stays_until_the_last_pod_is_done(claims: Claims) 
     await gone(claims.client, ResourceClaim, claims.key("used"))
 
 
-async def test_a_pod_that_names_its_node_is_put_on_its_allocated_claims(claims: Claims) -> None:
+async def test_allocated_claims_are_reserved_for_a_pod_with_a_node_name(claims: Claims) -> None:
     await claims.claim("ready")
     await claims.allocate("ready")
 

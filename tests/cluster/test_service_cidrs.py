@@ -45,9 +45,7 @@ async def _says(client: Client, name: str, status: str) -> ServiceCIDR:
     return (await present(client, ServiceCIDR, "", holds, seconds=30))[name]
 
 
-async def test_services_get_addresses_of_a_range_that_was_added(
-    client: Client, namespace: str, addresses: ServiceCIDR
-) -> None:
+async def test_services_get_addresses_of_an_added_range(client: Client, namespace: str, addresses: ServiceCIDR) -> None:
     ready = await _says(client, addresses.metadata.name, "True")
     wanted = (addresses.spec.cidrs or [""])[0].replace(".0/24", ".77")
 
@@ -63,7 +61,7 @@ async def test_services_get_addresses_of_a_range_that_was_added(
     await client.delete(made)
 
 
-async def test_a_range_that_is_in_use_is_not_deleted_and_gives_no_more(client: Client, namespace: str) -> None:
+async def test_a_range_in_use_is_not_deleted_and_allocates_no_more(client: Client, namespace: str) -> None:
     name = f"used-{uuid4().hex[:8]}"
     network = f"10.{150 + Random(name).randrange(50)}.{Random(name[::-1]).randrange(256)}"
     made = await client.create(_range(name, f"{network}.0/24"))

@@ -91,7 +91,7 @@ async def shelf(client: Client, namespace: str) -> AsyncIterator[Shelf]:
     await shelf.clear()
 
 
-async def test_a_claim_gets_the_smallest_volume_that_suits_and_both_say_so(shelf: Shelf) -> None:
+async def test_a_claim_gets_the_smallest_matching_volume(shelf: Shelf) -> None:
     for name, size in (("small", "1Gi"), ("middle", "3Gi"), ("big", "9Gi")):
         await shelf.phase(await shelf.volume(name, size), "Available")
 
@@ -125,7 +125,7 @@ async def test_a_claim_waits_for_a_volume_with_its_labels_and_modes(shelf: Shelf
     assert (await shelf.client.get(PersistentVolumeClaim, ObjectKey(shelf.namespace, "block"))).spec.volume_name is None
 
 
-async def test_a_volume_that_names_a_claim_is_for_that_one(shelf: Shelf) -> None:
+async def test_a_pre_bound_volume_is_bound_to_its_claim(shelf: Shelf) -> None:
     kept = await shelf.volume("kept", "5Gi", claimRef={"namespace": shelf.namespace, "name": "owner"})
     await shelf.phase(kept, "Available")
 
@@ -155,7 +155,7 @@ async def test_a_claim_that_names_a_volume_gets_that_one_if_it_is_free(shelf: Sh
     )
 
 
-async def test_a_claim_that_finds_nothing_is_told_why(shelf: Shelf) -> None:
+async def test_a_claim_without_a_volume_has_an_event(shelf: Shelf) -> None:
     await shelf.claim("none", storageClassName="")
     assert await shelf.told("none", "FailedBinding") == (
         "Normal",
@@ -168,7 +168,7 @@ async def test_a_claim_that_finds_nothing_is_told_why(shelf: Shelf) -> None:
     )
 
 
-async def test_a_claim_is_marked_for_the_provisioner_of_its_class(shelf: Shelf) -> None:
+async def test_a_claim_is_annotated_for_the_provisioner_of_its_class(shelf: Shelf) -> None:
     await shelf.storage_class("example.com/disks")
     await shelf.claim("data")
 
@@ -183,7 +183,7 @@ async def test_a_claim_is_marked_for_the_provisioner_of_its_class(shelf: Shelf) 
     assert "by the external provisioner 'example.com/disks' or manually" in (message or "")
 
 
-async def test_a_claim_that_is_to_wait_for_a_pod_is_bound_when_a_node_is_chosen(shelf: Shelf) -> None:
+async def test_a_wait_for_first_consumer_claim_is_bound_when_a_node_is_selected(shelf: Shelf) -> None:
     await shelf.storage_class("example.com/disks", "WaitForFirstConsumer")
     # No volume yet: a controller that has not seen the class would bind at once.
     await shelf.claim("data")
@@ -219,7 +219,7 @@ async def test_a_claim_that_is_to_wait_for_a_pod_is_bound_when_a_node_is_chosen(
         ),
     ],
 )
-async def test_without_its_claim_a_volume_is_released_and_stays_if_nobody_can_delete_it(
+async def test_a_volume_without_its_claim_is_released_and_stays_if_it_cannot_be_deleted(
     shelf: Shelf, spec: dict[str, Any], phase: str, message: str | None
 ) -> None:
     volume = await shelf.volume("old", "1Gi", **spec)
@@ -247,7 +247,7 @@ async def test_a_volume_of_a_temporary_folder_is_deleted_with_its_claim(shelf: S
     await gone(shelf.client, PersistentVolume, volume)
 
 
-async def test_a_claim_grows_only_if_its_class_says_so(shelf: Shelf) -> None:
+async def test_a_claim_expands_only_if_its_class_allows_it(shelf: Shelf) -> None:
     await shelf.storage_class("example.com/disks")
     await shelf.volume("small", "1Gi")
     claim = await shelf.claim("data")
@@ -273,7 +273,7 @@ async def test_a_claim_grows_only_if_its_class_says_so(shelf: Shelf) -> None:
     assert {name: str(size) for name, size in (grown.spec.resources.requests or {}).items()} == {"storage": "2Gi"}
 
 
-async def test_a_claim_whose_volume_is_gone_is_lost(shelf: Shelf) -> None:
+async def test_a_claim_whose_volume_is_deleted_is_lost(shelf: Shelf) -> None:
     volume = await shelf.volume("doomed", "1Gi")
     await shelf.claim("data")
     await shelf.bound("data")

@@ -33,7 +33,7 @@ def claim(namespace: str) -> PersistentVolumeClaim:
     return PersistentVolumeClaim.named("data", namespace, spec=spec)
 
 
-async def test_a_claim_that_nobody_uses_is_deleted(client: Client, namespace: str) -> None:
+async def test_an_unused_claim_is_deleted(client: Client, namespace: str) -> None:
     made = await client.create(claim(namespace))
     assert made.metadata.finalizers == ["kubernetes.io/pvc-protection"]
 
@@ -88,9 +88,7 @@ async def until_seen(client: Client, claim: PersistentVolumeClaim) -> None:
                     return
 
 
-async def test_an_attributes_class_that_a_claim_wants_is_deleted_after_the_claim(
-    client: Client, namespace: str
-) -> None:
+async def test_an_attributes_class_in_use_is_deleted_after_the_claim(client: Client, namespace: str) -> None:
     name = f"gold-{uuid4().hex[:8]}"
     made = await client.create(
         VolumeAttributesClass(metadata=ObjectMeta(name=name), driver_name="a.example.io", parameters={"iops": "3"})

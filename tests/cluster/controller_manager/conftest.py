@@ -1,4 +1,4 @@
-"""A real API server whose housekeeping is ours: the controllers of kube-controller-manager that do the same are off.
+"""A real API server with our controllers: those controllers of kube-controller-manager that do the same are off.
 
 Service accounts stay on there: a control plane counts as started when the first of them exists.
 """
@@ -27,7 +27,7 @@ from kubewright.manager.options import ManagerOptions
 
 K = TypeVar("K", bound=KubeObject)
 
-QUIET = ManagerOptions(name="housekeeping", health_address="0", metrics_address="0")
+QUIET = ManagerOptions(name="controller-manager", health_address="0", metrics_address="0")
 OURS = (
     "garbage-collector-controller",
     "namespace-controller",
@@ -53,11 +53,11 @@ async def bare_cluster(real_binaries: Binaries) -> AsyncIterator[RealCluster]:
 
 @pytest.fixture(scope="package")
 async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
-    """An administrator's client of a control plane that is kept tidy by the controllers under test."""
+    """An administrator's client of a control plane with the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:
-        housekeeping = controller_manager_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
-        async with Manager(*node_controllers(client), *housekeeping, client=client, options=QUIET):
-            await install_crds(client, Widget)  # after the start: a kind that came later is looked after, too
+        controllers = controller_manager_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
+        async with Manager(*node_controllers(client), *controllers, client=client, options=QUIET):
+            await install_crds(client, Widget)  # after the start: new kinds are processed too
             yield client
 
 

@@ -57,7 +57,7 @@ async def there(client: Client) -> set[str]:
     return {each.metadata.name for each in await client.list(CertificateSigningRequest)}
 
 
-async def test_requests_go_when_their_time_is_over(signing: Client, clock: VirtualClock) -> None:
+async def test_requests_are_deleted_when_they_expire(signing: Client, clock: VirtualClock) -> None:
     await ask(signing, "pending")
     await ask(signing, "denied", "Denied")
     await ask(signing, "issued", "Approved")

@@ -34,7 +34,7 @@ def child(name: str, namespace: str, *owners: KubeObject, block: bool | None = N
     return made
 
 
-async def test_the_children_of_a_deleted_object_go_within_moments(client: Client, namespace: str) -> None:
+async def test_the_dependents_of_a_deleted_object_are_deleted(client: Client, namespace: str) -> None:
     took, usual = [], []
     for round_ in range(3):
         owner = await client.create(Secret.named(f"owner-{round_}", namespace))
@@ -62,7 +62,7 @@ async def until_deleted(client: Client, given: KubeObject, name: str) -> float:
     raise AssertionError("the watch ended")
 
 
-async def test_grandchildren_go_too_and_kinds_that_came_later_count(client: Client, namespace: str) -> None:
+async def test_indirect_dependents_and_new_kinds_are_collected(client: Client, namespace: str) -> None:
     owner = await client.create(widget("top", namespace))
     middle = await client.create(child("middle", namespace, owner))
     leaf = Secret.named("leaf", namespace)
@@ -75,7 +75,7 @@ async def test_grandchildren_go_too_and_kinds_that_came_later_count(client: Clie
     await gone(client, Secret, namespace, "leaf")
 
 
-async def test_a_custom_resource_goes_with_its_owner(client: Client, namespace: str) -> None:
+async def test_a_custom_resource_is_deleted_with_its_owner(client: Client, namespace: str) -> None:
     owner = await client.create(ConfigMap.named("owner", namespace))
     owned = widget("owned", namespace)
     set_owner(owner, owned)
@@ -86,7 +86,7 @@ async def test_a_custom_resource_goes_with_its_owner(client: Client, namespace: 
     await gone(client, Widget, namespace, "owned")
 
 
-async def test_a_reference_to_a_namesake_of_another_uid_keeps_nothing_alive(client: Client, namespace: str) -> None:
+async def test_a_reference_with_the_wrong_uid_does_not_keep_an_object(client: Client, namespace: str) -> None:
     present_owner = await client.create(ConfigMap.named("owner", namespace))
     orphan = child("orphan", namespace, present_owner)
     orphan.metadata.owner_references[0].uid = "11111111-2222-3333-4444-555555555555"
@@ -97,7 +97,9 @@ async def test_a_reference_to_a_namesake_of_another_uid_keeps_nothing_alive(clie
     assert (await client.get(ConfigMap, "owner", namespace=namespace)).metadata.uid == present_owner.metadata.uid
 
 
-async def test_an_object_with_another_owner_stays_and_forgets_the_one_that_went(client: Client, namespace: str) -> None:
+async def test_an_object_with_another_owner_stays_and_loses_the_dangling_reference(
+    client: Client, namespace: str
+) -> None:
     first = await client.create(ConfigMap.named("first", namespace))
     second = await client.create(ConfigMap.named("second", namespace))
     shared = await client.create(child("shared", namespace, first, second))
@@ -108,7 +110,7 @@ async def test_an_object_with_another_owner_stays_and_forgets_the_one_that_went(
     assert left.metadata.owner_references[0].uid == second.metadata.uid
 
 
-async def test_orphaned_children_stay_without_an_owner(client: Client, namespace: str) -> None:
+async def test_orphaned_dependents_stay_without_an_owner(client: Client, namespace: str) -> None:
     owner = await client.create(ConfigMap.named("owner", namespace))
     kept = await client.create(child("kept", namespace, owner))
 
@@ -118,7 +120,7 @@ async def test_orphaned_children_stay_without_an_owner(client: Client, namespace
     assert (await client.get(ConfigMap, kept.key)).metadata.owner_references == []
 
 
-async def test_a_foreground_deletion_waits_for_the_children_that_block_it(client: Client, namespace: str) -> None:
+async def test_a_foreground_deletion_waits_for_blocking_dependents(client: Client, namespace: str) -> None:
     owner = await client.create(ConfigMap.named("owner", namespace))
     holding = child("holding", namespace, owner, block=True)
     holding.metadata.finalizers = ["example.io/hold"]
@@ -155,7 +157,7 @@ async def test_an_owner_in_another_namespace_is_reported_and_owns_nothing(client
     await gone(client, ConfigMap, elsewhere, "good")
 
 
-async def test_what_is_in_no_namespace_cannot_be_owned_by_what_is_in_one(client: Client, namespace: str) -> None:
+async def test_a_cluster_scoped_object_cannot_have_a_namespaced_owner(client: Client, namespace: str) -> None:
     owner = await client.create(ConfigMap.named("owner", namespace))
     role = ClusterRole.named(f"role-{namespace}")
     role.metadata.owner_references = [
@@ -171,9 +173,7 @@ async def test_what_is_in_no_namespace_cannot_be_owned_by_what_is_in_one(client:
     await client.delete(ClusterRole, role.key)
 
 
-async def test_what_is_in_no_namespace_stays_if_nobody_has_seen_its_owner_in_one(
-    client: Client, namespace: str
-) -> None:
+async def test_a_cluster_scoped_object_with_an_unknown_namespaced_owner_stays(client: Client, namespace: str) -> None:
     owner = ConfigMap.named("never", namespace)
     owner.metadata.uid = str(uuid4())
     role = ClusterRole.named(f"role-{namespace}")
@@ -189,7 +189,7 @@ async def test_what_is_in_no_namespace_stays_if_nobody_has_seen_its_owner_in_one
     await client.delete(ClusterRole, role.key)
 
 
-async def test_what_custom_resources_owned_goes_with_their_definition(client: Client, namespace: str) -> None:
+async def test_dependents_of_custom_resources_are_deleted_with_the_definition(client: Client, namespace: str) -> None:
     await install_crds(client, Gadget)
     first = await client.create(Gadget.named("first", namespace))
     await client.create(child("first", namespace, first))

@@ -18,7 +18,7 @@ from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 
-async def test_a_namespace_goes_with_all_that_is_in_it(client: Client) -> None:
+async def test_a_namespace_is_deleted_with_its_contents(client: Client) -> None:
     name = await fresh_namespace(client)
     await present(client, ServiceAccount, name, lambda have: "default" in have)
     await client.create(ConfigMap.named("settings", name))
@@ -31,7 +31,7 @@ async def test_a_namespace_goes_with_all_that_is_in_it(client: Client) -> None:
     assert (await client.list(Widget, namespace=name)).items == []
 
 
-async def test_what_holds_up_the_end_of_a_namespace_is_said(client: Client) -> None:
+async def test_the_conditions_say_what_remains_in_a_namespace(client: Client) -> None:
     name = await fresh_namespace(client)
     held = widget("held", name)
     held.metadata.finalizers = ["example.io/hold"]
@@ -67,7 +67,7 @@ async def test_what_holds_up_the_end_of_a_namespace_is_said(client: Client) -> N
     await present(client, Namespace, "", lambda have: name not in have, seconds=60)
 
 
-async def test_pods_leave_a_namespace_before_all_else(client: Client) -> None:
+async def test_pods_are_deleted_before_the_other_contents_of_a_namespace(client: Client) -> None:
     name = await fresh_namespace(client)
     await present(client, ServiceAccount, name, lambda have: "default" in have)
     held = pod("web", name)
@@ -86,7 +86,7 @@ async def test_pods_leave_a_namespace_before_all_else(client: Client) -> None:
     await present(client, Namespace, "", lambda have: name not in have, seconds=60)
 
 
-async def test_the_default_account_is_made_again(client: Client, namespace: str) -> None:
+async def test_the_default_service_account_is_created_again(client: Client, namespace: str) -> None:
     first = await client.get(ServiceAccount, "default", namespace=namespace)
 
     await client.delete(first)
@@ -115,7 +115,7 @@ async def test_the_certificate_of_the_server_is_in_every_namespace_and_is_restor
     await present(client, ConfigMap, namespace, is_there)
 
 
-async def test_a_namespace_stays_while_nobody_can_tell_what_an_extension_server_has_in_it(client: Client) -> None:
+async def test_a_namespace_stays_while_an_aggregated_api_server_does_not_respond(client: Client) -> None:
     name = await fresh_namespace(client)
     group = f"{name}.example.io"
     service = {"name": "away", "namespace": name}

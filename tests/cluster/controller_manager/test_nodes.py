@@ -73,7 +73,9 @@ def pod(name: str, node: str, **spec: object) -> Pod:
 UNREACHABLE = {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
 
 
-async def test_a_node_that_falls_silent_is_given_up_and_its_pods_with_it(nodes: Client, clock: VirtualClock) -> None:
+async def test_a_node_without_heartbeats_becomes_unknown_and_its_pods_are_evicted(
+    nodes: Client, clock: VirtualClock
+) -> None:
     for name in ("well", "silent"):
         await make(nodes, name)
         await beat(nodes, clock, name)
@@ -112,7 +114,7 @@ async def test_a_node_that_falls_silent_is_given_up_and_its_pods_with_it(nodes: 
     await until(nodes, Node, "silent", lambda node: not node.spec.taints)
 
 
-async def test_a_node_that_never_said_anything_gets_its_conditions_after_a_minute(
+async def test_a_node_that_never_posted_a_status_becomes_unknown_after_a_minute(
     nodes: Client, clock: VirtualClock
 ) -> None:
     await make(nodes, "mute")
@@ -131,7 +133,7 @@ async def test_a_node_that_never_said_anything_gets_its_conditions_after_a_minut
         assert item.last_heartbeat_time == mute.metadata.creation_timestamp
 
 
-async def test_when_all_nodes_are_silent_nobody_is_driven_out_until_one_is_back(
+async def test_under_full_disruption_no_pod_is_evicted_until_a_node_recovers(
     nodes: Client, clock: VirtualClock
 ) -> None:
     for name in ("first", "second"):
@@ -150,14 +152,14 @@ async def test_when_all_nodes_are_silent_nobody_is_driven_out_until_one_is_back(
     await until(nodes, Node, "first", lambda node: taints(node) == UNREACHABLE)
 
 
-async def test_a_deleted_node_is_taken_leave_of(nodes: Client) -> None:
+async def test_a_deleted_node_causes_an_event(nodes: Client) -> None:
     await make(nodes, "short")
     await nodes.delete(Node, "short")
     note = await said(nodes, "short", "RemovingNode")
     assert note.message == "Node short event: Removing Node short from Controller"
 
 
-async def test_of_pods_that_have_ended_the_oldest_go_when_there_are_too_many(nodes: Client) -> None:
+async def test_the_oldest_terminated_pods_beyond_the_threshold_are_deleted(nodes: Client) -> None:
     for number in range(3):
         name = f"job-{number}"
         await nodes.create(pod(name, ""))
@@ -168,7 +170,9 @@ async def test_of_pods_that_have_ended_the_oldest_go_when_there_are_too_many(nod
     assert [each.metadata.name for each in await nodes.list(Pod, namespace="default")] == ["job-1", "job-2"]
 
 
-async def test_a_pod_that_is_held_and_never_had_a_node_ends_as_failed(nodes: Client, clock: VirtualClock) -> None:
+async def test_an_unscheduled_terminating_pod_with_a_finalizer_becomes_failed(
+    nodes: Client, clock: VirtualClock
+) -> None:
     held = pod("held", "")
     held.metadata.finalizers = ["example.com/held"]
     await nodes.create(held)

@@ -68,7 +68,9 @@ async def test_endpoints_follow_the_pods_of_a_service(client: Client, namespace:
     await present(client, EndpointSlice, namespace, lambda have: not have)
 
 
-async def test_a_pod_that_is_not_ready_is_published_only_if_asked_for(client: Client, namespace: str) -> None:
+async def test_a_pod_that_is_not_ready_is_published_only_with_publish_not_ready_addresses(
+    client: Client, namespace: str
+) -> None:
     await client.create(service("web", namespace))
     await client.create(service("all", namespace, selector={"app": "web"}, publishNotReadyAddresses=True))
     annotations = {"simulation.kubewright.io/ready": "false"}
@@ -109,7 +111,7 @@ async def test_a_budget_counts_and_stops_evictions(client: Client, namespace: st
         await client.request("POST", path, body=body)
 
 
-async def test_the_pods_of_a_node_that_is_gone_go(client: Client, namespace: str) -> None:
+async def test_the_pods_of_a_deleted_node_are_deleted(client: Client, namespace: str) -> None:
     await client.create(Node.named("ghost"))
     await client.create(pod("haunted", namespace, nodeName="ghost"))
 

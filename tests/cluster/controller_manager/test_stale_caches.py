@@ -41,7 +41,7 @@ def claim(name: str) -> PersistentVolumeClaim:
     return from_tree(PersistentVolumeClaim, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 
 
-async def test_a_claim_is_kept_for_a_pod_that_the_controller_has_not_seen() -> None:
+async def test_a_claim_stays_reserved_for_a_pod_that_the_cache_lacks() -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "used"}}
     tree = {"metadata": {"name": "user", "namespace": "default"}, "spec": {**POD, "nodeName": "n", "volumes": [volume]}}
     async with unaware("pods", pvc_protection_controller()) as (client, faults):
@@ -60,7 +60,7 @@ async def test_a_claim_is_kept_for_a_pod_that_the_controller_has_not_seen() -> N
         await gone(client, PersistentVolumeClaim, "used", namespace="default")
 
 
-async def test_a_job_that_the_controller_has_not_seen_is_not_started_a_second_time() -> None:
+async def test_a_job_that_the_cache_lacks_is_not_created_twice() -> None:
     clock = VirtualClock(start=datetime(2030, 1, 1, 12, 30, tzinfo=UTC))
     template = {"spec": {"template": {"spec": POD}}}
     spec = {"schedule": "0 * * * *", "concurrencyPolicy": "Forbid", "suspend": True, "jobTemplate": template}

@@ -228,7 +228,7 @@ async def test_pods_share_a_claim_where_it_is(lab: Lab) -> None:
     assert sorted(each.name for each in claim.status.reserved_for or ()) == ["a", "b", "c"]
 
 
-async def test_a_crowd_of_pods_gets_each_device_once(lab: Lab) -> None:
+async def test_a_burst_of_pods_gets_each_device_once(lab: Lab) -> None:
     await lab.device_class()
     for node in await lab.nodes():
         await lab.publish(*(gpu(f"gpu-{number}") for number in range(4)), nodeName=node)
@@ -247,7 +247,7 @@ async def test_a_crowd_of_pods_gets_each_device_once(lab: Lab) -> None:
     assert len({(each["pool"], each["device"]) for each in found}) == 12
 
 
-async def test_devices_are_chosen_by_what_they_are(lab: Lab) -> None:
+async def test_devices_are_selected_by_attributes_and_capacity(lab: Lab) -> None:
     await lab.device_class()
     await lab.publish(
         {
@@ -272,7 +272,7 @@ async def test_devices_are_chosen_by_what_they_are(lab: Lab) -> None:
     assert (await lab.devices("large"), await lab.devices("recent")) == (["new"], ["old"])
 
 
-async def test_a_selector_that_fails_is_told(lab: Lab) -> None:
+async def test_a_failing_selector_is_reported(lab: Lab) -> None:
     await lab.device_class()
     await lab.publish(gpu("gpu-0"))
     await lab.claim("wrong", lab.request("gpu", f'device.attributes["{lab.driver}"].colour == "red"'))
@@ -283,7 +283,7 @@ async def test_a_selector_that_fails_is_told(lab: Lab) -> None:
     assert message == f'running "DynamicResources" filter plugin: {problem}'
 
 
-async def test_several_devices_have_what_they_must_have_in_common(lab: Lab) -> None:
+async def test_devices_satisfy_match_attribute(lab: Lab) -> None:
     await lab.device_class()
     await lab.publish(
         gpu("a0", numa=0), gpu("a1", numa=1), gpu("a2", numa=1), gpu("a3", numa=0), gpu("a4"), gpu("a5", numa=1)
@@ -313,7 +313,7 @@ async def test_a_claim_for_all_devices_gets_all_or_none(lab: Lab) -> None:
     assert (await lab.client.get(ResourceClaim, lab.key("single"))).status.allocation is None
 
 
-async def test_of_alternatives_the_first_that_can_be_had_is_taken(lab: Lab) -> None:
+async def test_the_first_available_alternative_is_allocated(lab: Lab) -> None:
     await lab.device_class()
     nodes = await lab.nodes()
     await lab.publish(gpu("large-0", size="large"), nodeName=nodes[1])  # first: who knows of the others knows of it
@@ -338,7 +338,7 @@ async def test_of_alternatives_the_first_that_can_be_had_is_taken(lab: Lab) -> N
     ]
 
 
-async def test_administrators_see_devices_that_others_have(lab: Lab) -> None:
+async def test_admin_access_shares_allocated_devices(lab: Lab) -> None:
     await lab.client.patch_by_name(
         Namespace, lab.namespace, {"metadata": {"labels": {"resource.kubernetes.io/admin-access": "true"}}}
     )
@@ -356,7 +356,7 @@ async def test_administrators_see_devices_that_others_have(lab: Lab) -> None:
     assert (result["device"], result["adminAccess"]) == ("c0", True)
 
 
-async def test_devices_for_some_or_all_nodes_say_so(lab: Lab) -> None:
+async def test_devices_of_several_nodes_have_a_node_selector(lab: Lab) -> None:
     await lab.device_class()
     near = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": (await lab.nodes())[:2]}
     await lab.publish(gpu("d0"), nodeSelector={"nodeSelectorTerms": [{"matchExpressions": [near]}]})
@@ -397,7 +397,7 @@ async def test_configuration_of_class_and_claim_goes_with_the_devices(lab: Lab) 
     ]
 
 
-async def test_parameters_with_spaces_do_not_keep_a_claim_from_its_devices(lab: Lab) -> None:
+async def test_a_claim_with_spaces_in_its_parameters_is_allocated(lab: Lab) -> None:
     await lab.device_class()
     await lab.publish(gpu("h0"))
     config = {"opaque": {"driver": lab.driver, "parameters": {"a": [1, 2]}}}
@@ -412,7 +412,7 @@ async def test_parameters_with_spaces_do_not_keep_a_claim_from_its_devices(lab: 
     assert await lab.devices("wide") == ["h0"]
 
 
-async def test_a_claim_that_is_tied_to_another_node_is_given_new_devices(lab: Lab) -> None:
+async def test_a_claim_with_devices_of_another_node_is_reallocated(lab: Lab) -> None:
     await lab.device_class()
     nodes = await lab.nodes()
     await lab.publish(gpu("f0"), nodeName=nodes[0])
@@ -433,7 +433,7 @@ async def test_a_claim_that_is_tied_to_another_node_is_given_new_devices(lab: La
     assert await lab.devices("idle") == ["f1"]
 
 
-async def test_a_pool_of_which_a_slice_is_missing_waits(lab: Lab) -> None:
+async def test_devices_of_an_incomplete_pool_are_not_allocated(lab: Lab) -> None:
     await lab.device_class()
     pool = {"name": "split", "generation": 7, "resourceSliceCount": 2}
     await lab.publish(gpu("g0"), pool=pool)

@@ -27,7 +27,7 @@ def taints(node: Node) -> set[tuple[str, str]]:
     return {(taint.key, taint.effect) for taint in node.spec.taints or ()}
 
 
-async def test_pods_of_a_silent_node_stay_as_they_are_until_it_is_back(client: Client) -> None:
+async def test_pods_of_a_silent_node_do_not_change_until_it_recovers(client: Client) -> None:
     unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
     brief, patient = {**unreachable, "tolerationSeconds": 0}, unreachable
     here: dict[str, Any] = {"nodeSelector": {"kubernetes.io/hostname": "node-2"}}

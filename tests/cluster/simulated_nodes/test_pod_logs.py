@@ -29,7 +29,7 @@ async def test_what_a_command_prints_is_its_log(client: Client, namespace: str, 
     assert stamped.endswith("Z three\n")
 
 
-async def test_the_log_of_the_run_before_is_kept(client: Client, namespace: str, kubectl: Kubectl) -> None:
+async def test_the_log_of_the_previous_run_is_kept(client: Client, namespace: str, kubectl: Kubectl) -> None:
     created = await client.create(pod("web", namespace, "crasher"))
     await reach(
         client,
@@ -40,13 +40,15 @@ async def test_the_log_of_the_run_before_is_kept(client: Client, namespace: str,
     assert await kubectl("logs", "web", "--previous") == "crasher: something is broken, giving up\n"
 
 
-async def test_a_server_says_that_it_has_started(client: Client, namespace: str, kubectl: Kubectl) -> None:
+async def test_a_container_without_output_logs_that_it_started(
+    client: Client, namespace: str, kubectl: Kubectl
+) -> None:
     await reach(client, await client.create(pod("web", namespace)), is_ready)
 
     assert await kubectl("logs", "web") == "main: nginx started\n"
 
 
-async def test_an_annotation_gives_the_words(client: Client, namespace: str, kubectl: Kubectl) -> None:
+async def test_an_annotation_overrides_the_log(client: Client, namespace: str, kubectl: Kubectl) -> None:
     given = pod("web", namespace, annotations={"simulation.kubewright.io/logs": "listening on :8080"})
     await reach(client, await client.create(given), is_ready)
 

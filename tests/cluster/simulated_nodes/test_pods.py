@@ -55,7 +55,7 @@ async def test_a_pod_runs_with_everything_a_kubelet_writes(client: Client, names
     assert said == {"default-scheduler": ["Scheduled"], "kubelet": ["Pulled", "Created", "Started"]}
 
 
-async def test_a_deleted_pod_is_seen_not_ready_before_it_is_gone(client: Client, namespace: str) -> None:
+async def test_a_deleted_pod_is_not_ready_before_it_disappears(client: Client, namespace: str) -> None:
     running = await reach(client, await client.create(pod("web", namespace)), is_ready)
     seen: list[tuple[str, str | None, str | None]] = []
 
@@ -77,7 +77,9 @@ async def test_a_deleted_pod_is_seen_not_ready_before_it_is_gone(client: Client,
     ]
 
 
-async def test_a_pod_deleted_by_force_is_gone_at_once_and_a_namesake_lives(client: Client, namespace: str) -> None:
+async def test_a_force_deleted_pod_disappears_at_once_and_a_new_pod_of_that_name_runs(
+    client: Client, namespace: str
+) -> None:
     first = await reach(client, await client.create(pod("web", namespace)), is_ready)
     await client.delete(Pod, first.key, grace_period=0)
 
@@ -99,7 +101,7 @@ async def test_a_finalizer_holds_a_pod_whose_containers_have_ended(client: Clien
     await present(client, Pod, namespace, lambda have: not have)
 
 
-async def test_an_evicted_pod_goes(client: Client, namespace: str) -> None:
+async def test_an_evicted_pod_is_deleted(client: Client, namespace: str) -> None:
     running = await reach(client, await client.create(pod("web", namespace)), is_ready)
     path = await client.object_path(Pod, running.key, namespace=None, subresource="eviction")
 
@@ -123,9 +125,7 @@ async def test_a_crashing_container_backs_off_and_counts(client: Client, namespa
     assert status.last_state.terminated.exit_code == 1
 
 
-async def test_an_image_that_is_not_there_is_waited_for_and_a_corrected_one_runs(
-    client: Client, namespace: str
-) -> None:
+async def test_a_missing_image_is_retried_and_a_corrected_one_runs(client: Client, namespace: str) -> None:
     created = await client.create(pod("web", namespace, "nginx:nonexistent"))
     await reach(client, created, waits_for("ImagePullBackOff"))
 
@@ -138,9 +138,7 @@ async def test_an_image_that_is_not_there_is_waited_for_and_a_corrected_one_runs
     assert status.image == "docker.io/library/nginx:1.27"
 
 
-async def test_an_image_that_is_changed_gives_another_image_id_after_a_short_unreadiness(
-    client: Client, namespace: str
-) -> None:
+async def test_a_changed_image_has_another_image_id_after_a_restart(client: Client, namespace: str) -> None:
     before = await reach(client, await client.create(pod("web", namespace, "nginx:1.27")), is_ready)
 
     old = main(before)
@@ -159,7 +157,7 @@ async def test_an_image_that_is_changed_gives_another_image_id_after_a_short_unr
     assert (True, False) in seen  # a status that was under way when the image was changed may come first
 
 
-async def test_a_config_map_that_is_missing_is_waited_for(client: Client, namespace: str) -> None:
+async def test_a_pod_waits_for_a_missing_config_map(client: Client, namespace: str) -> None:
     volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
     environment = {"envFrom": [{"configMapRef": {"name": "env"}}]}
     mounted = await client.create(pod("mounted", namespace, volumes=volumes))
@@ -174,7 +172,7 @@ async def test_a_config_map_that_is_missing_is_waited_for(client: Client, namesp
     await reach(client, configured, is_ready)
 
 
-async def test_a_readiness_gate_is_waited_for(client: Client, namespace: str) -> None:
+async def test_a_pod_waits_for_its_readiness_gate(client: Client, namespace: str) -> None:
     created = await client.create(pod("web", namespace, readinessGates=[{"conditionType": "example.io/gate"}]))
     await reach(client, created, lambda item: conditions(item).get("ContainersReady") == "True")
 
@@ -185,7 +183,7 @@ async def test_a_readiness_gate_is_waited_for(client: Client, namespace: str) ->
     assert conditions(ready)["example.io/gate"] == "True"
 
 
-async def test_a_pod_that_somebody_says_is_not_ready_says_otherwise(client: Client, namespace: str) -> None:
+async def test_the_kubelet_corrects_a_ready_condition_of_another_client(client: Client, namespace: str) -> None:
     created = await client.create(pod("web", namespace))
     before = await reach(client, created, is_ready)
 
@@ -255,7 +253,7 @@ async def test_a_deployment_rolls_out_and_on(client: Client, namespace: str) -> 
     assert {item.spec.containers[0].image for item in pods.values()} == {"nginx:2"}
 
 
-async def test_an_event_of_the_kubelet_reads_as_one(client: Client, namespace: str) -> None:
+async def test_the_kubelet_emits_its_usual_events(client: Client, namespace: str) -> None:
     await reach(client, await client.create(pod("web", namespace)), is_ready)
 
     events = await present(

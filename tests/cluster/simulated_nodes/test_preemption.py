@@ -88,7 +88,7 @@ def said(given: Pod) -> str:
     return found.message or ""
 
 
-async def test_a_more_important_pod_drives_out_another_and_gets_its_place(
+async def test_a_pod_of_a_higher_priority_preempts_another_and_is_scheduled(
     client: Client, namespace: str, arena: Arena
 ) -> None:
     await arena.supply(node_2=1)
@@ -131,7 +131,7 @@ async def test_a_more_important_pod_drives_out_another_and_gets_its_place(
     await reach(client, mid, is_ready)
 
 
-async def test_while_victims_are_leaving_no_more_are_driven_out(client: Client, namespace: str, arena: Arena) -> None:
+async def test_no_more_pods_are_preempted_while_victims_terminate(client: Client, namespace: str, arena: Arena) -> None:
     await arena.supply(node_1=2)
     lasting: dict[str, Any] = {"annotations": LASTING, "terminationGracePeriodSeconds": 3600}
     for name in ("first", "second"):
@@ -153,7 +153,7 @@ async def test_while_victims_are_leaving_no_more_are_driven_out(client: Client, 
     await reach(client, high, is_ready)
 
 
-async def test_a_pod_that_must_not_drive_out_others_waits(client: Client, namespace: str, arena: Arena) -> None:
+async def test_a_pod_with_the_policy_never_preempts_nothing(client: Client, namespace: str, arena: Arena) -> None:
     await arena.supply(node_1=1)
     low = await arena.pod("low", "low")
     await reach(client, low, is_ready)
@@ -168,7 +168,7 @@ async def test_a_pod_that_must_not_drive_out_others_waits(client: Client, namesp
     assert (await client.get(Pod, low.key)).metadata.deletion_timestamp is None
 
 
-async def test_equals_are_not_driven_out(client: Client, namespace: str, arena: Arena) -> None:
+async def test_pods_of_equal_priority_are_not_preempted(client: Client, namespace: str, arena: Arena) -> None:
     await arena.supply(node_3=1)
     first = await arena.pod("first", "mid")
     await reach(client, first, is_ready)
@@ -182,9 +182,7 @@ async def test_equals_are_not_driven_out(client: Client, namespace: str, arena: 
     assert (await client.get(Pod, first.key)).metadata.deletion_timestamp is None
 
 
-async def test_a_nominated_pod_that_is_deleted_leaves_its_place_to_others(
-    client: Client, namespace: str, arena: Arena
-) -> None:
+async def test_a_deleted_nominated_pod_frees_its_node(client: Client, namespace: str, arena: Arena) -> None:
     await arena.supply(node_1=1)
     low = await arena.pod("low", "low", annotations=LASTING, terminationGracePeriodSeconds=3600)
     await reach(client, low, is_ready)
@@ -201,7 +199,7 @@ async def test_a_nominated_pod_that_is_deleted_leaves_its_place_to_others(
     await reach(client, mid, is_ready)
 
 
-async def test_a_more_important_pod_takes_over_the_nomination_of_another(
+async def test_a_pod_of_a_higher_priority_clears_a_lower_nomination(
     client: Client, namespace: str, arena: Arena
 ) -> None:
     await arena.supply(node_1=1)
@@ -219,7 +217,7 @@ async def test_a_more_important_pod_takes_over_the_nomination_of_another(
     assert not (await client.get(Pod, mid.key)).spec.node_name
 
 
-async def test_nodes_that_ask_pods_to_stay_away_are_taken_last(client: Client, namespace: str) -> None:
+async def test_nodes_with_prefer_no_schedule_taints_are_chosen_last(client: Client, namespace: str) -> None:
     mark = f"example.com/{uuid4().hex[:8]}"
     first, second = ({"key": f"{mark}-{name}", "effect": "PreferNoSchedule"} for name in ("a", "b"))
 

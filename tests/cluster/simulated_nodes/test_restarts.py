@@ -18,9 +18,7 @@ from kubewright.manager.manager import Manager
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-async def test_pods_live_on_where_they_were_when_the_simulation_starts_again(
-    own_cluster: RealCluster, own_client: Client
-) -> None:
+async def test_pods_continue_after_a_restart_of_the_simulation(own_cluster: RealCluster, own_client: Client) -> None:
     namespace = await fresh_namespace(own_client)
     await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
     async with Manager(*node_controllers(own_client), client=own_client, options=QUIET):

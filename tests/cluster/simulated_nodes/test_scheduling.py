@@ -42,7 +42,7 @@ async def test_a_burst_of_pods_is_spread_over_the_nodes(client: Client, namespac
     assert len({item.status.pod_ip for item in pods.values()}) == 9
 
 
-async def test_a_pod_that_fits_nowhere_waits_with_a_reason_until_a_node_fits(client: Client, namespace: str) -> None:
+async def test_an_unschedulable_pod_has_a_reason_until_a_node_fits(client: Client, namespace: str) -> None:
     label = f"disk-{uuid4().hex[:8]}"
     created = await client.create(pod("picky", namespace, nodeSelector={label: "ssd"}))
 
@@ -64,7 +64,7 @@ async def test_a_pod_that_fits_nowhere_waits_with_a_reason_until_a_node_fits(cli
     assert running.spec.node_name == "node-2"
 
 
-async def test_pods_go_where_they_would_rather_be(client: Client, namespace: str) -> None:
+async def test_preferred_affinity_decides_between_feasible_nodes(client: Client, namespace: str) -> None:
     label = f"disk-{uuid4().hex[:8]}"
     await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "ssd"}}})
     wish = {"weight": 1, "preference": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
@@ -81,7 +81,7 @@ async def test_pods_go_where_they_would_rather_be(client: Client, namespace: str
     assert pods["away"] in ("node-1", "node-2")
 
 
-async def test_a_pod_that_is_too_big_fits_when_another_leaves(client: Client, namespace: str) -> None:
+async def test_a_pod_is_scheduled_when_another_frees_resources(client: Client, namespace: str) -> None:
     label = f"pool-{uuid4().hex[:8]}"
     await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "a"}}})
     greedy = {"resources": {"requests": {"cpu": "20"}}}
@@ -96,7 +96,9 @@ async def test_a_pod_that_is_too_big_fits_when_another_leaves(client: Client, na
     await reach(client, second, is_ready)
 
 
-async def test_a_scheduling_gate_and_another_scheduler_keep_a_pod_where_it_is(client: Client, namespace: str) -> None:
+async def test_a_pod_with_a_scheduling_gate_or_another_scheduler_is_not_scheduled(
+    client: Client, namespace: str
+) -> None:
     gated = await client.create(pod("gated", namespace, schedulingGates=[{"name": "example.io/wait"}]))
     other = await client.create(pod("other", namespace, schedulerName="another"))
     last = await client.create(pod("last", namespace))
@@ -108,9 +110,7 @@ async def test_a_scheduling_gate_and_another_scheduler_keep_a_pod_where_it_is(cl
     await reach(client, gated, is_ready)
 
 
-async def test_a_pod_that_would_be_too_many_waits_until_there_are_more_elsewhere(
-    client: Client, namespace: str
-) -> None:
+async def test_a_pod_waits_while_it_would_violate_a_spread_constraint(client: Client, namespace: str) -> None:
     zone = f"zone-{uuid4().hex[:8]}"
     for name, value in (("node-1", "a"), ("node-2", "b")):
         await client.patch_by_name(Node, name, {"metadata": {"labels": {zone: value}}})
@@ -131,7 +131,7 @@ async def test_a_pod_that_would_be_too_many_waits_until_there_are_more_elsewhere
     await reach(client, waiting, is_ready)
 
 
-async def test_a_pod_that_wants_to_be_near_another_waits_for_it_to_come(client: Client, namespace: str) -> None:
+async def test_a_pod_waits_for_the_pod_of_its_required_affinity(client: Client, namespace: str) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "leader"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     follower = await client.create(pod("follower", namespace, affinity=affinity))

@@ -72,7 +72,9 @@ async def test_there_is_a_default_class(client: Client) -> None:
     assert (standard.volume_binding_mode, standard.reclaim_policy) == ("WaitForFirstConsumer", "Delete")
 
 
-async def test_a_stateful_set_with_claims_runs_and_its_volumes_go_with_it(client: Client, namespace: str) -> None:
+async def test_a_stateful_set_with_claims_runs_and_its_volumes_are_deleted_with_it(
+    client: Client, namespace: str
+) -> None:
     template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
     template["spec"]["terminationGracePeriodSeconds"] = 0  # type: ignore[index]  # mypy joins the two dicts to object
     tree = {
@@ -103,7 +105,7 @@ async def test_a_stateful_set_with_claims_runs_and_its_volumes_go_with_it(client
         await gone(client, PersistentVolume, each.spec.volume_name or "")
 
 
-async def test_a_pod_goes_where_its_volume_is_also_the_second_time(client: Client, namespace: str) -> None:
+async def test_a_pod_is_scheduled_where_its_volume_is(client: Client, namespace: str) -> None:
     await client.create(claim("data", namespace))
     first = await client.create(using("first", namespace, "data"))
     home = (await ready(client, namespace, "first")).spec.node_name
@@ -117,7 +119,7 @@ async def test_a_pod_goes_where_its_volume_is_also_the_second_time(client: Clien
     await refused(client, namespace, "astray", "didn't match Pod's node affinity/selector")
 
 
-async def test_a_pod_waits_for_a_claim_that_is_not_there_or_not_bound(client: Client, namespace: str) -> None:
+async def test_a_pod_waits_for_a_missing_or_unbound_claim(client: Client, namespace: str) -> None:
     await client.create(using("early", namespace, "data"))
     rest = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     message = f'0/2 nodes are available: persistentvolumeclaim "data" not found. {rest}'
@@ -136,7 +138,9 @@ async def test_a_pod_waits_for_a_claim_that_is_not_there_or_not_bound(client: Cl
     await client.delete(PersistentVolume, namespace)
 
 
-async def test_without_a_provisioner_a_pod_follows_the_only_volume_there_is(client: Client, namespace: str) -> None:
+async def test_without_a_provisioner_a_pod_is_scheduled_to_the_node_of_the_only_volume(
+    client: Client, namespace: str
+) -> None:
     local = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     await client.create(from_tree(StorageClass, {"metadata": {"name": namespace}, **local}))
     await client.create(claim("data", namespace, storageClassName=namespace))
@@ -162,7 +166,7 @@ async def test_without_a_provisioner_a_pod_follows_the_only_volume_there_is(clie
     await client.delete(PersistentVolume, namespace)
 
 
-async def test_a_volume_that_lives_with_its_pod_is_made_for_it(client: Client, namespace: str) -> None:
+async def test_a_generic_ephemeral_volume_is_created_with_its_pod(client: Client, namespace: str) -> None:
     template = {"metadata": {"labels": {"kept": "no"}}, "spec": REQUEST}
     volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}
     made = await client.create(pod("web", namespace, volumes=[volume], terminationGracePeriodSeconds=0))

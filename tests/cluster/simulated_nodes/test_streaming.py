@@ -128,7 +128,7 @@ async def test_the_environment_and_the_files_are_those_of_the_container(web: Pod
     )  # fmt: skip
 
 
-async def test_a_program_that_is_not_there_is_refused_as_a_runtime_refuses_it(web: Pod, run: Run) -> None:
+async def test_a_missing_program_is_the_error_of_a_container_runtime(web: Pod, run: Run) -> None:
     ran = await run("exec", "web", "--", "psql")
     assert ran.code == 127
     assert 'exec: "psql": executable file not found in $PATH' in ran.errors
@@ -153,7 +153,7 @@ async def test_files_are_copied_in_and_out(web: Pod, run: Run, tmp_path: Path) -
     assert (tmp_path / "back").read_bytes() == (tmp_path / "sent").read_bytes()
 
 
-async def test_what_cannot_be_entered_is_said(client: Client, web: Pod, run: Run, namespace: str) -> None:
+async def test_exec_into_a_missing_container_is_an_error(client: Client, web: Pod, run: Run, namespace: str) -> None:
     pair = pod("pair", namespace, "nginx", initContainers=[{"name": "first", "image": "busybox"}])
     pair.spec.containers.append(from_tree(Container, {"name": "second", "image": "nginx"}))
     await reach(client, await client.create(pair), is_ready)
@@ -176,7 +176,7 @@ async def test_what_cannot_be_entered_is_said(client: Client, web: Pod, run: Run
     assert plain.errors == "Error from server (BadRequest): Upgrade request required\n"
 
 
-async def test_whoever_attaches_stays_until_the_container_ends(client: Client, run: Run, namespace: str) -> None:
+async def test_attach_ends_with_the_container(client: Client, run: Run, namespace: str) -> None:
     given = pod("job", namespace, "busybox", "sh", "-c", "echo begun; sleep 600", restartPolicy="Never")
     created = await client.create(given)
     await reach(client, created, is_ready)
@@ -202,7 +202,7 @@ async def test_the_official_client_runs_a_command_over_a_web_socket(web: Pod, of
     assert await official("command") == ["out\n", "wrong\n", 7]
 
 
-async def test_a_shell_answers_what_is_typed_into_the_official_client(web: Pod, official: Official) -> None:
+async def test_the_official_client_runs_an_interactive_shell(web: Pod, official: Official) -> None:
     assert await official("shell") == ["web", "web"]
 
 
@@ -213,7 +213,7 @@ async def test_the_official_client_forwards_ports_over_a_web_socket(web: Pod, of
     assert "connection refused" in refused
 
 
-async def test_a_declared_port_answers_and_another_refuses(
+async def test_a_declared_port_responds_and_another_refuses(
     web: Pod, nodes_cluster: Cluster, real_binaries: Binaries
 ) -> None:
     child = await asyncio.create_subprocess_exec(

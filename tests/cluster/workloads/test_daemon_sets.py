@@ -55,7 +55,7 @@ def up(generation: int, count: int) -> Any:
     return holds
 
 
-async def test_every_node_it_belongs_on_has_one(plane: Plane, group: str) -> None:
+async def test_every_eligible_node_has_a_daemon_pod(plane: Plane, group: str) -> None:
     await plane.client.create(daemon_set(group), namespace=plane.namespace)
     async with plane.pods.always_ready():
         first = await plane.until(DaemonSet, "agent", up(1, 2))
@@ -136,7 +136,7 @@ async def test_failed_daemon_is_replaced(plane: Plane, group: str) -> None:
     assert ("Warning", "FailedDaemonPod", sentence) in said
 
 
-async def test_a_revision_has_its_names_in_order(plane: Plane, group: str) -> None:
+async def test_the_keys_of_a_revision_are_sorted(plane: Plane, group: str) -> None:
     await plane.client.create(daemon_set(group), namespace=plane.namespace)
     (revision,) = await plane.all(ControllerRevision, lambda have: len(have) == 1)
 

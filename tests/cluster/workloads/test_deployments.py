@@ -147,7 +147,7 @@ def _set(each: ReplicaSet) -> Any:
     )
 
 
-async def test_recreate_starts_new_pods_when_the_old_are_gone(plane: Plane) -> None:
+async def test_recreate_creates_new_pods_after_the_old_ones_are_deleted(plane: Plane) -> None:
     await made(plane, deployment(replicas=2, strategy=DeploymentStrategy(type="Recreate")))
     async with plane.pods.always_ready():
         await plane.until(Deployment, "web", complete)
@@ -167,7 +167,7 @@ async def test_recreate_starts_new_pods_when_the_old_are_gone(plane: Plane) -> N
     assert done.metadata.annotations[REVISION] == "2"
 
 
-async def test_rollout_without_progress_is_reported_and_undone(plane: Plane) -> None:
+async def test_a_rollout_past_its_deadline_is_reported_and_undone(plane: Plane) -> None:
     await made(plane, deployment(replicas=2, progress_deadline_seconds=2, min_ready_seconds=0))
     async with plane.pods.always_ready(lambda pod: pod.spec.containers[0].image == "web:1"):
         await plane.until(Deployment, "web", complete)
@@ -199,7 +199,7 @@ def sizes(sets: list[ReplicaSet]) -> set[int | None]:
     return {each.spec.replicas for each in sets}
 
 
-async def test_history_is_as_long_as_asked_for(plane: Plane) -> None:
+async def test_the_history_limit_is_kept(plane: Plane) -> None:
     await made(plane, deployment(replicas=1, revision_history_limit=1))
     async with plane.pods.always_ready():
         for number in range(2, 5):
@@ -210,7 +210,7 @@ async def test_history_is_as_long_as_asked_for(plane: Plane) -> None:
     assert {each.metadata.annotations[REVISION] for each in left} == {"3", "4"}
 
 
-async def test_orphaned_replica_set_is_adopted_and_one_that_does_not_match_is_let_go(plane: Plane) -> None:
+async def test_an_orphaned_replica_set_is_adopted_and_one_that_does_not_match_is_released(plane: Plane) -> None:
     orphan = ReplicaSet.named("older", spec=ReplicaSetSpec(replicas=0, selector=selector(), template=template("old")))
     orphan.metadata.labels = {"app": "web"}
     await plane.client.create(orphan, namespace=plane.namespace)

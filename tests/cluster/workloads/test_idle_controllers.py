@@ -26,7 +26,7 @@ def replica_set(name: str, replicas: int) -> ReplicaSet:
     return ReplicaSet.named(name, spec=spec)
 
 
-async def test_settled_workloads_cause_no_writes(ours: Plane, controllers: FaultyTransport) -> None:
+async def test_idle_workloads_cause_no_writes(ours: Plane, controllers: FaultyTransport) -> None:
     create = ours.client.create
     spec = DeploymentSpec(replicas=2, selector=selector("a"), template=template(app="a"))
     await create(Deployment.named("a", spec=spec), namespace=ours.namespace)

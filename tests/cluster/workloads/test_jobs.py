@@ -201,7 +201,7 @@ async def test_job_that_takes_too_long_fails(plane: Plane) -> None:
     await plane.all(Pod, lambda have: not have)
 
 
-async def test_finished_job_goes_when_its_time_is_over_and_takes_its_pods_along(plane: Plane) -> None:
+async def test_a_finished_job_is_deleted_after_its_ttl_with_its_pods(plane: Plane) -> None:
     job = await made(plane, ttl_seconds_after_finished=1)
     (pod,) = await plane.all(Pod, lambda have: len(have) == 1)
 
@@ -219,7 +219,7 @@ async def test_finished_job_goes_when_its_time_is_over_and_takes_its_pods_along(
 
 
 @pytest.mark.parametrize("way", ["background", "foreground", "orphan"])
-async def test_pods_of_a_deleted_job_are_not_held(plane: Plane, way: str) -> None:
+async def test_pods_of_a_deleted_job_lose_the_tracking_finalizer(plane: Plane, way: str) -> None:
     await made(plane, parallelism=2)
     await plane.all(Pod, lambda have: len(have) == 2)
 
@@ -278,7 +278,7 @@ async def due(plane: Plane, *, running: bool = False, **spec: Any) -> datetime:
     return last
 
 
-async def test_missed_start_is_made_up_for_and_noted(plane: Plane) -> None:
+async def test_the_most_recent_missed_schedule_is_started(plane: Plane) -> None:
     last = await due(plane)
 
     started = await plane.until(CronJob, "tick", lambda each: bool(each.status.active))
@@ -302,7 +302,7 @@ async def test_missed_start_is_made_up_for_and_noted(plane: Plane) -> None:
     assert ("Normal", "SuccessfulCreate", f"Created job {reference.name}") in said
 
 
-async def test_a_schedule_that_never_comes_is_told(plane: Plane) -> None:
+async def test_a_schedule_without_a_next_time_is_reported(plane: Plane) -> None:
     spec = CronJobSpec(schedule="59 23 31 2 *", job_template=JobTemplateSpec(spec=job_spec(completions=1)))
     await plane.client.create(CronJob.named("never", spec=spec), namespace=plane.namespace)
 
@@ -310,7 +310,7 @@ async def test_a_schedule_that_never_comes_is_told(plane: Plane) -> None:
     assert await plane.events("never", 1) == [("Warning", "InvalidSchedule", sentence)]
 
 
-async def test_forbid_leaves_the_one_that_runs(plane: Plane) -> None:
+async def test_forbid_keeps_the_running_job(plane: Plane) -> None:
     last = await due(plane, running=True, concurrency_policy="Forbid")
 
     sentence = "Not starting job because prior execution is running and concurrency policy is Forbid"
@@ -321,7 +321,7 @@ async def test_forbid_leaves_the_one_that_runs(plane: Plane) -> None:
     assert [each.name for each in tick.status.active or ()] == ["tick-old"]
 
 
-async def test_replace_ends_the_one_that_runs(plane: Plane) -> None:
+async def test_replace_deletes_the_running_job(plane: Plane) -> None:
     await due(plane, running=True, concurrency_policy="Replace")
 
     tick = await plane.until(
@@ -333,7 +333,7 @@ async def test_replace_ends_the_one_that_runs(plane: Plane) -> None:
     await plane.all(Pod, lambda have: not any(pod.metadata.name.startswith("tick-old") for pod in have))
 
 
-async def test_history_is_as_long_as_asked_for(plane: Plane) -> None:
+async def test_the_history_limit_is_kept(plane: Plane) -> None:
     await due(plane, successful_jobs_history_limit=0)
     tick = await plane.until(CronJob, "tick", lambda each: bool(each.status.active))
     (reference,) = tick.status.active or []
@@ -375,7 +375,7 @@ async def test_each_index_has_its_own_limit(plane: Plane) -> None:
     }
 
 
-async def test_index_is_tried_again_and_remembers_how_often_it_failed(plane: Plane) -> None:
+async def test_an_index_is_retried_and_its_pods_carry_the_failure_count(plane: Plane) -> None:
     await made(plane, completions=1, completion_mode="Indexed", backoff_limit_per_index=1)
     (first,) = await plane.all(Pod, lambda have: len(have) == 1)
 

@@ -27,7 +27,7 @@ def replica_set(replicas: int) -> ReplicaSet:
     return ReplicaSet.named("web", spec=ReplicaSetSpec(replicas=replicas, selector=selector(), template=template()))
 
 
-async def test_pods_are_created_counted_and_told_of(plane: Plane) -> None:
+async def test_pods_are_created_and_counted_with_events(plane: Plane) -> None:
     await plane.client.create(replica_set(4), namespace=plane.namespace)
     async with plane.pods.always_ready():
         done = await plane.until(
@@ -53,7 +53,7 @@ async def test_pods_are_created_counted_and_told_of(plane: Plane) -> None:
         )
 
 
-async def test_a_status_that_somebody_else_wrote_is_put_right(plane: Plane) -> None:
+async def test_a_status_that_another_client_wrote_is_corrected(plane: Plane) -> None:
     await plane.client.create(replica_set(1), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(ReplicaSet, "web", lambda each: bool(each.status and each.status.available_replicas == 1))
@@ -78,7 +78,7 @@ async def test_sixty_pods_are_created_and_never_more(plane: Plane) -> None:
     assert len(seen) == 60
 
 
-async def test_the_cheapest_pods_go_first(plane: Plane) -> None:
+async def test_pods_with_the_lowest_deletion_cost_are_deleted_first(plane: Plane) -> None:
     await plane.client.create(replica_set(3), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(ReplicaSet, "web", lambda each: bool(each.status and each.status.ready_replicas == 3))
@@ -98,7 +98,7 @@ async def test_the_cheapest_pods_go_first(plane: Plane) -> None:
     assert left[0].metadata.name == third.metadata.name
 
 
-async def test_refused_pods_are_a_condition_and_an_event(plane: Plane) -> None:
+async def test_rejected_pods_cause_a_condition_and_an_event(plane: Plane) -> None:
     quota = ResourceQuota.named("few", spec=ResourceQuotaSpec(hard={"pods": Quantity("1"), **NO_LEASES}))
     await plane.client.create(quota, namespace=plane.namespace)
     await quota_heeded(plane.client, plane.namespace)
@@ -132,7 +132,7 @@ async def test_refused_pods_are_a_condition_and_an_event(plane: Plane) -> None:
     assert cured.status is not None
 
 
-async def test_orphans_are_adopted_and_strays_released(plane: Plane) -> None:
+async def test_orphans_are_adopted_and_pods_that_do_not_match_are_released(plane: Plane) -> None:
     orphan = Pod.named("orphan", spec=PodSpec(containers=[Container(name="main", image="web:0")]))
     orphan.metadata.labels = {"app": "web"}
     # A controller that sees it late has made two pods by then, and another is to be the one too many.

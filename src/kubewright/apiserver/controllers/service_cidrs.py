@@ -1,7 +1,8 @@
 """The networks that Services get their addresses from: the cluster's own, and those that ServiceCIDRs add.
 
 Follows the ServiceCIDRs in the store and tells the allocator. One counts unless it is being deleted or its Ready
-condition says otherwise; a controller sets that (`cluster.housekeeping`). Started and stopped by the server.
+condition says otherwise; `cluster.controller_manager.services.service_cidrs` sets that condition. Started and stopped
+by the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cluster: what every local control plane offers, embedded or real.
+"""Cluster: the interface of every local control plane, embedded or real.
 
     async with Cluster.embedded() as cluster:
         ...  # cluster.client, cluster.kubeconfig
@@ -8,8 +8,8 @@
 
     def widgets_of(cluster: Cluster) -> ...: ...  # either of them
 
-The two constructors import what they need when they are called. The planes themselves are in `embedded` and `real`;
-tests and `background` call this module.
+The two factory methods import `embedded` and `real`, which implement it, when they are called. Called by tests,
+programs and `background`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Component: TypeAlias = Literal["etcd", "apiserver", "controller-manager"]
 
 
 class Cluster(ABC):
-    """A local control plane; `async with` starts and stops it. Attributes are there once it has started."""
+    """A local control plane; `async with` starts and stops it. Attributes are set when it has started."""
 
     version: str
     """The Kubernetes version, without a leading v."""
@@ -116,15 +116,15 @@ class Cluster(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Start it, and return when the API server answers."""
+        """Start it, and return when the API server responds."""
 
     @abstractmethod
     async def wait_for_controllers(self) -> None:
-        """Return when the controllers run and the nodes are there; `start` may return before that."""
+        """Return when the controllers run and the nodes exist; `start` may return before that."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Stop everything and remove what is temporary; stopping twice is fine."""
+        """Stop everything and remove temporary files; stopping twice is fine."""
 
     @abstractmethod
     async def wait(self) -> None:
@@ -133,16 +133,16 @@ class Cluster(ABC):
     @property
     @abstractmethod
     def folder(self) -> Path:
-        """Its kubeconfigs and certificates; removed at the end unless it was given."""
+        """The folder with kubeconfigs and certificates; removed at the end unless the caller chose it."""
 
     @property
     @abstractmethod
     def kubeconfig(self) -> Path:
-        """The kubeconfig of `admin`, who may do everything."""
+        """The kubeconfig of `admin`, a member of `system:masters`."""
 
     @property
     def config(self) -> Config:
-        """What the kubeconfig says, for a `Manager` or `connect`."""
+        """The configuration of a client for the kubeconfig, for a `Manager` or `connect`."""
         from kubewright.client.config.config import Config
 
         return Config.load(kubeconfig=self.kubeconfig)
@@ -160,18 +160,18 @@ class Cluster(ABC):
     @property
     @abstractmethod
     def ca_data(self) -> bytes:
-        """The CA certificate that clients are to trust, PEM."""
+        """The CA certificate that clients must trust, PEM."""
 
     @abstractmethod
     async def user(self, name: str, groups: Iterable[str] = ()) -> Path:
-        """The path of a new kubeconfig for another user, known to the server by a client certificate.
+        """The path of a new kubeconfig for another user, who authenticates with a client certificate.
 
-        RBAC decides what that user may do: nothing much, until a binding says otherwise.
+        RBAC decides what that user may do: next to nothing without a binding.
         """
 
     @abstractmethod
     async def compact(self) -> int:
-        """Forget every version before the present one, which is returned."""
+        """Compact the store to its current resource version, which is returned."""
 
     @abstractmethod
     async def restart(self, component: Component = "apiserver") -> None:

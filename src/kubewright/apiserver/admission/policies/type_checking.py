@@ -2,7 +2,7 @@
 
 When a policy is written nobody knows what it will meet, and any field may be asked for. Afterwards a controller checks
 each expression against each type that its constraints name, and says in the status what does not fit. This is the
-checking; `cluster.housekeeping.policy_types` finds the types and writes the status.
+checking; `cluster.controller_manager.validating_admission_policy_status` finds the types and writes the status.
 """
 
 from __future__ import annotations

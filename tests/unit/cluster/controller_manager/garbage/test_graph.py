@@ -1,4 +1,4 @@
-"""Who owns whom, and the work that follows from what happens."""
+"""The dependency graph and the work items of its changes."""
 
 from __future__ import annotations
 
@@ -29,45 +29,45 @@ def terminating(*finalizers: str, owners: ObjectMeta | None = None) -> ObjectMet
     return metadata
 
 
-def look_at(*uids: str) -> list[WorkItem]:
+def to_delete(*uids: str) -> list[WorkItem]:
     return [("delete", uid) for uid in uids]
 
 
-def test_the_children_of_an_owner_that_went_are_to_be_looked_at() -> None:
+def test_a_deleted_owner_enqueues_its_dependents() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
     assert graph.add_or_update(ref("child"), owned_by("owner")) == []
 
-    assert graph.remove("owner") == look_at("child")
+    assert graph.remove("owner") == to_delete("child")
 
 
-def test_an_owner_that_was_not_seen_is_to_be_looked_at_once() -> None:
+def test_an_unobserved_owner_is_enqueued_once() -> None:
     graph = Graph()
 
-    assert graph.add_or_update(ref("a"), owned_by("owner")) == look_at("owner")
+    assert graph.add_or_update(ref("a"), owned_by("owner")) == to_delete("owner")
     assert graph.add_or_update(ref("b"), owned_by("owner")) == []
     assert graph.nodes["owner"].virtual
 
 
-def test_a_virtual_owner_that_is_seen_becomes_real() -> None:
+def test_a_virtual_owner_that_is_observed_becomes_real() -> None:
     graph = Graph()
     graph.add_or_update(ref("child"), owned_by("owner"))
 
     assert graph.add_or_update(ref("owner"), ObjectMeta()) == []
 
     assert not graph.nodes["owner"].virtual
-    assert graph.remove("owner") == look_at("child")
+    assert graph.remove("owner") == to_delete("child")
 
 
-def test_a_virtual_owner_that_never_was_sends_its_children_to_be_looked_at() -> None:
+def test_an_absent_virtual_owner_enqueues_its_dependents() -> None:
     graph = Graph()
     graph.add_or_update(ref("child"), owned_by("owner"))
 
-    assert graph.owner_absent(ref("owner")) == look_at("child")
+    assert graph.owner_absent(ref("owner")) == to_delete("child")
     assert "owner" not in graph.nodes
 
 
-def test_children_that_name_an_owner_by_other_coordinates_are_not_mixed_up() -> None:
+def test_references_to_one_uid_by_other_coordinates_are_kept_apart() -> None:
     graph = Graph()
     graph.add_or_update(ref("bad"), owned_by("owner", name="wrong"))
     graph.add_or_update(ref("good"), owned_by("owner", name="owner"))
@@ -76,7 +76,7 @@ def test_children_that_name_an_owner_by_other_coordinates_are_not_mixed_up() -> 
     work = graph.owner_absent(wrong)
 
     assert wrong.name == "wrong"
-    assert work == look_at("bad")
+    assert work == to_delete("bad")
     assert graph.nodes["owner"].virtual
     assert graph.nodes["owner"].ref.name == "owner"
 
@@ -85,22 +85,22 @@ def test_an_owner_in_another_namespace_is_reported() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner", namespace="other"), ObjectMeta())
 
-    assert graph.add_or_update(ref("child"), owned_by("owner")) == look_at("child")
+    assert graph.add_or_update(ref("child"), owned_by("owner")) == to_delete("child")
 
     ((child, owner),) = graph.invalid_namespace_references
     assert child == ref("child")
     assert str(owner) == "[v1/ConfigMap, namespace: shop, name: owner, uid: owner]"
 
 
-def test_an_owner_in_another_namespace_is_reported_whoever_is_seen_first() -> None:
+def test_an_owner_in_another_namespace_is_reported_in_any_order_of_events() -> None:
     graph = Graph()
     graph.add_or_update(ref("child"), owned_by("owner"))
 
-    assert graph.add_or_update(ref("owner", namespace="other"), ObjectMeta()) == look_at("child")
+    assert graph.add_or_update(ref("owner", namespace="other"), ObjectMeta()) == to_delete("child")
     assert len(graph.invalid_namespace_references) == 1
 
 
-def test_an_owner_without_a_namespace_may_own_anybody() -> None:
+def test_a_cluster_scoped_owner_may_own_any_object() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner", namespace=""), ObjectMeta())
 
@@ -108,54 +108,54 @@ def test_an_owner_without_a_namespace_may_own_anybody() -> None:
     assert graph.invalid_namespace_references == []
 
 
-def test_a_foreground_deletion_looks_at_the_dependents_and_then_at_the_owner() -> None:
+def test_a_foreground_deletion_enqueues_the_dependents_and_then_the_owner() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
     graph.add_or_update(ref("child"), owned_by("owner", block=True))
     graph.add_or_update(ref("free"), owned_by("owner"))
 
-    assert graph.add_or_update(ref("owner"), terminating(FOREGROUND)) == look_at("child", "free", "owner")
+    assert graph.add_or_update(ref("owner"), terminating(FOREGROUND)) == to_delete("child", "free", "owner")
     assert [node.ref.uid for node in graph.nodes["owner"].blocking_dependents()] == ["child"]
-    assert graph.remove("child") == look_at("owner")
+    assert graph.remove("child") == to_delete("owner")
 
 
-def test_a_child_that_no_longer_blocks_lets_its_owner_be_looked_at() -> None:
+def test_a_dependent_that_stops_blocking_enqueues_its_owner() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
     graph.add_or_update(ref("child"), owned_by("owner", block=True))
     graph.add_or_update(ref("owner"), terminating(FOREGROUND))
 
-    assert graph.add_or_update(ref("child"), owned_by("owner", block=False)) == look_at("owner")
-    assert graph.add_or_update(ref("child"), ObjectMeta()) == look_at("owner")
+    assert graph.add_or_update(ref("child"), owned_by("owner", block=False)) == to_delete("owner")
+    assert graph.add_or_update(ref("child"), ObjectMeta()) == to_delete("owner")
     assert graph.nodes["owner"].dependents == {}
 
 
-def test_a_late_comer_goes_with_an_owner_that_is_on_its_way_out() -> None:
+def test_a_new_dependent_of_a_foreground_deleted_owner_is_enqueued() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), terminating(FOREGROUND))
 
-    assert graph.add_or_update(ref("child"), owned_by("owner")) == look_at("child")
+    assert graph.add_or_update(ref("child"), owned_by("owner")) == to_delete("child")
 
 
-def test_an_owner_that_lets_its_children_go_is_to_be_orphaned() -> None:
+def test_an_owner_with_the_finalizer_orphan_is_enqueued_to_orphan() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
 
     assert graph.add_or_update(ref("owner"), terminating(ORPHAN)) == [("orphan", "owner")]
 
 
-def test_an_owner_whose_kind_is_out_of_sight_is_not_gone() -> None:
+def test_an_owner_whose_kind_is_not_watched_becomes_virtual() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
     graph.add_or_update(ref("child"), owned_by("owner"))
 
-    assert graph.make_virtual("owner") == look_at("owner")
+    assert graph.make_virtual("owner") == to_delete("owner")
     assert graph.nodes["owner"].virtual
     assert graph.make_virtual("child") == []
     assert graph.nodes == {}
 
 
-def test_the_same_state_again_is_no_work() -> None:
+def test_an_unchanged_object_enqueues_nothing() -> None:
     graph = Graph()
     graph.add_or_update(ref("owner"), ObjectMeta())
     graph.add_or_update(ref("child"), owned_by("owner"))

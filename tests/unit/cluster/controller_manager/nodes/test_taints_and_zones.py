@@ -1,4 +1,4 @@
-"""How long taints are tolerated, and when nodes may be given up."""
+"""Toleration times, zone disruption and node health."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def toleration(key: str | None = None, seconds: int | None = None, **more: str) 
         ([toleration("broken", operator="Equal", value="yes"), toleration("dirty")], math.inf),
     ],
 )
-def test_taints_are_tolerated_for_the_shortest_time_of_what_tolerates_each(
-    tolerations: list[Toleration], seconds: float
-) -> None:
+def test_taints_are_tolerated_for_the_shortest_toleration(tolerations: list[Toleration], seconds: float) -> None:
     assert min_toleration_time([BROKEN, DIRTY], tolerations) == seconds
 
 
@@ -66,7 +64,7 @@ def zones(ready: int, ill: int, *, zone: str = "") -> Zones:
     return books
 
 
-def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
+def test_nodes_of_a_zone_are_evicted_one_after_the_other() -> None:
     books = zones(ready=5, ill=2)
     assert books.eviction_delay(node("0"), 100.0) == 0
     books.record_eviction(node("0"), 100.0)
@@ -75,7 +73,7 @@ def test_nodes_of_a_zone_are_given_up_one_after_the_other() -> None:
     assert books.eviction_delay(node("1"), 111.0) == 0
 
 
-def test_when_no_node_is_well_none_is_given_up() -> None:
+def test_under_full_disruption_no_node_is_evicted() -> None:
     books = zones(ready=0, ill=2)
     assert books.all_disrupted
     assert books.eviction_delay(node("0"), 100.0) is None
@@ -86,20 +84,20 @@ def test_when_no_node_is_well_none_is_given_up() -> None:
     assert books.all_disrupted
 
 
-def test_a_zone_in_which_most_nodes_fail_is_not_emptied_or_slowly_if_it_is_large() -> None:
+def test_a_partially_disrupted_zone_is_not_evicted_or_slowly_if_it_is_large() -> None:
     assert zones(ready=2, ill=3).eviction_delay(node("4"), 0.0) is None
     large = zones(ready=40, ill=60)
     large.record_eviction(node("0"), 0.0)
     assert large.eviction_delay(node("1"), 0.0) == 100
 
 
-def test_a_node_that_is_not_to_be_counted_is_not() -> None:
+def test_a_node_excluded_from_disruption_does_not_count() -> None:
     books = Zones(interval=10)
     books.set_node(node("apart", **{"node.kubernetes.io/exclude-disruption": ""}), ready=False)
     assert not books.all_disrupted
 
 
-def test_a_lease_that_is_renewed_is_a_sign_of_life_and_so_is_a_new_heartbeat() -> None:
+def test_a_renewed_lease_and_a_new_status_are_heartbeats() -> None:
     times = NodeMonitorOptions()
     ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2029-12-31T23:59:00Z"}
     given = from_tree(Node, {"metadata": {"name": "n", "uid": "u"}, "status": {"conditions": [ready]}})
@@ -114,6 +112,6 @@ def test_a_lease_that_is_renewed_is_a_sign_of_life_and_so_is_a_new_heartbeat() -
     assert grace_period_end(given, heard, times) == NOW + timedelta(seconds=50)
 
 
-def test_a_time_below_zero_is_refused() -> None:
+def test_a_negative_time_is_an_error() -> None:
     with pytest.raises(ConfigError, match="grace_period is -1 s"):
         NodeMonitorOptions(grace_period=-1)

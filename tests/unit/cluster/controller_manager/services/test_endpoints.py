@@ -1,4 +1,4 @@
-"""Who stands behind a Service."""
+"""The contents of Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_ready_pods_are_addresses_and_others_are_not_ready() -> None:
     assert found == [(["10.244.0.9", "10.244.0.10"], ["10.244.0.3"], [(None, 80)])]
 
 
-def test_pods_without_an_address_or_past_their_life_are_left_out() -> None:
+def test_pods_without_an_address_and_finished_pods_are_left_out() -> None:
     over = pod("b", "10.244.0.2")
     over.status.phase = "Succeeded"
 
     assert addresses(service(), pod("a", None), over, pod("c", "10.244.0.3", leaving=True)) == []
 
 
-def test_a_service_may_publish_what_is_not_ready() -> None:
+def test_a_service_may_publish_addresses_that_are_not_ready() -> None:
     tolerant = service(publishNotReadyAddresses=True)
 
     found = addresses(tolerant, pod("a", "10.244.0.1", ready=False), pod("b", "10.244.0.2", leaving=True))
@@ -95,11 +95,11 @@ def test_a_headless_service_needs_no_ports_and_gives_host_names() -> None:
     assert "service.kubernetes.io/headless" in endpoint_labels(given)
 
 
-def test_a_loopback_address_is_none() -> None:
+def test_a_loopback_address_is_left_out() -> None:
     assert addresses(service(), pod("a", "127.0.0.1")) == []
 
 
-def test_slices_say_whether_a_pod_is_ready_serving_or_leaving() -> None:
+def test_slices_have_the_conditions_ready_serving_and_terminating() -> None:
     groups = endpoint_groups(service(), [pod("b", "10.244.0.2", leaving=True), pod("a", "10.244.0.1")])
 
     (((family, ports), endpoints),) = groups.items()
@@ -116,7 +116,7 @@ def test_a_service_without_pods_has_an_empty_slice_of_each_family() -> None:
     assert endpoint_groups(service(ipFamilies=["IPv4", "IPv6"]), []) == {("IPv4", ()): [], ("IPv6", ()): []}
 
 
-def test_labels_of_the_service_are_handed_on_but_reserved_ones_are_not() -> None:
+def test_labels_of_the_service_are_copied_except_reserved_ones() -> None:
     given = service(labels={"team": "a", "kubernetes.io/service-name": "lie"})
 
     assert slice_labels(given) == {

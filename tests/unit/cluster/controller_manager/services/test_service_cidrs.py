@@ -1,4 +1,4 @@
-"""When a ServiceCIDR goes."""
+"""The deletion of a ServiceCIDR."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def context(*objects: Any) -> tuple[Context, list[Any]]:
         (60.0, [service("10.1.0.5"), cidr("leaving", "10.1.0.0/16", gone_for=1)], None, []),
     ],
 )
-async def test_a_range_goes_some_seconds_after_nobody_needs_it(
+async def test_an_unused_range_is_released_after_its_grace_period(
     gone_for: float, others: list[Any], result: Result | None, writes: list[Any]
 ) -> None:
     found = cidr("mine", "10.1.0.0/24", gone_for=gone_for)

@@ -1,4 +1,4 @@
-"""When the change happened that endpoints are written for."""
+"""The trigger time of Endpoints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pod(name: str, seconds: int) -> Pod:
     )
 
 
-def test_a_new_service_is_the_change() -> None:
+def test_the_creation_of_a_new_service_is_the_trigger_time() -> None:
     assert TriggerTimeTracker().compute_trigger_time(service(), [pod("a", 5)]) == START
 
 
@@ -38,14 +38,14 @@ def test_the_earliest_of_later_changes_counts() -> None:
     assert found == START + timedelta(seconds=7)
 
 
-def test_nothing_new_is_no_change() -> None:
+def test_without_changes_there_is_no_trigger_time() -> None:
     triggers = TriggerTimeTracker()
     triggers.compute_trigger_time(service(), [pod("a", 5)])
 
     assert triggers.compute_trigger_time(service(), [pod("a", 5)]) is None
 
 
-def test_a_service_that_comes_back_is_new() -> None:
+def test_a_service_that_is_created_again_is_new() -> None:
     triggers = TriggerTimeTracker()
     triggers.compute_trigger_time(service(), [pod("a", 5)])
     triggers.service_deleted(change_of(old=service()))
@@ -53,7 +53,7 @@ def test_a_service_that_comes_back_is_new() -> None:
     assert triggers.compute_trigger_time(service(), [pod("a", 5)]) == START
 
 
-def test_the_mark_is_taken_away_when_nothing_changed() -> None:
+def test_the_annotation_is_removed_without_a_trigger_time() -> None:
     metadata = ObjectMeta(name="web", annotations={"mine": "stays"})
 
     set_trigger_time(metadata, START)

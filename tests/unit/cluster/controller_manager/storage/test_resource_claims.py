@@ -16,5 +16,5 @@ from kubewright.cluster.controller_manager.storage.resource_claims import base_n
         ("p" * 200, "e", "p" * 56 + "-"),
     ],
 )
-def test_something_of_both_names_is_left(pod: str, entry: str, expected: str) -> None:
+def test_both_parts_of_a_long_name_are_shortened(pod: str, entry: str, expected: str) -> None:
     assert base_name(pod, entry) == expected

@@ -1,4 +1,4 @@
-"""Which owners a child concerns."""
+"""Which owners a change of a child requeues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told(given: ControllerRefManager[ReplicaSet, Pod], change: Change[Any]) -> l
     return sorted(key.name for key in watch.mapper(change))
 
 
-def test_orphan_wakes_whoever_might_adopt_it() -> None:
+def test_an_orphan_requeues_owners_that_may_adopt_it() -> None:
     given = claims()
     for owner in (replica_set("a", "web"), replica_set("b", "web"), replica_set("c", "db"), replica_set("all", "")):
         assert told(given, change_of(new=owner)) == []
@@ -49,7 +49,7 @@ def test_orphan_wakes_whoever_might_adopt_it() -> None:
     assert given.owners("shop") == [ObjectKey("shop", name) for name in ("a", "b", "c", "all")]
 
 
-def test_owned_child_wakes_its_owner_only() -> None:
+def test_a_controlled_child_requeues_its_owner_only() -> None:
     given = claims()
     told(given, change_of(new=replica_set("a", "web")))
     told(given, change_of(new=replica_set("b", "web")))
@@ -59,7 +59,7 @@ def test_owned_child_wakes_its_owner_only() -> None:
     assert told(given, change_of(old=pod("web", "a"), new=pod("web"))) == ["a", "b"]
 
 
-def test_owner_that_is_gone_adopts_nothing() -> None:
+def test_a_deleted_owner_adopts_nothing() -> None:
     given = claims()
     told(given, change_of(new=replica_set("a", "web")))
 

@@ -1,4 +1,4 @@
-"""Where daemons belong, and which are replaced next."""
+"""Daemon placement, rolling updates and back-off."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def tolerating(**toleration: Any) -> PodSpec:
         (tolerating(operator="Exists"), node(Taint(key="a", value="x", effect="NoSchedule")), (True, True)),
     ],
 )
-def test_where_a_daemon_belongs(spec: PodSpec, given: Node, wanted: tuple[bool, bool]) -> None:
+def test_node_should_run_daemon_pod(spec: PodSpec, given: Node, wanted: tuple[bool, bool]) -> None:
     assert node_should_run_daemon_pod(spec, given) == wanted
 
 
-def test_daemon_is_made_for_one_node_and_the_template_stays_as_it_is() -> None:
+def test_a_daemon_pod_has_an_affinity_for_its_node_and_the_template_is_unchanged() -> None:
     spec = PodSpec(affinity=affinity(term("disk", "In", "ssd")), host_network=True)
 
     made = with_node_name_affinity(spec, "n7")
@@ -104,7 +104,7 @@ def daemon_set(**limits: Any) -> DaemonSet:
     return DaemonSet(spec=DaemonSetSpec(selector=LabelSelector(), template=PodTemplateSpec(), update_strategy=strategy))
 
 
-def test_as_many_are_replaced_as_may_be_missing() -> None:
+def test_as_many_pods_are_replaced_as_max_unavailable_allows() -> None:
     daemons = {f"n{place}": [daemon("old")] for place in range(4)}
 
     assert len(rolling_update(daemon_set(max_unavailable="50%"), daemons, daemons, "new", NOW)[0]) == 2
@@ -114,7 +114,7 @@ def test_as_many_are_replaced_as_may_be_missing() -> None:
     assert rolling_update(daemon_set(max_unavailable=2), daemons, daemons, "new", NOW)[0] == daemons["n1"]
 
 
-def test_with_surge_the_new_one_comes_first() -> None:
+def test_with_surge_the_new_pod_is_created_first() -> None:
     daemons = {f"n{place}": [daemon("old")] for place in range(3)}
     given = daemon_set(max_surge=1, max_unavailable=0)
 
@@ -125,7 +125,7 @@ def test_with_surge_the_new_one_comes_first() -> None:
     assert rolling_update(given, daemons, daemons, "new", NOW) == ([daemons["n0"][0]], ["n1"])
 
 
-def test_daemon_that_keeps_failing_is_replaced_less_and_less_often() -> None:
+def test_a_failing_daemon_pod_is_replaced_with_back_off() -> None:
     failures, given = FailedPodsBackoff(), daemon_set(max_unavailable=1)
 
     assert failures.delay(given, "n1", NOW) == 0

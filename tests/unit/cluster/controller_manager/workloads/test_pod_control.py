@@ -1,4 +1,4 @@
-"""Many creations, few refusals."""
+"""Slow-start batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_batches_double() -> None:
     assert batches == [1, 2, 4, 3]
 
 
-async def test_after_a_refusal_no_more_are_tried() -> None:
+async def test_after_an_error_there_is_no_further_batch() -> None:
     tried: list[int] = []
 
     async def create(place: int) -> None:
@@ -38,14 +38,14 @@ async def test_after_a_refusal_no_more_are_tried() -> None:
     assert tried == [0, 1, 2]
 
 
-async def test_a_namespace_that_ends_is_no_failure() -> None:
+async def test_a_terminating_namespace_is_no_error() -> None:
     async def create(place: int) -> None:
         raise Forbidden("terminating", code=403, causes=[Cause(reason="NamespaceTerminating", message="")])
 
     assert await slow_start_batch(2, create) == (0, None)
 
 
-async def test_mistakes_are_not_hidden() -> None:
+async def test_other_exceptions_are_raised() -> None:
     async def create(place: int) -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""What counts as ready and available, and which pod goes first."""
+"""Readiness, availability and the deletion order of pods."""
 
 from __future__ import annotations
 
@@ -57,25 +57,25 @@ def pod(
         (pod("a", age=10), pod("b", age=1000)),
     ],
 )
-def test_what_will_be_missed_least_goes_first(first: Pod, second: Pod) -> None:
+def test_the_deletion_order_of_pods(first: Pod, second: Pod) -> None:
     assert [each.metadata.name for each in deletion_order([second, first], (), NOW)] == ["a", "b"]
     assert [each.metadata.name for each in deletion_order([first, second], (), NOW)] == ["a", "b"]
 
 
-def test_crowded_nodes_give_first() -> None:
+def test_pods_on_nodes_with_more_pods_are_deleted_first() -> None:
     alone, crowded = pod("a", node="n1", age=10), pod("b", node="n2")
     others = [alone, crowded, pod("c", node="n2")]
 
     assert deletion_order([alone, crowded], others, NOW) == [crowded, alone]
 
 
-def test_pods_of_about_the_same_age_are_as_good_as_each_other() -> None:
+def test_pods_of_about_the_same_age_are_ordered_by_uid() -> None:
     ordered = deletion_order([pod("b", ready=100), pod("a", ready=101)], (), NOW)
 
     assert [each.metadata.name for each in ordered] == ["a", "b"]
 
 
-def test_availability_takes_time() -> None:
+def test_a_pod_is_available_after_min_ready_seconds() -> None:
     fresh = pod("a", ready=3)
 
     assert is_available(fresh, 0, NOW)

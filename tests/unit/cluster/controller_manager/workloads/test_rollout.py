@@ -93,7 +93,7 @@ def test_surge_is_rounded_up_and_unavailability_down_but_never_both_to_zero(
     assert (rollout.max_surge(given), rollout.max_unavailable(given)) == wanted
 
 
-def test_new_set_grows_into_the_room_there_is() -> None:
+def test_the_new_set_scales_up_within_max_surge() -> None:
     given = deployment(10)
 
     assert rollout.new_replica_set_replicas(given, [replica_set("old", 10)], 0) == 3
@@ -140,7 +140,7 @@ def test_set_is_saturated_when_it_has_all_and_they_are_available() -> None:
 # --- history ---
 
 
-def test_new_set_is_named_after_its_template() -> None:
+def test_the_new_set_is_named_after_the_hash_of_its_template() -> None:
     given = deployment(10)
     given.metadata.annotations = {
         "note": "mine",
@@ -161,7 +161,7 @@ def test_new_set_is_named_after_its_template() -> None:
     assert new_replica_set(given, 8, maximum=13).metadata.name != made.metadata.name
 
 
-def test_set_that_comes_back_keeps_its_earlier_numbers() -> None:
+def test_a_set_that_becomes_new_again_keeps_its_revision_history() -> None:
     given, old = deployment(), replica_set("old", 0)
     old.metadata.annotations = {REVISION: "2", REVISION_HISTORY: "1"}
 
@@ -170,7 +170,7 @@ def test_set_that_comes_back_keeps_its_earlier_numbers() -> None:
     assert max_revision([old, replica_set("none", 0)]) == 2
 
 
-def test_history_does_not_grow_without_end() -> None:
+def test_the_revision_history_is_limited() -> None:
     old = replica_set("old", 0)
     old.metadata.annotations = {REVISION: "9999", REVISION_HISTORY: ",".join(["12345"] * 400)}
 
@@ -196,7 +196,7 @@ def test_condition_changes_its_time_only_with_its_status() -> None:
     assert flipped[0].last_transition_time == later
 
 
-def test_progress_is_told_and_its_lack_after_the_deadline() -> None:
+def test_progress_and_a_passed_deadline_are_reported() -> None:
     given, new = deployment(3, deadline=60), replica_set("web-1", 3, available=1)
     status = calculate_status(given, [new], new, NOW)
     sync_progress(given, status, new, NOW)
@@ -221,7 +221,7 @@ def test_progress_is_told_and_its_lack_after_the_deadline() -> None:
     assert rollout.is_complete(given, after)
 
 
-def test_without_a_deadline_there_is_no_progress_to_tell() -> None:
+def test_without_a_deadline_there_is_no_condition_progressing() -> None:
     given, new = deployment(1, deadline=None), replica_set("web-1", 1)
     given.status = DeploymentStatus(conditions=[new_condition("Progressing", "True", "X", "", NOW)])
     status = calculate_status(given, [new], new, NOW)

@@ -1,4 +1,4 @@
-"""The parts of jobs that are pure: indexes, back-off, ends."""
+"""Pure parts of the Job controller: indexes, back-off, finish times."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def test_three_in_a_row_are_a_range(indexes: list[int], text: str) -> None:
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_what_was_written_is_read_back(indexes: set[int]) -> None:
+def test_formatted_indexes_are_parsed_back(indexes: set[int]) -> None:
     assert parse_indexes(format_indexes(indexes), 61) == indexes
 
 
-def test_indexes_beyond_the_end_do_not_count() -> None:
+def test_indexes_beyond_completions_are_ignored() -> None:
     assert parse_indexes("1-9,x,3-,12", 4) == {1, 2, 3}
     assert parse_indexes(None, 4) == set()
 
@@ -67,7 +67,7 @@ def ended(seconds: float) -> Pod:
     return Pod(status=PodStatus(phase="Failed", container_statuses=[status]))
 
 
-def test_each_failure_doubles_the_wait() -> None:
+def test_each_failure_doubles_the_back_off() -> None:
     failures = BackoffStore()
     assert failures.remaining_time(KEY, NOW) == 0
 
@@ -80,7 +80,7 @@ def test_each_failure_doubles_the_wait() -> None:
     assert failures.remaining_time(KEY, NOW + timedelta(seconds=30)) == 600
 
 
-def test_success_ends_the_wait() -> None:
+def test_a_success_resets_the_back_off() -> None:
     failures = BackoffStore()
     failures.add_finished(KEY, [], [ended(0), ended(1)])
 
@@ -91,7 +91,7 @@ def test_success_ends_the_wait() -> None:
     assert failures.remaining_time(KEY, NOW + timedelta(seconds=8)) == 0
 
 
-def test_end_of_a_pod_is_found_as_well_as_can_be() -> None:
+def test_the_finish_time_comes_from_containers_conditions_or_deletion() -> None:
     bare = Pod(metadata=ObjectMeta(creation_timestamp=NOW))
     assert finish_time(bare) == NOW
 
@@ -102,7 +102,7 @@ def test_end_of_a_pod_is_found_as_well_as_can_be() -> None:
     assert finish_time(ended(5)) == NOW + timedelta(seconds=5)
 
 
-def test_pod_of_an_index_knows_it_and_leaves_the_template_alone() -> None:
+def test_a_pod_of_an_index_has_the_index_and_does_not_change_the_template() -> None:
     main, other = Container(name="main"), Container(name="b", env=[EnvVar(name="JOB_COMPLETION_INDEX", value="mine")])
     template = PodTemplateSpec(spec=PodSpec(containers=[main, other]))
     job = Job.named("work", spec=JobSpec(template=template))

@@ -62,16 +62,16 @@ def test_next_time(text: str, wanted: str) -> None:
         ("TZ=Nowhere/At 0 0 * * *", "names a time zone nobody knows"),
     ],
 )
-def test_what_cannot_be_read_is_refused(text: str, sentence: str) -> None:
+def test_an_invalid_schedule_is_an_error(text: str, sentence: str) -> None:
     with pytest.raises(DecodeError, match=sentence):
         Schedule.parse(text)
 
 
-def test_every_so_often() -> None:
+def test_an_interval_schedule() -> None:
     assert Schedule.parse("@every 90s").next(START) == datetime(2030, 1, 1, 10, 31, 45, tzinfo=UTC)
 
 
-def test_what_never_comes() -> None:
+def test_a_schedule_without_a_next_time() -> None:
     assert Schedule.parse("0 0 30 2 *").next(START) is None
 
 
@@ -114,7 +114,7 @@ def cron_job(last: datetime, **spec: int) -> CronJob:
         ("23:59", "23:50", "few"),
     ],
 )
-def test_the_last_time_that_was_missed_is_due(now: str, wanted: str | None, missed: str) -> None:
+def test_the_most_recent_missed_time_is_due(now: str, wanted: str | None, missed: str) -> None:
     due = most_recent_schedule_time(cron_job(at("10:00")), Schedule.parse("*/10 * * * *"), at(now), with_deadline=True)
 
     assert (due.scheduled_time, due.missed) == (None if wanted is None else at(wanted), missed)
@@ -130,7 +130,7 @@ def test_beyond_the_deadline_nothing_is_due() -> None:
     assert most_recent_schedule_time(owner, schedule, at("10:45"), with_deadline=False).scheduled_time == at("10:40")
 
 
-def test_many_missed_times_are_told_apart() -> None:
+def test_many_missed_times_are_reported() -> None:
     owner = cron_job(datetime(2029, 12, 1, tzinfo=UTC))
 
     due = most_recent_schedule_time(owner, Schedule.parse("*/10 * * * *"), at("10:45"), with_deadline=True)
