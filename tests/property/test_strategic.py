@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
+from kubewright.apiserver.verbs.patches.strategic_merge.patch import apply_strategic_patch
 
 POD = GroupVersionKind("", "v1", "Pod")
 

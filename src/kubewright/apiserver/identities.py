@@ -27,7 +27,6 @@ from kubewright.apiserver.kinds.admission import Chain
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.loopback import Loopback
-from kubewright.apiserver.verbs.write import WriteHandler
 
 __all__ = ("Identities",)
 
@@ -48,7 +47,6 @@ class Identities:
         clock: Clock,
         *,
         admission: Chain,
-        writes: WriteHandler,
         loopback: Loopback,
     ) -> None:
         self._access = access
@@ -56,7 +54,7 @@ class Identities:
         self._catalog = catalog
         self._services = services
         self._clock = clock
-        self._bodies = ReviewBodies(writes, admission, clock)
+        self._bodies = ReviewBodies(admission, clock)
         self._roles = AggregatedRoles(store, catalog, loopback)
         self._tokens = LegacyTokens(
             store,

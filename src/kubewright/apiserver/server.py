@@ -39,7 +39,7 @@ from kubewright.apiserver.front.health import Health
 from kubewright.apiserver.front.metrics import RequestCounter
 from kubewright.apiserver.front.nonresource import NonResourcePaths
 from kubewright.apiserver.front.router import RequestObserver, Router
-from kubewright.apiserver.front.routes import Routes
+from kubewright.apiserver.front.routes import Handler, Routes
 from kubewright.apiserver.identities import Identities
 from kubewright.apiserver.kinds.access import Access, OpenAccess
 from kubewright.apiserver.openapi.aggregated import AggregatedDocuments
@@ -52,13 +52,17 @@ from kubewright.apiserver.proxy.connect import ProxyHandlers
 from kubewright.apiserver.proxy.pod_logs import PodLogs
 from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.apply import ApplyHandler
+from kubewright.apiserver.verbs.create import CreateHandler
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.get import ReadHandler
 from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.patch import PatchHandler
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.verbs.scale import ScaleHandler
 from kubewright.apiserver.verbs.subresources import SubresourceHandlers
+from kubewright.apiserver.verbs.update import UpdateHandler
 from kubewright.apiserver.verbs.watch import WatchHandler
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.http import http_server
 
@@ -117,10 +121,21 @@ class ApiServer:
         )
         self.compaction = Compactor(self.store, self.clock)
         self.watches = WatchHandler(self.store)
-        self.writes = WriteHandler(self.store, self.admission, self.clock)
-        self.deletes = DeleteHandler(self.store, self.writes, self.admission, self.clock)
-        self.loopback = Loopback(self.store, self.catalog, self.writes, self.deletes)
-        parts = self.store, self.catalog, self.writes
+        self._registry = Registry(self.store, self.admission, self.clock)
+        self._creates = CreateHandler(self._registry)
+        self._updates = UpdateHandler(self._registry, self._creates)
+        applies = ApplyHandler(self._registry, self._creates, self._updates)
+        self._patches = PatchHandler(self._registry, self._updates, applies)
+        self._deletes = DeleteHandler(self._registry)
+        self.loopback = Loopback(
+            self.store,
+            self.catalog,
+            creates=self._creates,
+            updates=self._updates,
+            patches=self._patches,
+            deletes=self._deletes,
+        )
+        parts = self.store, self.catalog, self._registry
         self.crds = CrdController(
             *parts,
             self.loopback,
@@ -138,7 +153,7 @@ class ApiServer:
         self.documents = AggregatedDocuments(self.aggregator)
         self.flow_control = FlowControl(*parts, self.clock, self.metrics)
         self.registration = Autoregistration(self.store, self.catalog, self.loopback)
-        self.events = EventExpiry(self.store, self.catalog.builtin("", "events"), self.writes, self.clock)
+        self.events = EventExpiry(self.store, self.catalog.builtin("", "events"), self._registry, self.clock)
         self._controllers: tuple[_Controller, ...] = (
             self.crds,
             self.aggregator,
@@ -162,14 +177,24 @@ class ApiServer:
             aggregator=self.aggregator,
             flow_control=self.flow_control,
             observers=(RequestCounter(self.metrics, self.store), *observers),
-            reads=ReadHandler(self.store, self.compaction),
-            watches=self.watches,
-            writes=self.writes,
-            deletes=self.deletes,
+            verbs=self._verbs(),
         )
         self._http = http_server(self.router.handle)
         self._servers: list[asyncio.Server] = []
         self._ticker: asyncio.Task[None] | None = None
+
+    def _verbs(self) -> dict[str, Handler]:
+        reads = ReadHandler(self.store, self.compaction)
+        return {
+            "get": reads.get,
+            "list": reads.list,
+            "watch": self.watches.watch,
+            "create": self._creates.create,
+            "update": self._updates.update,
+            "patch": self._patches.patch,
+            "delete": self._deletes.delete,
+            "deletecollection": self._deletes.collection,
+        }
 
     def _identities(self) -> Identities | None:
         if not isinstance(self._access, RbacAccess):
@@ -181,7 +206,6 @@ class ApiServer:
             self.services,
             self.clock,
             admission=self.admission,
-            writes=self.writes,
             loopback=self.loopback,
         )
 
@@ -227,8 +251,8 @@ class ApiServer:
         discovery = Discovery(self.catalog, self.aggregator, address=self._advertised)
         for name in ("api", "apis"):
             routes.add_path(name, discovery.answer)
-        routes.add_subresource("scale", ScaleHandler(self.store, self.writes).answer)
-        subresources = SubresourceHandlers(self.store, self.catalog, self.writes, self.deletes, self.clock)
+        routes.add_subresource("scale", ScaleHandler(self._registry, self._patches).answer)
+        subresources = SubresourceHandlers(self._registry, self.catalog, self._deletes)
         routes.add_resource("", "pods", subresources.bind, subresource="binding")
         routes.add_resource("", "bindings", subresources.bind)
         routes.add_resource("", "pods", subresources.evict, subresource="eviction")

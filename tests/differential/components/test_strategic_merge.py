@@ -16,7 +16,7 @@ import pytest
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
+from kubewright.apiserver.verbs.patches.strategic_merge.patch import apply_strategic_patch
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.cluster.planes.real import RealCluster

@@ -12,8 +12,8 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import manager_of, meta_of
 from kubewright.apiserver.managedfields.field_manager import record_update
+from kubewright.apiserver.verbs.decode import decode_object
 from kubewright.apiserver.verbs.transform import metadata_only
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Response, object_response
 from kubewright.apiserver.wire.status_errors import bad_request, method_not_allowed, no_such_resource
@@ -25,8 +25,7 @@ __all__ = ("ReviewBodies",)
 class ReviewBodies:
     """Reads the bodies of reviews and writes their answers."""
 
-    def __init__(self, writes: WriteHandler, admission: Chain, clock: Clock) -> None:
-        self._writes = writes
+    def __init__(self, admission: Chain, clock: Clock) -> None:
         self._admission = admission
         self._clock = clock
 
@@ -41,15 +40,15 @@ class ReviewBodies:
         `resource` is what the body is, where that differs from what the URL is about. Without `admit` nobody is asked
         whether it may be created.
         """
-        if call.target.name and not call.target.subresource:
+        if call.info.name and not call.info.subresource:
             raise no_such_resource()
-        if call.target.verb != "create":
+        if call.info.verb != "create":
             raise method_not_allowed()
-        if call.resource.namespaced and not call.target.namespace:
+        if call.resource.namespaced and not call.info.namespace:
             raise no_such_resource()
         options = write_options("CreateOptions", call.request.query)
-        spoken = Call(call.request, call.target, resource or call.resource, call.user, call.output, call.warnings)
-        tree = self._writes.read(spoken, options)
+        spoken = Call(call.request, call.info, resource or call.resource, call.user, call.output, call.warnings)
+        tree = decode_object(spoken, options)
         self._place(call, meta_of(tree))
         self._record(spoken, tree, options)
         if admit:
@@ -76,10 +75,10 @@ class ReviewBodies:
             {"metadata": tree["metadata"], "spec": spec},
             manager=manager_of(options.manager, call.request.header("user-agent")),
             api_version=call.resource.kind.api_version,
-            subresource=call.target.subresource,
+            subresource=call.info.subresource,
             time=self.now,
             type=rules.field_type,
-            reset=rules.reset_fields(call.target.subresource),
+            reset=rules.reset_fields(call.info.subresource),
         )
 
     def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Attributes:
@@ -87,11 +86,11 @@ class ReviewBodies:
             operation="CREATE",
             resource=call.resource,
             namespace=call.namespace,
-            name=call.target.name,
+            name=call.info.name,
             object=tree,
             old=None,
             user=call.user,
-            subresource=call.target.subresource,
+            subresource=call.info.subresource,
             dry_run=options.dry_run,
             options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
             annotations=call.request.annotations,

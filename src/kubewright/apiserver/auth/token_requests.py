@@ -66,7 +66,7 @@ class TokenRequests:
         return self._bodies.answer(call, REQUEST, {"metadata": meta, "spec": spec, "status": status})
 
     def _account(self, call: Call, meta: dict[str, Any]) -> dict[str, Any]:
-        name = call.target.name
+        name = call.info.name
         if meta.get("name") and meta["name"] != name:
             what = "must match the service account name if specified"
             raise invalid(REQUEST, name, [FieldError("metadata.name", "Invalid", what, meta["name"])])
@@ -127,9 +127,9 @@ class TokenRequests:
         return found
 
     def _of_pod(self, call: Call, pod: Tree) -> dict[str, Any]:
-        if pod["spec"].get("serviceAccountName", "") != call.target.name:
+        if pod["spec"].get("serviceAccountName", "") != call.info.name:
             raise bad_request(
-                f'cannot bind token for serviceaccount "{call.target.name}" to pod running with different'
+                f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different'
                 " serviceaccount name."
             )
         node = pod["spec"].get("nodeName")

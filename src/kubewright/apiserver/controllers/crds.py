@@ -31,8 +31,8 @@ from kubewright.apiserver.controllers.crd_resources import resources_of
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Change, Entry, Store, Table
 from kubewright.apiserver.verbs.loopback import Loopback
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.verbs.table_controller import TableController
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.status_errors import StatusError
 
@@ -58,7 +58,7 @@ class CrdController:
         self,
         store: Store,
         catalog: Catalog,
-        writes: WriteHandler,
+        registry: Registry,
         loopback: Loopback,
         clock: Clock,
         *,
@@ -68,7 +68,7 @@ class CrdController:
         """`converter_for` makes the converter of a definition's conversion stanza; None only rewrites apiVersion."""
         self._store = store
         self._catalog = catalog
-        self._writes = writes
+        self._registry = registry
         self._loopback = loopback
         self._clock = clock
         self._resource = catalog.builtin("apiextensions.k8s.io", "customresourcedefinitions")
@@ -123,7 +123,7 @@ class CrdController:
             self._serve(name, crd)
         if status != before:
             # The status is written last: a client that waits for Established must then find the resource served.
-            await self._write_status(entry, crd)
+            await self._registry.put_own_status(self._resource, entry, crd)
             self._add_rivals(others)
 
     def _others(self, name: str) -> list[Tree]:
@@ -138,11 +138,6 @@ class CrdController:
             for entry in self._table.entries()
             if entry.key != name and entry.key.partition(".")[2] == group
         ]
-
-    async def _write_status(self, entry: Entry, crd: Tree) -> None:
-        """Store the status this controller has worked out, with kube-apiserver as its field manager."""
-        self._writes.record_own(self._resource, decode_json(entry.value), crd, "status")
-        await self._writes.put_back(self._resource, entry, crd)
 
     def _add_rivals(self, others: list[Tree]) -> None:
         """Handle the definitions that lack names again: this one may have taken or released them."""
@@ -172,7 +167,7 @@ class CrdController:
         self._terminating.add(name)
         if not _is_in_progress(crd):
             self._set_in_progress(crd)
-            await self._write_status(entry, crd)
+            await self._registry.put_own_status(self._resource, entry, crd)
             return  # the write adds the definition again
         # Delete the objects in the version they are stored in: the webhook that converts them may be gone already.
         versions = [item for item in self._catalog.custom() if _is_of(item, crd)]
@@ -187,10 +182,10 @@ class CrdController:
         finalizers = [item for item in crd["metadata"]["finalizers"] if item != CLEANUP_FINALIZER]
         if finalizers:
             crd["metadata"]["finalizers"] = finalizers
-            await self._writes.put_back(self._resource, entry, crd)
+            await self._registry.put_if_unchanged(self._resource, entry, crd)
         else:
             del crd["metadata"]["finalizers"]
-            self._writes.remove(self._resource, entry.key, crd)
+            self._registry.remove(self._resource, entry.key, crd)
 
     def _set_in_progress(self, crd: Tree) -> None:
         text = "CustomResource deletion is in progress"

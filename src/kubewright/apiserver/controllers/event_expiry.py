@@ -13,7 +13,7 @@ from typing import Final, final
 from kubewright._base.clock import Clock
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Change, Store
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("EventExpiry",)
@@ -26,11 +26,11 @@ class EventExpiry:
     """Removes old Events."""
 
     def __init__(
-        self, store: Store, resource: Resource, writes: WriteHandler, clock: Clock, *, seconds: float = _HOUR
+        self, store: Store, resource: Resource, registry: Registry, clock: Clock, *, seconds: float = _HOUR
     ) -> None:
         self._table = store.table(resource.table)
         self._resource = resource
-        self._writes = writes
+        self._registry = registry
         self._clock = clock
         self._seconds = seconds
         self._written: deque[tuple[float, str, int]] = deque()
@@ -59,6 +59,6 @@ class EventExpiry:
             _, key, version = self._written.popleft()
             entry = self._table.get(key)
             if entry is not None and entry.version == version:
-                self._writes.remove(self._resource, key, decode_json(entry.value))
+                self._registry.remove(self._resource, key, decode_json(entry.value))
                 removed += 1
         return removed

@@ -15,8 +15,8 @@ from kubewright.apiserver.builtin.trees import peek
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.storage.store import Entry, Store
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.verbs.table_controller import TableController
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("ResourceQuotaController",)
@@ -26,9 +26,9 @@ __all__ = ("ResourceQuotaController",)
 class ResourceQuotaController:
     """Watches the quotas and the tables of everything they count."""
 
-    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock) -> None:
+    def __init__(self, store: Store, catalog: Catalog, registry: Registry, clock: Clock) -> None:
         self._store = store
-        self._writes = writes
+        self._registry = registry
         self._usage = QuotaUsage(store, catalog, clock)
         self._resource = catalog.builtin("", "resourcequotas")
         self._quotas = store.table(self._resource.table)
@@ -63,4 +63,4 @@ class ResourceQuotaController:
         status = {"hard": dict(hard), "used": used} if hard else {}
         if (quota.get("status") or {}) != status:
             quota["status"] = status
-            await self._writes.put_back(self._resource, entry, quota)
+            await self._registry.put_if_unchanged(self._resource, entry, quota)

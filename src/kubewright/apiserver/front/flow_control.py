@@ -21,7 +21,7 @@ from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.trees import Tree, items, peek
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.storage.store import Change, Entry, Store
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError
@@ -43,13 +43,13 @@ Heads = Mapping[str, str]
 class FlowControl:
     """Follows FlowSchemas and levels, and classifies by them."""
 
-    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, store: Store, catalog: Catalog, registry: Registry, clock: Clock, metrics: Metrics) -> None:
         found = catalog.of_kind(GroupVersionKind(_GROUP, "v1", "FlowSchema"))
         assert found is not None
         self._resource = found
         self._schemas = store.table(found.table)
         self._levels = store.table(f"{_GROUP}/prioritylevelconfigurations")
-        self._writes = writes
+        self._registry = registry
         self._clock = clock
         self._ranked: list[tuple[Tree, Heads]] | None = None
         self._verdicts: dict[tuple[str, ...], Heads] = {}
@@ -159,8 +159,7 @@ class FlowControl:
         wanted["lastTransitionTime"] = same or format_time(self._clock.now())
         others = [one for one in conditions if one.get("type") != "Dangling"]
         tree["status"] = {**(tree.get("status") or {}), "conditions": [*others, wanted]}
-        self._writes.record_own(self._resource, decode_json(entry.value), tree, "status")
-        await self._writes.put_back(self._resource, entry, tree)
+        await self._registry.put_own_status(self._resource, entry, tree)
 
     def _measure(self) -> None:
         shares = {entry.key: _shares(decode_json(entry.value)) for entry in self._levels.entries()}

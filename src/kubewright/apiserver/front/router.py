@@ -20,10 +20,6 @@ from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
-from kubewright.apiserver.verbs.delete import DeleteHandler
-from kubewright.apiserver.verbs.get import ReadHandler
-from kubewright.apiserver.verbs.watch import WatchHandler
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.negotiation import MediaType, is_pretty_print, negotiate
 from kubewright.apiserver.wire.requests import Request, RequestInfo, request_info
 from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent
@@ -94,32 +90,17 @@ class Router:
         aggregator: AggregatedServers,
         flow_control: Classifier,
         observers: Sequence[RequestObserver],
-        reads: ReadHandler,
-        watches: WatchHandler,
-        writes: WriteHandler,
-        deletes: DeleteHandler,
+        verbs: Mapping[str, Handler],
     ) -> None:
+        """`verbs` are the handlers of objects in tables, by verb; `routes` has those of everything else."""
         self._catalog = catalog
         self._access = access
         self._routes = routes
         self._aggregator = aggregator
         self._flow_control = flow_control
         self._observers = tuple(observers)
-        self._verbs: Mapping[str, Handler] = {
-            "get": reads.get,
-            "list": reads.list,
-            "watch": watches.watch,
-            "create": writes.create,
-            "update": writes.update,
-            "patch": writes.patch,
-            "delete": deletes.delete,
-            "deletecollection": deletes.collection,
-        }
-        self._subresource_verbs: Mapping[str, Handler] = {
-            "get": reads.get,
-            "update": writes.update,
-            "patch": writes.patch,
-        }
+        self._verbs = verbs
+        self._subresource_verbs = {verb: verbs[verb] for verb in ("get", "update", "patch")}
 
     async def handle(self, request: Request) -> Reply:
         """The reply to a request."""

@@ -11,11 +11,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, final, runtime_checkable
 
+from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
+from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 from kubewright.apiserver.wire.users import User
 
-__all__ = ("Attributes", "Chain", "MutationPlugin", "Operation", "Plugin", "ValidationPlugin", "admission_forbidden")
+__all__ = (
+    "Attributes",
+    "Chain",
+    "MutationPlugin",
+    "Operation",
+    "Plugin",
+    "ValidationPlugin",
+    "admission_forbidden",
+    "write_attributes",
+)
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -89,6 +100,34 @@ class Chain:
         for plugin in self._validating:
             if plugin.handles(attributes):
                 await plugin.validate(attributes)
+
+
+def write_attributes(
+    call: Call, operation: Operation, tree: Tree, old: Tree | None, options: WriteOptions
+) -> Attributes:
+    """The attributes of a create or an update. A patch is an update to admission, and so is an apply."""
+    kind = "CreateOptions" if operation == "CREATE" else "UpdateOptions"
+    described: Tree = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    if options.dry_run:
+        described["dryRun"] = ["All"]
+    if options.manager:
+        described["fieldManager"] = options.manager
+    if "fieldValidation" in call.request.query:
+        described["fieldValidation"] = options.validation
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        namespace=call.namespace,
+        name=str(tree["metadata"].get("name", "")),
+        object=tree,
+        old=old,
+        user=call.user,
+        subresource=call.info.subresource,
+        dry_run=options.dry_run,
+        options=described,
+        warnings=call.warnings,
+        annotations=call.request.annotations,
+    )
 
 
 def admission_forbidden(attributes: Attributes, why: str) -> StatusError:

@@ -20,10 +20,10 @@ __all__ = ("Call",)
 @final
 @dataclass(slots=True, eq=False)
 class Call:
-    """A request to a resource."""
+    """A request for a resource."""
 
     request: Request
-    target: RequestInfo
+    info: RequestInfo
     resource: Resource
     user: User
     output: MediaType
@@ -31,22 +31,22 @@ class Call:
 
     @property
     def key(self) -> str:
-        """The key of the object meant."""
-        target = self.target
-        return f"{target.namespace}/{target.name}" if self.resource.namespaced else target.name
+        """The key of the object the request is for, in its table."""
+        info = self.info
+        return f"{info.namespace}/{info.name}" if self.resource.namespaced else info.name
 
     @property
     def namespace(self) -> str:
-        """The namespace of the object meant; none for a resource that is in no namespace."""
-        return self.target.namespace if self.resource.namespaced else ""
+        """The namespace of the request; empty for a cluster-scoped resource."""
+        return self.info.namespace if self.resource.namespaced else ""
 
     def warn(self, text: str) -> None:
-        """Tell the client something that is no error, once."""
+        """Send the client a warning, once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def headers(self) -> dict[str, str]:
-        """The headers the warnings make."""
+        """The response headers with the warnings."""
         if not self.warnings:
             return {}
         return {"Warning": "\n".join(f'299 - "{_quoted(text)}"' for text in self.warnings)}

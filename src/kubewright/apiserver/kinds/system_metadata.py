@@ -21,7 +21,7 @@ __all__ = (
     "manager_of",
     "meta_of",
     "new_uid",
-    "stated_version",
+    "parse_version",
     "wipe",
 )
 
@@ -68,8 +68,8 @@ def wipe(meta: dict[str, Any]) -> None:
         meta.pop(name, None)
 
 
-def stated_version(meta: Mapping[str, Any]) -> int | None:
-    """The resourceVersion somebody says an object has: 0 for none at all, None for what is not a number."""
+def parse_version(meta: Mapping[str, Any]) -> int | None:
+    """The resourceVersion a client states: 0 without one, None if it is not a number."""
     text = str(meta.get("resourceVersion") or "0")
     return int(text) if text.isascii() and text.isdecimal() and int(text) < _TOO_LARGE else None
 

@@ -30,7 +30,7 @@ from kubewright.apiserver.proxy.availability import Availability, Finding
 from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request, request_info
 from kubewright.apiserver.wire.responses import Reply, Response
@@ -67,7 +67,7 @@ class Aggregator:
         self,
         store: Store,
         catalog: Catalog,
-        writes: WriteHandler,
+        registry: Registry,
         clock: Clock,
         *,
         outbound: HttpClient,
@@ -79,7 +79,7 @@ class Aggregator:
         assert resource is not None
         self._resource = resource
         self._table = store.table(resource.table)
-        self._writes = writes
+        self._registry = registry
         self._clock = clock
         self._addresses = addresses
         self._availability = Availability(store, outbound)
@@ -273,7 +273,7 @@ class Aggregator:
             return
         tree = decode_json(entry.value)
         if finding.write(tree, format_time(self._clock.now())):
-            await self._writes.put_back(self._resource, entry, tree)
+            await self._registry.put_if_unchanged(self._resource, entry, tree)
             written = self._table.get(server.name)
             if written is not None and server.revision == entry.version:
                 server.revision = written.version  # this one says nothing new

@@ -95,8 +95,8 @@ class ProxyHandlers:
 
     async def way_in(self, call: Call) -> Reply:
         """`pods/exec`, `pods/attach` and `pods/portforward`."""
-        name, sub = call.target.name, call.target.subresource
-        if call.target.verb not in call.resource.subresources[sub].verbs:
+        name, sub = call.info.name, call.info.subresource
+        if call.info.verb not in call.resource.subresources[sub].verbs:
             raise method_not_allowed()
         self._authorize(call)
         pod = self._pod(call, name)
@@ -116,10 +116,10 @@ class ProxyHandlers:
 
     def _authorize(self, call: Call) -> None:
         """A WebSocket is asked for with GET; whoever may not create the subresource may not enter that way either."""
-        if call.target.verb != "create":
-            decision = self._access.decide(call.user, replace(call.target, verb="create"))
+        if call.info.verb != "create":
+            decision = self._access.decide(call.user, replace(call.info, verb="create"))
             if not decision.allowed:
-                raise forbidden(call.resource.group_resource, call.target.name, decision.reason)
+                raise forbidden(call.resource.group_resource, call.info.name, decision.reason)
 
     def _pod(self, call: Call, name: str) -> dict[str, Any]:
         entry = self._store.table("/pods").get(f"{call.namespace}/{name}")
@@ -129,7 +129,7 @@ class ProxyHandlers:
         return tree
 
     async def _admit(self, call: Call) -> None:
-        kind = call.resource.subresources[call.target.subresource].kind.kind
+        kind = call.resource.subresources[call.info.subresource].kind.kind
         options: dict[str, Any] = {"kind": kind, "apiVersion": "v1"}
         query = call.request.query
         options.update({name: parse_bool(query[name]) for name in _STREAMS if name in query})
@@ -142,11 +142,11 @@ class ProxyHandlers:
             operation="CONNECT",
             resource=call.resource,
             namespace=call.namespace,
-            name=call.target.name,
+            name=call.info.name,
             object=options,
             old=None,
             user=call.user,
-            subresource=call.target.subresource,
+            subresource=call.info.subresource,
             warnings=call.warnings,
             annotations=call.request.annotations,
         )
@@ -157,7 +157,7 @@ class ProxyHandlers:
         request = call.request
         if not target:
             query = request.uri.partition("?")[2]
-            target = f"/{quote(call.target.rest)}" + (f"?{query}" if query else "")
+            target = f"/{quote(call.info.rest)}" + (f"?{query}" if query else "")
         headers = kept_headers(request.headers.items(), without=_IDENTITY)
         headers += protocol_headers(request)
         headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
@@ -187,14 +187,14 @@ def _kubelet_query(request: Request) -> list[tuple[str, str]]:
 
 def _parts(call: Call, kind: str) -> tuple[str, str, str]:
     """Scheme, name and port of a name such as `https:web:8443`."""
-    parts = call.target.name.split(":")
+    parts = call.info.name.split(":")
     if len(parts) == 1:
         return "", parts[0], ""
     if len(parts) == 2:
         return "", parts[0], parts[1]
     if len(parts) == 3 and parts[0] in _SCHEMES:
         return parts[0], parts[1], parts[2]
-    raise bad_request(f'invalid {kind} request "{call.target.name}"')
+    raise bad_request(f'invalid {kind} request "{call.info.name}"')
 
 
 def _destination(scheme: str, host: str, port: int) -> Destination:

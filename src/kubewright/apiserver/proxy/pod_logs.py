@@ -55,16 +55,16 @@ class PodLogs:
 
     async def answer(self, call: Call) -> Reply:
         """The log, whole or as it grows."""
-        if call.target.verb != "get":
+        if call.info.verb != "get":
             raise method_not_allowed()
         query = call.request.query
         said = _options(query)
         errors = _errors(said)
         if errors:
-            raise invalid(_OPTIONS, call.target.name, errors)
+            raise invalid(_OPTIONS, call.info.name, errors)
         entry = self._store.table("/pods").get(call.key)
         if entry is None:
-            raise not_found(call.resource.group_resource, call.target.name)
+            raise not_found(call.resource.group_resource, call.info.name)
         pod = decode_json(entry.value)
         container = chosen_container(pod, query.get("container", ""))
         node = (pod.get("spec") or {}).get("nodeName")
@@ -74,7 +74,7 @@ class PodLogs:
 
     async def _fetched(self, call: Call, node: str, container: str, said: Mapping[str, Any]) -> Reply:
         kubelet = kubelet_destination(self._store, node, resource=call.resource.group_resource)
-        path = f"/containerLogs/{call.namespace}/{call.target.name}/{container}"
+        path = f"/containerLogs/{call.namespace}/{call.info.name}/{container}"
         wanted = {name: "true" if value is True else value for name, value in said.items() if value is not False}
         target = f"{path}?{urlencode(sorted(wanted.items()))}" if wanted else path
         try:
@@ -82,7 +82,7 @@ class PodLogs:
         except HttpClientError as error:
             raise status_error(500, "", f'Get "{kubelet.url}{target}": {error}') from None
         if not 200 <= incoming.code <= 206:
-            raise await _refusal(incoming, call.target.name)
+            raise await _refusal(incoming, call.info.name)
         return ProxiedStream(incoming, content_type="text/plain")
 
 

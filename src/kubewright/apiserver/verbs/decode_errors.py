@@ -1,12 +1,9 @@
-"""What the verbs that write object to, and in which words: types that do not fit, fields twice, metadata.
+"""Errors of the verbs that write, in kube-apiserver's words: mismatched types, unknown and duplicate fields, metadata.
 
-Pure functions on trees, called by `writes` alone; what a kind itself objects to is in its rules.
+Pure functions, called by `decode`, `patch` and `registry`. The errors of a kind itself are in its strategy.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
-from typing import Any
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
@@ -22,93 +19,74 @@ from kubewright.k8s.documents import schema_of
 __all__ = (
     "check_custom_type",
     "check_patched_type",
-    "general_errors",
-    "ill_named",
-    "nulls_of",
-    "own_errors",
-    "put_back_nulls",
-    "strict_error",
-    "wrong_type",
+    "kind_errors",
+    "kind_mismatch",
+    "metadata_errors",
+    "strict_decoding_error",
+    "strict_errors",
+    "type_mismatch",
 )
 
 
-def nulls_of(tree: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where an object is null, its metadata aside."""
-    for name, value in tree.items():
-        if value is None:
-            yield (*path, name)
-        elif isinstance(value, dict) and (path or name != "metadata"):
-            yield from nulls_of(value, (*path, name))
-
-
-def put_back_nulls(tree: Tree, paths: Iterable[tuple[str, ...]]) -> None:
-    """Have the object be null there again, unless something has come to be there."""
-    for *outer, last in paths:
-        node: Any = tree
-        for step in outer:
-            node = node.get(step) if isinstance(node, dict) else None
-        if isinstance(node, dict):
-            node.setdefault(last, None)
-
-
 def check_custom_type(call: Call, tree: Tree) -> None:
-    """A custom object must say its kind; that it is another is a question of validity."""
+    """Refuse a custom resource without a kind (400) or of another kind (422)."""
     kind, body = call.resource.kind.kind, call.request.body
     if not tree.get("kind"):
         why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}' ({summarize_data(body)})"
         raise bad_request(f"the object provided is unrecognized (must be of type {kind}): {why}")
     if tree["kind"] != kind and tree.get("apiVersion") == call.resource.kind.api_version:
-        name = call.target.name or str((tree.get("metadata") or {}).get("name", ""))
+        name = call.info.name or str((tree.get("metadata") or {}).get("name", ""))
         error = FieldError("kind", "Invalid", f"must be {kind}", tree["kind"])
         raise invalid(GroupVersionKind(call.resource.kind.group, "", str(tree["kind"])), name, [error])
     if not tree.get("apiVersion"):
-        raise bad_request(wrong_type(call.resource, "", kind))
+        raise bad_request(type_mismatch(call.resource, "", kind))
 
 
 def check_patched_type(call: Call, tree: Tree) -> None:
-    """What a patch makes of the type of a custom object is a question of validity."""
+    """Refuse a patch that changes the type of a custom resource (422)."""
     kind = call.resource.kind
-    said = (("kind", tree.get("kind"), kind.kind), ("apiVersion", tree.get("apiVersion"), kind.api_version))
+    stated = (("kind", tree.get("kind"), kind.kind), ("apiVersion", tree.get("apiVersion"), kind.api_version))
     errors = [
         FieldError(name, "Invalid", f"must be {wanted}", given)
-        for name, given, wanted in said
+        for name, given, wanted in stated
         if given and given != wanted
     ]
     if errors:
         group = str(tree.get("apiVersion") or "").rpartition("/")[0]
-        raise invalid(GroupVersionKind(group, "", str(tree.get("kind") or "")), call.target.name, errors)
+        raise invalid(GroupVersionKind(group, "", str(tree.get("kind") or "")), call.info.name, errors)
 
 
-def ill_named(call: Call, repeated: list[str], unknown: list[str], *, patched: bool) -> list[str]:
-    """What is said of names that stand twice, and of names nobody knows.
+def strict_errors(call: Call, duplicates: list[str], unknown: list[str], *, is_patched: bool) -> list[str]:
+    """The messages about duplicate and unknown fields, in the order in which kube-apiserver finds them.
 
-    JSON of a built-in kind is checked while it is read: both come as they stand there, and what is in a field nobody
-    knows is passed over. Else a text is first read, then checked; YAML becomes JSON first, which is in order.
+    JSON of a built-in kind is checked while it is decoded: both kinds of errors are in the order of the text, and
+    nothing is said about the inside of an unknown field. Everything else is decoded first and checked then; YAML is
+    converted to JSON before, in alphabetical order.
     """
-    never = [f'unknown field "{path}"' for path in unknown]
-    if patched or call.resource.custom or not never:
-        return [*repeated, *never]
+    unknowns = [f'unknown field "{path}"' for path in unknown]
+    if is_patched or call.resource.custom or not unknowns:
+        return [*duplicates, *unknowns]
     if media_type(call.request.header("content-type") or JSON) == YAML:
-        return [*repeated, *sorted(never)]
-    outside = [text for text in repeated if not any(f'"{path}.' in text or f'"{path}"' in text for path in unknown)]
-    return _as_they_stand(call.request.body, outside, never) if outside else never
+        return [*duplicates, *sorted(unknowns)]
+    outside = [text for text in duplicates if not any(f'"{path}.' in text or f'"{path}"' in text for path in unknown)]
+    return _in_text_order(call.request.body, outside, unknowns) if outside else unknowns
 
 
-def _as_they_stand(body: bytes, twice: list[str], never: list[str]) -> list[str]:
-    left = {*twice, *never}
+def _in_text_order(body: bytes, duplicates: list[str], unknowns: list[str]) -> list[str]:
+    left = {*duplicates, *unknowns}
     seen: set[str] = set()
-    said: list[str] = []
+    ordered: list[str] = []
     for path in field_paths(body):
         text = f'duplicate field "{path}"' if path in seen else f'unknown field "{path}"'
         seen.add(path)
         if text in left:
             left.remove(text)
-            said.append(text)
-    return said
+            ordered.append(text)
+    return ordered
 
 
-def general_errors(resource: Resource, tree: Tree, old: Tree) -> list[FieldError]:
-    """What is wrong with metadata is said again on an update: by the rules of all kinds, before the kind's own."""
+def metadata_errors(resource: Resource, tree: Tree, old: Tree) -> list[FieldError]:
+    """The errors of the metadata of an update: `rest.BeforeUpdate` validates it for all kinds, before the strategy."""
     meta, before = tree["metadata"], old["metadata"]
     return [
         *validate_metadata(meta, namespaced=resource.namespaced, name_errors=path_segment_errors),
@@ -116,15 +94,15 @@ def general_errors(resource: Resource, tree: Tree, old: Tree) -> list[FieldError
     ]
 
 
-def own_errors(resource: Resource, errors: list[FieldError]) -> list[FieldError]:
-    """What the kind itself says; of these kinds nothing that only updates may not do."""
+def kind_errors(resource: Resource, errors: list[FieldError]) -> list[FieldError]:
+    """The errors of the strategy; those of two kinds do not validate metadata for an update once more."""
     if resource.kind.kind not in ("EndpointSlice", "LimitRange"):
         return errors
     return [error for error in errors if error.detail != "field is immutable" or not error.path.startswith("metadata")]
 
 
-def wrong_type(resource: Resource, version: str, name: str) -> str:
-    """What is said of a body of another type than the URL's."""
+def type_mismatch(resource: Resource, version: str, name: str) -> str:
+    """The message about a body of another type than the URL's."""
     kind = resource.kind
     if resource.custom:
         if version != kind.api_version:
@@ -132,11 +110,11 @@ def wrong_type(resource: Resource, version: str, name: str) -> str:
                 f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
             )
         return f"the kind in the data ({name}) does not match the expected kind ({kind.kind})"
-    return wrong_kind(kind, version, name)
+    return kind_mismatch(kind, version, name)
 
 
-def wrong_kind(kind: GroupVersionKind, version: str, name: str) -> str:
-    """What is said of a body of another type than the built-in one that is wanted."""
+def kind_mismatch(kind: GroupVersionKind, version: str, name: str) -> str:
+    """The message about a body of another type than a built-in kind."""
     why = f'no kind "{name}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
     group, _, number = version.rpartition("/")
     if schema_of(GroupVersionKind(group, number, name)) is not None:
@@ -145,12 +123,12 @@ def wrong_kind(kind: GroupVersionKind, version: str, name: str) -> str:
     return f'{name} in version "{number}" cannot be handled as a {kind.kind}: {why}'
 
 
-def strict_error(resource: Resource, said: list[str]) -> str:
-    """What is said of fields there are not, or are twice, when they are not to be let pass."""
+def strict_decoding_error(resource: Resource, errors: list[str]) -> str:
+    """The message about unknown and duplicate fields under `fieldValidation: Strict`."""
     kind = resource.kind
-    lines = [text for text in said if text.startswith("line ")]  # of YAML, which complains of all of them at once
+    lines = [text for text in errors if text.startswith("line ")]  # of YAML, whose decoder reports all of them at once
     texts = ["\n  ".join(["yaml: unmarshal errors:", *lines])] if lines else []
-    texts += [text for text in said if not text.startswith("line ")]
+    texts += [text for text in errors if not text.startswith("line ")]
     return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error: ' + (
         ", ".join(texts)
     )

@@ -11,7 +11,6 @@ import re
 from datetime import timedelta
 from typing import Any, Final, final
 
-from kubewright._base.clock import Clock
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.api.times import format_time
 from kubewright.apiserver.apiextensions.definitions.conditions import (
@@ -20,14 +19,14 @@ from kubewright.apiserver.apiextensions.definitions.conditions import (
     terminating_condition,
 )
 from kubewright.apiserver.builtin.golang.decoder import normalize_type
-from kubewright.apiserver.kinds.admission import Attributes, Chain
+from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.kinds.system_metadata import finalizers_of
-from kubewright.apiserver.storage.store import Entry, Store
+from kubewright.apiserver.storage.store import Entry
+from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.verbs.selectors import Selection
 from kubewright.apiserver.verbs.transform import of_bytes, of_items
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json, not_an_object_error, read_body, type_meta_error
 from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
 from kubewright.apiserver.wire.responses import Response, object_response
@@ -65,11 +64,9 @@ _JOB_WARNING: Final = (
 class DeleteHandler:
     """Delete and deletecollection on a store."""
 
-    def __init__(self, store: Store, writes: WriteHandler, admission: Chain, clock: Clock) -> None:
-        self._store = store
-        self._writes = writes
-        self._admission = admission
-        self._clock = clock
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
 
     async def delete(self, call: Call) -> Response:
         """One object."""
@@ -115,8 +112,8 @@ class DeleteHandler:
             old = await call.resource.tree_of(entry)
             _check_preconditions(call.resource, name, old, options)
             attributes = self._operation(call, name, old, options)
-            await self._admission.mutate(attributes)
-            await self._admission.validate(attributes)
+            await self._registry.admission.mutate(attributes)
+            await self._registry.admission.validate(attributes)
             if table.get(key) is entry:
                 return await self._delete_now(call.resource, entry, old, options)
 
@@ -135,29 +132,29 @@ class DeleteHandler:
             grace = min(grace, waits)
         free = grace == 0 and not finalizers_of(tree) and not _is_held(resource, tree)
         if free and resource.kind != _POD:
-            return self._writes.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+            return self._registry.remove(resource, entry.key, tree, dry_run=options.dry_run), True
         if resource.kind == _CRD and not marked:
             self._mark_definition(tree)
         elif not marked or grace < waits:
             self._mark(resource, meta, grace)
         if not free and resource.encode(tree) == before:
             return before, False
-        value = await self._writes.put_back(resource, entry, tree, dry_run=options.dry_run)
+        value = await self._registry.put_if_unchanged(resource, entry, tree, dry_run=options.dry_run)
         if not free:
             return value, False
         # A pod is marked even when there is nothing to wait for: whoever watches sees it marked, then gone.
-        return self._writes.remove(resource, entry.key, tree, dry_run=options.dry_run), True
+        return self._registry.remove(resource, entry.key, tree, dry_run=options.dry_run), True
 
     def _mark(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
         if not meta.get("deletionTimestamp") and meta.get("generation"):
             meta["generation"] += 1  # controllers must notice that the wish has changed
-        meta["deletionTimestamp"] = format_time(self._clock.now() + timedelta(seconds=grace))
+        meta["deletionTimestamp"] = format_time(self._registry.clock.now() + timedelta(seconds=grace))
         if resource.kind != _NAMESPACE:  # whose end is never a matter of time
             meta["deletionGracePeriodSeconds"] = grace
 
     def _mark_definition(self, crd: Tree) -> None:
         """A definition says in its status that it is to be deleted, and is otherwise marked as nothing else is."""
-        now = format_time(self._clock.now())
+        now = format_time(self._registry.clock.now())
         crd["metadata"]["deletionTimestamp"] = now
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
         status = crd.setdefault("status", {})
@@ -180,11 +177,11 @@ class DeleteHandler:
             operation="DELETE",
             resource=call.resource,
             namespace=str(old["metadata"].get("namespace", "")),
-            name="" if call.target.verb == "deletecollection" else name,
+            name="" if call.info.verb == "deletecollection" else name,
             object=None,
             old=old,
             user=call.user,
-            subresource=call.target.subresource,
+            subresource=call.info.subresource,
             dry_run=options.dry_run,
             options=said,
             warnings=call.warnings,
@@ -268,7 +265,7 @@ def _hold(resource: Resource, tree: Tree) -> None:
 
 
 def _success(call: Call, tree: Tree) -> dict[str, Any]:
-    details = {"name": call.target.name, "kind": call.resource.plural, "uid": tree["metadata"]["uid"]}
+    details = {"name": call.info.name, "kind": call.resource.plural, "uid": tree["metadata"]["uid"]}
     if call.resource.kind.group:
         details["group"] = call.resource.kind.group
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

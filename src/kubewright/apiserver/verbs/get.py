@@ -67,7 +67,7 @@ class ReadHandler:
         self._check_not_future(parse_resource_version(call.request.query.get("resourceVersion", "")))
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
-            raise not_found(call.resource.group_resource, call.target.name)
+            raise not_found(call.resource.group_resource, call.info.name)
         return of_bytes(call, await call.resource.bytes_of(entry))
 
     async def list(self, call: Call) -> Response:

@@ -16,8 +16,10 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.create import CreateHandler
 from kubewright.apiserver.verbs.delete import DeleteHandler
-from kubewright.apiserver.verbs.write import WriteHandler
+from kubewright.apiserver.verbs.patch import PatchHandler
+from kubewright.apiserver.verbs.update import UpdateHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import APPLY_YAML, JSON, MediaType
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions
@@ -36,33 +38,44 @@ _MANAGER: Final = "kube-apiserver"
 class Loopback:
     """A client of the server for the server's own controllers. `manager` is the field manager of a write."""
 
-    def __init__(self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        *,
+        creates: CreateHandler,
+        updates: UpdateHandler,
+        patches: PatchHandler,
+        deletes: DeleteHandler,
+    ) -> None:
         self._store = store
         self._catalog = catalog
-        self._writes = writes
+        self._creates = creates
+        self._updates = updates
+        self._patches = patches
         self._deletes = deletes
 
     async def create(self, resource: Resource, tree: Tree, *, manager: str = _MANAGER) -> Tree:
         """Create an object; returns it as it is stored."""
         call = _call(resource, _key(resource, tree), "create", manager, tree=tree)
-        created: Tree = decode_json((await self._writes.create(call)).body)
+        created: Tree = decode_json((await self._creates.create(call)).body)
         return created
 
     async def update(self, resource: Resource, tree: Tree, *, manager: str = _MANAGER) -> None:
         """Replace an object."""
-        await self._writes.update(_call(resource, _key(resource, tree), "update", manager, tree=tree))
+        await self._updates.update(_call(resource, _key(resource, tree), "update", manager, tree=tree))
 
     async def edit(
         self, resource: Resource, key: str, change: Callable[[Tree], Tree], *, manager: str = _MANAGER
     ) -> None:
         """Read an object, change it and write it, again if somebody else wrote it meanwhile."""
-        await self._writes.edit(_call(resource, key, "update", manager), WriteOptions(manager=manager), change)
+        await self._patches.edit(_call(resource, key, "update", manager), WriteOptions(manager=manager), change)
 
     async def apply(self, resource: Resource, tree: Tree, *, manager: str) -> None:
         """Apply an object server-side, with force."""
         query = {"fieldManager": manager, "force": "true"}
         call = _call(resource, _key(resource, tree), "patch", manager, tree=tree, content_type=APPLY_YAML, query=query)
-        await self._writes.patch(call)
+        await self._patches.patch(call)
 
     async def delete(self, resource: Resource, key: str, *, manager: str = _MANAGER) -> None:
         """Delete an object, as a client does who gives no options."""

@@ -6,19 +6,19 @@ replicas it asks for, through the same steps as any other write.
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource
 from kubewright.apiserver.builtin.scale import scale_of, with_scale
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.verbs.apply_body import read_apply
-from kubewright.apiserver.verbs.patch import APPLY_TYPES, patch_type, patched, unfit
+from kubewright.apiserver.verbs.apply import decode_applied
+from kubewright.apiserver.verbs.patch import PatchHandler
+from kubewright.apiserver.verbs.patches.patchers import APPLY_TYPES, apply_patch, patch_type, patched_object_error
+from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
 from kubewright.apiserver.verbs.transform import of_scale
 from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, read_transient
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Reply, encode_json
@@ -28,30 +28,27 @@ from kubewright.apiserver.wire.status_errors import (
     conflict,
     invalid,
     method_not_allowed,
-    not_found,
 )
 
 __all__ = ("ScaleHandler", "shown_scale", "with_replicas")
-
-_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @final
 class ScaleHandler:
     """Get, update and patch of `/scale`."""
 
-    def __init__(self, store: Store, writes: WriteHandler) -> None:
-        self._store = store
-        self._writes = writes
+    def __init__(self, registry: Registry, patches: PatchHandler) -> None:
+        self._registry = registry
+        self._patches = patches
 
     async def answer(self, call: Call) -> Reply:
         """Any verb on a scale."""
-        if call.target.verb == "get":
+        if call.info.verb == "get":
             return of_scale(call, shown_scale(call.resource, await self._live(call)))
-        if call.target.verb == "update":
+        if call.info.verb == "update":
             tree = read_transient(call.request, SCALE)
             return await self._write(call, lambda _live: tree, "UpdateOptions")
-        if call.target.verb == "patch":
+        if call.info.verb == "patch":
             kind = patch_type(call)
             if kind in APPLY_TYPES:
                 return await self._write(call, lambda live: {**live, **_parts(call)}, "PatchOptions")
@@ -59,10 +56,7 @@ class ScaleHandler:
         raise method_not_allowed()
 
     async def _live(self, call: Call) -> Tree:
-        entry = self._store.table(call.resource.table).get(call.key)
-        if entry is None:
-            raise not_found(call.resource.group_resource, call.target.name)
-        return await call.resource.tree_of(entry)
+        return await call.resource.tree_of(self._registry.get(call))
 
     async def _write(self, call: Call, change: Any, kind: str) -> Reply:
         is_apply = kind == "PatchOptions" and patch_type(call) in APPLY_TYPES
@@ -77,7 +71,7 @@ class ScaleHandler:
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
             return with_replicas(call.resource, decode_json(encode_json(live)), replicas)
 
-        await self._writes.edit(call, options, edited)
+        await self._patches.edit(call, options, edited)
         live = await self._live(call)
         if options.dry_run:
             live = with_replicas(call.resource, live, (wanted.get("spec") or {}).get("replicas", 0))
@@ -85,38 +79,38 @@ class ScaleHandler:
 
 
 def _patched(call: Call, kind: str, live: Tree) -> Tree:
-    result = patched(call.resource, kind, call.request.body, live)
+    result = apply_patch(call.resource, kind, call.request.body, live)
     try:
         return as_kind(result, SCALE)
     except StatusError as refusal:
-        raise unfit(call.resource, kind, call.request.body, result, refusal) from None
+        raise patched_object_error(call.resource, kind, call.request.body, result, refusal) from None
 
 
 def _parts(call: Call) -> dict[str, Any]:
-    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else read_apply(call, WriteOptions())
+    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else decode_applied(call, WriteOptions())
     return {"spec": tree.get("spec") or {}}
 
 
 def _check(call: Call, wanted: Tree, shown: Tree) -> None:
     name = (wanted.get("metadata") or {}).get("name")
-    if name and name != call.target.name:
-        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
+    if name and name != call.info.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     version = (wanted.get("metadata") or {}).get("resourceVersion")
     if version and version != shown["metadata"]["resourceVersion"]:
-        raise conflict(call.resource.group_resource, call.target.name, _MODIFIED)
+        raise conflict(call.resource.group_resource, call.info.name, OPTIMISTIC_LOCK_ERROR)
     uid = (wanted.get("metadata") or {}).get("uid")
     if uid and uid != shown["metadata"]["uid"]:
         raise _another(call, uid, shown["metadata"]["uid"])
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if replicas < 0 and not call.resource.custom:
         error = FieldError("spec.replicas", "Invalid", "must be greater than or equal to 0", replicas)
-        raise invalid(SCALE, call.target.name, [error])
+        raise invalid(SCALE, call.info.name, [error])
 
 
 def _another(call: Call, wanted: str, present: str) -> StatusError:
-    resource, name = call.resource.group_resource, call.target.name
+    resource, name = call.resource.group_resource, call.info.name
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
-    if call.target.verb == "patch":
+    if call.info.verb == "patch":
         return conflict(GroupResource(resource.group, f"{resource.resource}/scale"), name, why)
     key = f"/{resource.resource}/{call.key}"
     why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"

@@ -5,24 +5,26 @@ Each is a `Special` of the front. They change their object through the same step
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, final
 
 import msgspec
 
-from kubewright._base.clock import Clock
 from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupResource
 from kubewright.api.selectors import Selector
 from kubewright.api.times import format_time
 from kubewright.apiserver.builtin.validation.configuration import finalizer_errors
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.kinds.admission import write_attributes
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
-from kubewright.apiserver.storage.store import Store
+from kubewright.apiserver.verbs.decode import decode_object
 from kubewright.apiserver.verbs.delete import DeleteHandler
+from kubewright.apiserver.verbs.field_tracking import track_update
+from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
 from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_transient
-from kubewright.apiserver.verbs.write import WriteHandler
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
 from kubewright.apiserver.wire.responses import Reply, Response, object_response
@@ -52,25 +54,37 @@ _SCHEDULED: Final = "PodScheduled"
 class SubresourceHandlers:
     """The special subresources of pods and namespaces."""
 
-    def __init__(
-        self, store: Store, catalog: Catalog, writes: WriteHandler, deletes: DeleteHandler, clock: Clock
-    ) -> None:
-        self._store = store
+    def __init__(self, registry: Registry, catalog: Catalog, deletes: DeleteHandler) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._clock = registry.clock
         self._catalog = catalog
-        self._writes = writes
         self._deletes = deletes
-        self._clock = clock
+
+    async def _admit(self, call: Call, tree: Tree, options: WriteOptions, check: Callable[[Tree], None]) -> Tree:
+        """Have admission mutate and validate an object that is sent to a subresource and never stored.
+
+        `check` validates it in between, as the strategy of a stored object does.
+        """
+        tree.setdefault("metadata", {}).setdefault("name", call.info.name)
+        tree["metadata"].setdefault("namespace", call.namespace)
+        attributes = write_attributes(call, "CREATE", tree, None, options)
+        await self._registry.admission.mutate(attributes)
+        assert attributes.object is not None
+        check(attributes.object)
+        await self._registry.admission.validate(attributes)
+        return attributes.object
 
     # pods/binding and bindings
 
     async def bind(self, call: Call) -> Reply:
         """Put a pod onto a node, once."""
-        if call.target.verb != "create":
+        if call.info.verb != "create":
             raise method_not_allowed()
         options = write_options("CreateOptions", call.request.query)
         binding = read_transient(call.request, BINDING)
         said = str(meta_of(binding).get("name", ""))
-        name = call.target.name or said
+        name = call.info.name or said
 
         def check(admitted: Tree) -> None:
             if said != name:
@@ -79,7 +93,7 @@ class SubresourceHandlers:
             if errors:
                 raise status_error(500, "", summary(errors))
 
-        binding = await self._writes.admit_new(call, binding, options, check=check)
+        binding = await self._admit(call, binding, options, check)
         target = binding["target"]
         pod_call = self._pod_call(call, name)
         entry = self._store.table("/pods").get(pod_call.key)
@@ -88,11 +102,11 @@ class SubresourceHandlers:
         uid = (binding.get("metadata") or {}).get("uid")
         pod = self._bound(pod_call, decode_json(entry.value), str(target["name"]), uid, binding)
         # Nobody is noted as the manager of what a binding sets.
-        await self._writes.put_back(pod_call.resource, entry, pod, dry_run=options.dry_run)
+        await self._registry.put_if_unchanged(pod_call.resource, entry, pod, dry_run=options.dry_run)
         return object_response(_CREATED, call.output, code=201)
 
     def _bound(self, call: Call, pod: Tree, node: str, uid: str | None, binding: Tree) -> Tree:
-        name = call.target.name
+        name = call.info.name
         meta, spec, status = pod["metadata"], pod["spec"], pod.setdefault("status", {})
         if uid and uid != meta["uid"]:
             raise conflict(call.resource.group_resource, name, "Precondition failed: UID in precondition: "
@@ -119,31 +133,31 @@ class SubresourceHandlers:
         """The same request, as one about the pod itself."""
         pods = self._catalog.find("", "v1", "pods")
         assert pods is not None
-        target = msgspec.structs.replace(call.target, resource="pods", name=name, subresource="binding")
+        target = msgspec.structs.replace(call.info, resource="pods", name=name, subresource="binding")
         return Call(call.request, target, pods, call.user, call.output)
 
     # pods/eviction
 
     async def evict(self, call: Call) -> Reply:
         """Delete a pod, if its disruption budgets allow."""
-        if call.target.verb != "create":
+        if call.info.verb != "create":
             raise method_not_allowed()
         written = write_options("CreateOptions", call.request.query)
         eviction = read_transient(call.request, EVICTION)
         name = meta_of(eviction).get("name")
 
         def check(admitted: Tree) -> None:
-            if name != call.target.name:
+            if name != call.info.name:
                 raise bad_request("name in URL does not match name in Eviction object")
 
-        eviction = await self._writes.admit_new(call, eviction, written, check=check)
+        eviction = await self._admit(call, eviction, written, check)
         options = delete_options({}, eviction.get("deleteOptions"))
         if written.dry_run:
             options = msgspec.structs.replace(options, dry_run=True)
-        pod_call = self._pod_call(call, call.target.name)
+        pod_call = self._pod_call(call, call.info.name)
         entry = self._store.table("/pods").get(pod_call.key)
         if entry is None:
-            raise not_found(pod_call.resource.group_resource, call.target.name)
+            raise not_found(pod_call.resource.group_resource, call.info.name)
         pod = decode_json(entry.value)
         if _counts(pod):
             await self._spend_budget(call, pod, dry_run=options.dry_run)
@@ -165,7 +179,7 @@ class SubresourceHandlers:
             now = format_time(self._clock.now())
             conditions.append({**_EVICTED, "lastProbeTime": None, "lastTransitionTime": now})
             if options.version is None:
-                await self._writes.put_back(call.resource, entry, pod)
+                await self._registry.put_if_unchanged(call.resource, entry, pod)
 
     async def _spend_budget(self, call: Call, pod: Tree, *, dry_run: bool) -> None:
         labels = pod["metadata"].get("labels") or {}
@@ -192,8 +206,7 @@ class SubresourceHandlers:
             self._disrupt(status, pod["metadata"]["name"])
             resource = self._catalog.find("policy", "v1", "poddisruptionbudgets")
             assert resource is not None
-            self._writes.record_own(resource, decode_json(entry.value), budget, "status")
-            await self._writes.put_back(resource, entry, budget, dry_run=dry_run)
+            await self._registry.put_own_status(resource, entry, budget, dry_run=dry_run)
 
     def _disrupt(self, status: Tree, pod: str) -> None:
         """Take one disruption from a budget."""
@@ -219,21 +232,17 @@ class SubresourceHandlers:
 
     async def finalize(self, call: Call) -> Reply:
         """Take finalizers from a namespace; without any left it goes."""
-        if call.target.verb != "update":
+        if call.info.verb != "update":
             raise method_not_allowed()
         options: WriteOptions = write_options("UpdateOptions", call.request.query)
-        tree = self._writes.read(call, options)
-        entry = self._store.table("/namespaces").get(call.target.name)
+        tree = decode_object(call, options)
+        entry = self._store.table("/namespaces").get(call.info.name)
         if entry is None:
-            raise not_found(call.resource.group_resource, call.target.name)
+            raise not_found(call.resource.group_resource, call.info.name)
         old = decode_json(entry.value)
         version = tree["metadata"].get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
-            raise conflict(
-                call.resource.group_resource,
-                call.target.name,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            )
+            raise conflict(call.resource.group_resource, call.info.name, OPTIMISTIC_LOCK_ERROR)
         changed = decode_json(entry.value)
         finalizers = (tree.get("spec") or {}).get("finalizers") or []
         changed["spec"] = {"finalizers": finalizers} if finalizers else {}
@@ -243,15 +252,15 @@ class SubresourceHandlers:
             for error in finalizer_errors(f"spec.finalizers[{place}]", str(name))
         ]
         if errors:
-            raise invalid(call.resource.kind, call.target.name, errors)
-        await self._writes.record(call, old, changed, options)
+            raise invalid(call.resource.kind, call.info.name, errors)
+        await track_update(call, old, changed, options, self._clock.now())
         meta = changed["metadata"]
         if not finalizers and meta.get("deletionTimestamp") and not meta.get("finalizers"):
-            value = self._writes.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)
+            value = self._registry.remove(call.resource, entry.key, changed, dry_run=options.dry_run, by_update=True)
         elif changed == old:
             value = entry.value
         else:
-            value = await self._writes.put_back(call.resource, entry, changed, dry_run=options.dry_run)
+            value = await self._registry.put_if_unchanged(call.resource, entry, changed, dry_run=options.dry_run)
         return Response(200, value + b"\n")
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.golang.decoder import normalize
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.verbs.decode_errors import wrong_kind
+from kubewright.apiserver.verbs.decode_errors import kind_mismatch
 from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.status_errors import bad_request
@@ -33,7 +33,7 @@ def as_kind(tree: Tree, kind: GroupVersionKind) -> Tree:
     """A tree as an object of a kind, which it may name; brought into shape in place."""
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.kind
     if (version, name) != (kind.api_version, kind.kind):
-        raise bad_request(wrong_kind(kind, version, name))
+        raise bad_request(kind_mismatch(kind, version, name))
     tree["apiVersion"], tree["kind"] = version, name
     normalize(kind, tree)
     return tree

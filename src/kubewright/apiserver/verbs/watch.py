@@ -54,8 +54,8 @@ class WatchHandler:
             accepted = ", ".join((f"{JSON};stream=watch", STREAM_MEDIA_TYPE))
             raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
         options = list_options(call.request.query, watch=True)
-        if call.target.name:  # the old way to watch one object has its name in the path
-            only = FieldSelector.parse(f"metadata.name={call.target.name}")
+        if call.info.name:  # the old way to watch one object has its name in the path
+            only = FieldSelector.parse(f"metadata.name={call.info.name}")
             options = msgspec.structs.replace(options, fields=FieldSelector((*options.fields.terms, *only.terms)))
         selection = Selection(call.resource, call.namespace, options.labels, options.fields)
         return WatchStream(self, self._store, call, options, selection)

@@ -1,9 +1,10 @@
-"""Decisions that need an object in another version, where a webhook has to be asked for it.
+"""Conversions by webhook for functions that are not async.
 
-Who owns which field is decided by plain functions that do not wait (`fields.managed`), and which objects they need in
-which versions shows only on the way: some of them are made there. So a decision is begun, stops at the first conversion
-that is not known, and begins again when it is. It has no side effects, so it asks for the same things in the same
-order and gets a step further each time. For kinds that need no webhook it runs once. Called by `writes`.
+`managedfields.field_manager` is pure and does not wait, but it needs objects in other versions, and some of these
+objects it makes itself on the way. So a decision runs until it needs the first conversion that is not known, stops,
+and runs again from the start once the webhook has converted. It has no side effects, so it needs the same conversions
+in the same order and gets one further each time. For kinds without a conversion webhook it runs once. Called by
+`field_tracking`.
 """
 
 from __future__ import annotations
@@ -16,46 +17,46 @@ from kubewright.apiserver.managedfields.field_manager import Convert
 from kubewright.apiserver.managedfields.types import FieldType
 from kubewright.apiserver.wire.responses import encode_json
 
-__all__ = ("decided",)
+__all__ = ("with_conversions",)
 
 T = TypeVar("T")
-_Question = tuple[bytes, str]
+_Conversion = tuple[bytes, str]
 
 
 @final
 class _Unknown(Exception):
-    """A conversion that has to be asked for first."""
+    """A conversion that the webhook has to make first."""
 
-    def __init__(self, tree: Tree, question: _Question) -> None:
-        super().__init__(question[1])
+    def __init__(self, tree: Tree, conversion: _Conversion) -> None:
+        super().__init__(conversion[1])
         self.tree = tree
-        self.question = question
+        self.conversion = conversion
 
 
-async def decided(rules: Strategy, decide: Callable[[Convert], T]) -> T:
-    """What `decide` returns, given a way to convert objects of the kind; `Refused` if the webhook does not do it."""
-    if not rules.converts_slowly:
-        return decide(rules.convert)
-    answers: dict[_Question, tuple[Tree, FieldType] | None] = {}
+async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T]) -> T:
+    """What `decide` returns, given a function that converts; raises `StatusError` if the webhook does not convert."""
+    if not strategy.converts_slowly:
+        return decide(strategy.convert)
+    known: dict[_Conversion, tuple[Tree, FieldType] | None] = {}
 
     def convert(tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
-        question = encode_json(tree), api_version
-        if question not in answers:
-            raise _Unknown(tree, question)
-        answer = answers[question]
-        if answer is None:
+        conversion = encode_json(tree), api_version
+        if conversion not in known:
+            raise _Unknown(tree, conversion)
+        found = known[conversion]
+        if found is None:
             raise LookupError(api_version)
-        return answer
+        return found
 
     while True:
         try:
             return decide(convert)
         except _Unknown as unknown:
-            answers[unknown.question] = await _asked(rules, unknown.tree, unknown.question[1])
+            known[unknown.conversion] = await _convert(strategy, unknown.tree, unknown.conversion[1])
 
 
-async def _asked(rules: Strategy, tree: Tree, api_version: str) -> tuple[Tree, FieldType] | None:
+async def _convert(strategy: Strategy, tree: Tree, api_version: str) -> tuple[Tree, FieldType] | None:
     try:
-        return await rules.convert_slowly(tree, api_version)
+        return await strategy.convert_slowly(tree, api_version)
     except LookupError:
         return None  # a version that is no more

@@ -8,7 +8,7 @@ import pytest
 
 from kubewright.apiserver.kinds.resources import Strategy, Tree
 from kubewright.apiserver.managedfields.field_manager import Convert
-from kubewright.apiserver.verbs.webhook_conversions import decided
+from kubewright.apiserver.verbs.webhook_conversions import with_conversions
 from kubewright.apiserver.wire.status_errors import StatusError, status_error
 
 
@@ -49,7 +49,7 @@ async def test_each_conversion_is_asked_for_once_also_of_what_was_made_on_the_wa
         assert again == there
         return f"{back} {kind}"
 
-    assert await decided(given, decide) == "{'apiVersion': 'v1', 'spec': 2} later"
+    assert await with_conversions(given, decide) == "{'apiVersion': 'v1', 'spec': 2} later"
     assert [version for _, version in made.asked] == ["v2", "v1"]
     assert begun == 3
 
@@ -64,18 +64,18 @@ async def test_a_version_that_is_no_more_is_a_lookup_error_inside_the_decision()
             return "left out"
         return "found"
 
-    assert await decided(given, decide) == "left out"
+    assert await with_conversions(given, decide) == "left out"
 
 
 async def test_a_webhook_that_fails_fails_the_decision() -> None:
     _, given = rules()
 
     with pytest.raises(StatusError, match="the webhook is down"):
-        await decided(given, lambda convert: convert({"apiVersion": "v1"}, "down"))
+        await with_conversions(given, lambda convert: convert({"apiVersion": "v1"}, "down"))
 
 
 async def test_without_a_webhook_nothing_is_waited_for() -> None:
     made, given = rules(slow=False)
 
-    assert await decided(given, lambda convert: str(convert({"apiVersion": "v1"}, "v2")[1])) == "at once"
+    assert await with_conversions(given, lambda convert: str(convert({"apiVersion": "v1"}, "v2")[1])) == "at once"
     assert made.asked == []

@@ -21,7 +21,7 @@ from kubewright.apiserver.admission.webhooks.reviews import ReviewResponse
 from kubewright.apiserver.kinds.admission import Attributes, Chain, Plugin
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
-from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
+from kubewright.apiserver.verbs.patches.json_patch import PatchMisfit, apply_operations
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.responses import encode_json

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from kubewright.api.patches import Json
-from kubewright.apiserver.verbs.strategic_merge.wording import (
+from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
     LIST,
     MAP,
     failed,

@@ -14,9 +14,15 @@ from typing import Any, Final
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import Json
-from kubewright.apiserver.verbs.strategic_merge.lists import Merged, blend, check_order, element_type, merge_lists
-from kubewright.apiserver.verbs.strategic_merge.places import Member, Place, place_of_kind
-from kubewright.apiserver.verbs.strategic_merge.wording import (
+from kubewright.apiserver.verbs.patches.strategic_merge.lists import (
+    Merged,
+    blend,
+    check_order,
+    element_type,
+    merge_lists,
+)
+from kubewright.apiserver.verbs.patches.strategic_merge.places import Member, Place, place_of_kind
+from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
     LIST,
     bad_order_list,
     bad_primitive_list,

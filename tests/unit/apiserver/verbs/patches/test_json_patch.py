@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.verbs.json_patch import PatchMisfit, apply_operations
+from kubewright.apiserver.verbs.patches.json_patch import PatchMisfit, apply_operations
 
 TARGET: dict[str, Any] = {"data": {"x": "y"}, "list": [1, 2], "a/b": {"~": 1}}
 

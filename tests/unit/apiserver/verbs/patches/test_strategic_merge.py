@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
+from kubewright.apiserver.verbs.patches.strategic_merge.patch import apply_strategic_patch
 from kubewright.apiserver.wire.status_errors import StatusError
 
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")

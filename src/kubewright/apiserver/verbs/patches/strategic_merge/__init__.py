@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kubewright.apiserver.verbs.strategic_merge.patch import apply_strategic_patch
+from kubewright.apiserver.verbs.patches.strategic_merge.patch import apply_strategic_patch
 
 __all__ = ("apply_strategic_patch",)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple, final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.verbs.strategic_merge.wording import failed
+from kubewright.apiserver.verbs.patches.strategic_merge.wording import failed
 from kubewright.k8s.documents import component, resolve, schema_of
 from kubewright.k8s.index import MODULES
 

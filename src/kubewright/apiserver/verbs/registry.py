@@ -1,0 +1,253 @@
+"""The generic registry: how objects of every resource are created, updated and removed in the store.
+
+The order of steps is that of kube-apiserver's registry, because clients rely on it (staging/src/k8s.io/apiserver/pkg/
+registry/generic/registry/store.go): system metadata, the strategy's preparation and validation, admission plugins that
+validate, then the store. The handlers (`create`, `update`, `patch`, `apply`) have decoded the object and let admission
+mutate it. Other requests may run while this one waits for a webhook, so the last step compares the object in the store
+with the one the request began with, and does not wait for anything before it writes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from kubewright._base.clock import Clock
+from kubewright.api.patches import json_equal
+from kubewright.apiserver.builtin.strategy import UNTOLD
+from kubewright.apiserver.builtin.validation import refusal_kind
+from kubewright.apiserver.kinds.admission import Attributes, Chain
+from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
+from kubewright.apiserver.kinds.system_metadata import (
+    fill_new,
+    finalizers_of,
+    generated_name,
+    keep_deletion_mark,
+    keep_system_fields,
+    meta_of,
+    parse_version,
+)
+from kubewright.apiserver.storage.store import Entry, Store
+from kubewright.apiserver.verbs.decode_errors import kind_errors, metadata_errors
+from kubewright.apiserver.verbs.field_tracking import track_own_update
+from kubewright.apiserver.verbs.transform import of_bytes
+from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import WriteOptions
+from kubewright.apiserver.wire.responses import Response
+from kubewright.apiserver.wire.status_errors import (
+    StatusError,
+    already_exists,
+    conflict,
+    invalid,
+    not_found,
+    status_error,
+)
+
+__all__ = ("OPTIMISTIC_LOCK_ERROR", "Registry")
+
+OPTIMISTIC_LOCK_ERROR: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+_NAME_TRIES: Final = 8  # maxNameGenerationCreateAttempts
+
+
+@final
+class Registry:
+    """Writes objects to a store, once admission and validation have agreed."""
+
+    def __init__(self, store: Store, admission: Chain, clock: Clock) -> None:
+        self.store = store
+        self.admission = admission
+        self.clock = clock
+
+    def find(self, call: Call) -> Entry | None:
+        """The object a request is for, if it is there."""
+        return self.store.table(call.resource.table).get(call.key)
+
+    def get(self, call: Call) -> Entry:
+        """The object a request is for; raises `StatusError` (404) without one."""
+        entry = self.find(call)
+        if entry is None:
+            raise not_found(call.resource.group_resource, call.info.name)
+        return entry
+
+    # create
+
+    async def create(self, call: Call, attributes: Attributes, options: WriteOptions) -> Response:
+        """Store a new object, after admission has mutated it."""
+        resource = call.resource
+        assert attributes.object is not None
+        tree = attributes.object
+        # Plugins that mutate see the object as it was sent, without uid and generated name: they are set only now.
+        meta = meta_of(tree)
+        fill_new(meta, now=self.clock.now())
+        is_generated = not meta.get("name") and bool(meta.get("generateName"))
+        if is_generated:
+            meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
+        for text in resource.strategy.prepare_create(tree, call.user.tree()):
+            call.warn(text)
+        errors = resource.strategy.check_create(tree)
+        if errors:
+            raise invalid(refusal_kind(resource.kind), str(meta.get("name", "")), errors)
+        for text in resource.strategy.warnings(tree, None):
+            call.warn(text)
+        await self.admission.validate(attributes)
+        return await self._insert(call, tree, options, is_generated=is_generated)
+
+    async def _insert(self, call: Call, tree: Tree, options: WriteOptions, *, is_generated: bool) -> Response:
+        resource = call.resource
+        table = self.store.table(resource.table)
+        meta = meta_of(tree)
+        if parse_version(meta) and not options.dry_run:
+            raise status_error(500, "", "resourceVersion should not be set on objects to be created")
+        # A generated name may be taken. Nobody has seen it yet, so another one does; after eight the client is told.
+        for _ in range(_NAME_TRIES if is_generated else 1):
+            key = key_of(call.namespace, str(meta["name"]))
+            if table.get(key) is None:
+                break
+            if is_generated:
+                meta["name"] = generated_name(str(meta["generateName"]))
+        else:
+            raise self._name_taken(resource, key)
+        stored = await _for_storage(resource, tree)
+        if table.get(key) is not None:
+            raise self._name_taken(resource, key)
+        errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
+        if errors:
+            raise invalid(refusal_kind(resource.kind), str(meta["name"]), errors)
+        response = of_bytes(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
+        response.object_name = str(meta["name"])
+        return response
+
+    def _name_taken(self, resource: Resource, key: str) -> StatusError:
+        entry = self.store.table(resource.table).get(key)
+        error = already_exists(resource.group_resource, key.rpartition("/")[2])
+        if entry is not None and b'"deletionTimestamp"' in entry.value:
+            tree = decode_json(entry.value)
+            if tree["metadata"].get("deletionTimestamp"):
+                error.status = {**error.status, "message": f"object is being deleted: {error}"}
+        return error
+
+    # update
+
+    async def update(self, call: Call, attributes: Attributes, entry: Entry, options: WriteOptions) -> Response | None:
+        """Store a changed object, after admission has mutated it.
+
+        None when somebody else wrote the object since `entry` was read; the handler decides whether it tries again.
+        """
+        resource, subresource = call.resource, call.info.subresource
+        assert attributes.object is not None
+        assert attributes.old is not None
+        tree, old = attributes.object, attributes.old
+        meta = meta_of(tree)
+        keep_system_fields(meta, old["metadata"])
+        if not meta.get("resourceVersion"):
+            meta["resourceVersion"] = old["metadata"]["resourceVersion"]
+        resource.strategy.prepare_update(tree, old, subresource)
+        keep_deletion_mark(meta_of(tree), old["metadata"])
+        # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
+        errors = resource.strategy.check_update(tree, old, subresource)
+        if errors or resource.kind.kind in UNTOLD:
+            errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
+        if errors:
+            raise invalid(refusal_kind(resource.kind), call.info.name, errors)
+        for text in resource.strategy.warnings(tree, old):
+            call.warn(text)
+        await self.admission.validate(attributes)
+        tree["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+        table = self.store.table(resource.table)
+        if _is_delete_during_update(tree, old):
+            if table.get(call.key) is not entry:
+                return None
+            return of_bytes(call, self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True))
+        stored = await _for_storage(resource, tree)
+        if json_equal(tree, old) and _is_stored(resource, entry, stored or tree):
+            # Nothing to write: no new version, no event. It has the version of the object that is there.
+            return of_bytes(call, await resource.bytes_of(entry))
+        if table.get(call.key) is not entry:
+            return None
+        errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
+        if errors:
+            raise invalid(refusal_kind(resource.kind), call.info.name, errors)
+        return of_bytes(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
+
+    # without admission and validation
+
+    async def put_if_unchanged(self, resource: Resource, entry: Entry, tree: Tree, *, dry_run: bool = False) -> bytes:
+        """Store a change this server itself made to an object, such as a deletion timestamp.
+
+        Raises `StatusError` (409) if somebody else wrote the object since `entry` was read.
+        """
+        stored = await _for_storage(resource, tree)
+        if self.store.table(resource.table).get(entry.key) is not entry:
+            raise conflict(resource.group_resource, str(tree["metadata"]["name"]), OPTIMISTIC_LOCK_ERROR)
+        return self._commit(resource, entry.key, tree, stored, dry_run=dry_run)
+
+    async def put_own_status(self, resource: Resource, entry: Entry, tree: Tree, *, dry_run: bool = False) -> None:
+        """As `put_if_unchanged`, for a status this server has worked out, with kube-apiserver as its field manager."""
+        track_own_update(resource, decode_json(entry.value), tree, "status", self.clock.now())
+        await self.put_if_unchanged(resource, entry, tree, dry_run=dry_run)
+
+    def remove(
+        self, resource: Resource, key: str, tree: Tree, *, dry_run: bool = False, by_update: bool = False
+    ) -> bytes:
+        """Remove an object from the store; returns its last state.
+
+        Watchers see what was stored, at the version of the removal. A client that removed the last finalizer by an
+        update gets the object it wrote, at the version it had before.
+        """
+        if dry_run:
+            return resource.encode(tree)
+        table = self.store.table(resource.table)
+        entry = table.get(key)
+        assert entry is not None
+        version = self.store.next_version()
+        stored = decode_json(entry.value)
+        stored["metadata"]["resourceVersion"] = str(version)
+        table.delete(key, resource.encode_stored(stored), version, schema_id=entry.schema_id)
+        resource.strategy.released(tree)
+        if not by_update:
+            tree["metadata"]["resourceVersion"] = str(version)
+        return resource.encode(tree)
+
+    def _commit(self, resource: Resource, key: str, tree: Tree, stored: Tree | None, *, dry_run: bool) -> bytes:
+        """Write now; returns the object as the client sees it. `stored` is the object in its storage version.
+
+        Not async: the caller has compared the object in the store with the one it knows, and nothing may run between
+        that and the write.
+        """
+        if dry_run:
+            return resource.encode(tree)
+        version = self.store.next_version()
+        tree["metadata"]["resourceVersion"] = str(version)
+        value = resource.encode(tree)
+        kept = value
+        if stored is not None:
+            stored["metadata"]["resourceVersion"] = str(version)
+            stored["apiVersion"] = resource.storage_version
+            kept = resource.encode_stored(stored)
+        self.store.table(resource.table).put(key, kept, version, schema_id=resource.storage_schema)
+        return value
+
+
+async def _for_storage(resource: Resource, tree: Tree) -> Tree | None:
+    """The object in its storage version; None when that is the version of the resource."""
+    if resource.storage_version == resource.kind.api_version:
+        return None
+    return (await resource.strategy.to_storage([decode_json(resource.encode(tree))]))[0]
+
+
+def _is_stored(resource: Resource, entry: Entry, tree: Tree) -> bool:
+    """Whether a write would not change the stored bytes; it does when the storage version or its schema has changed."""
+    return entry.schema_id == resource.storage_schema or json_equal(decode_json(entry.value), tree)
+
+
+def _is_delete_during_update(tree: Tree, old: Tree) -> bool:
+    """Whether an update removes the last finalizer of a terminating object (`ShouldDeleteDuringUpdate`)."""
+    meta = tree["metadata"]
+    return bool(
+        meta.get("deletionTimestamp")
+        and not meta.get("deletionGracePeriodSeconds")
+        and finalizers_of(old)
+        and not finalizers_of(tree)
+    )
