@@ -97,7 +97,7 @@ def admission_chain(
             *((RbacEscalationCheck(access.roles),) if isinstance(access, RbacAccess) else ()),
             ValidatingAdmissionPolicy(store, catalog, access),
             ValidatingAdmissionWebhook(configurations("validatingwebhookconfigurations"), matcher, webhooks),
-            # Last: what it allows is written at once.
+            # Last, and not with the others that validate: it is asked when everything else is done, at the write.
             ResourceQuota(store, catalog, clock),
         )
     )

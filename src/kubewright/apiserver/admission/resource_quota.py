@@ -1,8 +1,11 @@
 """The ResourceQuota plugin: refuses what would exceed a quota of its namespace.
 
-kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota. It is the last plugin of the chain.
-`used_by` counts what is in the store at that moment, so the plugin keeps no numbers of its own; the controller that
-writes the status of quotas (`controllers.resource_quotas`) counts in the same way.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota. Several servers share its quotas, so it
+reserves: before a write it adds the usage to the quota's status, with the version it read. Here one process writes, so
+the plugin counts what is in the store and keeps no numbers of its own. Between its check and the write nothing may run,
+or two writes could both have what is left for one; a conversion webhook, which a write waits for after validation, has
+been called before (`verbs.registry`). The controller that writes the status of quotas (`controllers.resource_quotas`)
+counts in the same way.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ class QuotaUsage:
 
 @final
 class ResourceQuota:
-    """Validates writes in namespaces that have a quota."""
+    """Checks writes in namespaces that have a quota, when they are committed."""
 
     def __init__(self, store: Store, catalog: Catalog, clock: Clock) -> None:
         self._quotas = store.table("/resourcequotas")
@@ -82,7 +85,8 @@ class ResourceQuota:
     def _has_quota(self, attributes: Attributes) -> bool:
         return next(self._quotas.entries(attributes.namespace), None) is not None
 
-    async def validate(self, attributes: Attributes) -> None:
+    def check_commit(self, attributes: Attributes) -> None:
+        """Refuse what exceeds a quota, by what is in the store now."""
         resource, tree = attributes.resource, attributes.object
         assert tree is not None
         kind = resource.kind.group, resource.plural

@@ -1,8 +1,8 @@
 """The contract between the verbs that write and the admission plugins they ask.
 
 `Attributes` is one write as a plugin sees it (kube-apiserver: `admission.Attributes`). `Chain` asks its plugins in
-order. A plugin that changes objects has `mutate`, one that refuses objects has `validate`, some have both. The plugins
-themselves are in the room `admission`; `admission_chain` puts them in order.
+order. A plugin that changes objects has `mutate`, one that refuses objects has `validate`, some have both; one that
+counts what is in the store has `check_commit`. The plugins are in the room `admission`; `admission_chain` orders them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kubewright.apiserver.wire.users import User
 __all__ = (
     "Attributes",
     "Chain",
+    "CommitPlugin",
     "MutationPlugin",
     "Operation",
     "Plugin",
@@ -78,16 +79,30 @@ class ValidationPlugin(Protocol):
         ...
 
 
-Plugin = MutationPlugin | ValidationPlugin
+@runtime_checkable
+class CommitPlugin(Protocol):
+    """A plugin whose answer depends on what is in the store at the moment of the write."""
+
+    def handles(self, attributes: Attributes) -> bool:
+        """Whether the write concerns this plugin; called for every write, so it must be quick."""
+        ...
+
+    def check_commit(self, attributes: Attributes) -> None:
+        """Raise `StatusError` to refuse the write. Not async: nothing runs between this check and the write."""
+        ...
+
+
+Plugin = MutationPlugin | ValidationPlugin | CommitPlugin
 
 
 @final
 class Chain:
-    """Asks plugins in order: first all that mutate; then, after validation, all that validate."""
+    """Asks plugins in order: those that mutate; after validation, those that validate; at the write, the others."""
 
     def __init__(self, plugins: Sequence[Plugin] = ()) -> None:
         self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, MutationPlugin))
         self._validating = tuple(plugin for plugin in plugins if isinstance(plugin, ValidationPlugin))
+        self._committing = tuple(plugin for plugin in plugins if isinstance(plugin, CommitPlugin))
 
     async def mutate(self, attributes: Attributes) -> None:
         """Let each plugin change the object; the first that refuses ends it."""
@@ -100,6 +115,12 @@ class Chain:
         for plugin in self._validating:
             if plugin.handles(attributes):
                 await plugin.validate(attributes)
+
+    def check_commit(self, attributes: Attributes) -> None:
+        """Let each plugin refuse the write for what is in the store now; the caller writes at once."""
+        for plugin in self._committing:
+            if plugin.handles(attributes):
+                plugin.check_commit(attributes)
 
 
 def write_attributes(

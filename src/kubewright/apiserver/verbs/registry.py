@@ -92,35 +92,35 @@ class Registry:
         for text in resource.strategy.warnings(tree, None):
             call.warn(text)
         await self.admission.validate(attributes)
-        return await self._insert(call, tree, options, is_generated=is_generated)
-
-    async def _insert(self, call: Call, tree: Tree, options: WriteOptions, *, is_generated: bool) -> Response:
-        resource = call.resource
-        table = self.store.table(resource.table)
-        meta = meta_of(tree)
-        if parse_version(meta) and not options.dry_run:
+        if parse_version(meta_of(tree)) and not options.dry_run:
             raise status_error(500, "", "resourceVersion should not be set on objects to be created")
-        # A generated name may be taken. Nobody has seen it yet, so another one does; after eight the client is told.
-        for _ in range(_NAME_TRIES if is_generated else 1):
-            key = key_of(call.namespace, str(meta["name"]))
-            if table.get(key) is None:
-                break
-            if is_generated:
-                meta["name"] = generated_name(str(meta["generateName"]))
-        else:
-            raise self._name_taken(resource, key)
         stored = await _for_storage(resource, tree)
-        if table.get(key) is not None:
-            raise self._name_taken(resource, key)
+        # From here on nothing waits: quotas, the name and what the strategy reserves hold until the object is written.
+        self.admission.check_commit(attributes)
+        key = self._free_key(call, tree, is_generated=is_generated)
+        name = str(meta_of(tree)["name"])
+        if stored is not None:
+            stored["metadata"]["name"] = name
         errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
         if errors:
-            raise invalid(refusal_kind(resource.kind), str(meta["name"]), errors)
+            raise invalid(refusal_kind(resource.kind), name, errors)
         response = of_bytes(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
-        response.object_name = str(meta["name"])
+        response.object_name = name
         return response
 
-    def _name_taken(self, resource: Resource, key: str) -> StatusError:
-        entry = self.store.table(resource.table).get(key)
+    def _free_key(self, call: Call, tree: Tree, *, is_generated: bool) -> str:
+        """The key of a new object. A generated name that is taken is generated anew: no client has seen it yet."""
+        table, meta = self.store.table(call.resource.table), tree["metadata"]
+        for _ in range(_NAME_TRIES if is_generated else 1):
+            key = key_of(call.namespace, str(meta["name"]))
+            entry = table.get(key)
+            if entry is None:
+                return key
+            if is_generated:
+                meta["name"] = generated_name(str(meta["generateName"]))
+        raise self._name_taken(call.resource, key, entry)
+
+    def _name_taken(self, resource: Resource, key: str, entry: Entry | None) -> StatusError:
         error = already_exists(resource.group_resource, key.rpartition("/")[2])
         if entry is not None and b'"deletionTimestamp"' in entry.value:
             tree = decode_json(entry.value)
@@ -164,8 +164,10 @@ class Registry:
         if json_equal(tree, old) and _is_stored(resource, entry, stored or tree):
             # Nothing to write: no new version, no event. It has the version of the object that is there.
             return of_bytes(call, await resource.bytes_of(entry))
+        # From here on nothing waits.
         if table.get(call.key) is not entry:
             return None
+        self.admission.check_commit(attributes)
         errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
         if errors:
             raise invalid(refusal_kind(resource.kind), call.info.name, errors)
