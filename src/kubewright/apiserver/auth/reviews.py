@@ -24,7 +24,7 @@ from kubewright.apiserver.wire.users import User
 
 __all__ = ("Reviews", "user_tree")
 
-# kube-apiserver's errors name no kind: `NewInvalid(authorizationapi.Kind(""), ...)` in pkg/registry/authorization.
+# kube-apiserver's errors name no kind: it takes that of the internal object, whose TypeMeta is empty.
 _UNNAMED: Final = GroupVersionKind("authorization.k8s.io", "v1", "")
 
 

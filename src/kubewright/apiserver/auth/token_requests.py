@@ -26,8 +26,8 @@ REQUEST: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _MIN_SECONDS: Final = 600
 _MAX_SECONDS: Final = 1 << 32
 _DEFAULT_SECONDS: Final = 3600
-# A pod's own token of this odd age may be used for a year, with a note in the audit log after an hour: so does the
-# real server, to carry over clients that do not read their token again.
+# A pod's own token of this expiration is valid for a year, with an audit annotation after an hour: kube-apiserver's
+# extended expiration, for clients that do not reload their token (`WarnOnlyBoundTokenExpirationSeconds`).
 _WARN_ONLY_SECONDS: Final = 3607
 _EXTENDED_SECONDS: Final = 365 * 24 * 3600
 _TABLES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
