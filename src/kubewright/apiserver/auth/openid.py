@@ -10,7 +10,7 @@ from typing import Final, final
 
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Response, encode_json, path_not_found, path_not_found
+from kubewright.apiserver.wire.responses import Response, encode_json, path_not_found
 from kubewright.apiserver.wire.users import User
 
 __all__ = ("OpenId",)

@@ -170,11 +170,7 @@ def _children(schema: Tree) -> list[Tree]:
 
 def _to_v3(schema: Node) -> Tree:
     found = _copy_keywords(schema)
-    for name in _JUNCTIONS:
-        if parts := schema.get(name):
-            found[name] = [_nested_to_v3(part) for part in parts]
-    if schema.get("not") is not None:
-        found["not"] = _nested_to_v3(schema["not"])
+    _copy_junctions(schema, found)
     if schema.get(_INT_OR_STRING):
         _add_int_or_string(found)
     _convert_children(schema, found, _to_v3)
@@ -184,13 +180,17 @@ def _to_v3(schema: Node) -> Tree:
 def _nested_to_v3(schema: Node) -> Tree:
     """A schema below allOf, anyOf, oneOf or not: it has no types, so nothing is added."""
     found = _copy_keywords(schema)
+    _copy_junctions(schema, found)
+    _convert_children(schema, found, _nested_to_v3)
+    return found
+
+
+def _copy_junctions(schema: Node, found: Tree) -> None:
     for name in _JUNCTIONS:
         if parts := schema.get(name):
             found[name] = [_nested_to_v3(part) for part in parts]
     if schema.get("not") is not None:
         found["not"] = _nested_to_v3(schema["not"])
-    _convert_children(schema, found, _nested_to_v3)
-    return found
 
 
 def _add_int_or_string(found: Tree) -> None:
