@@ -54,12 +54,12 @@ class RbacAccess:
         request.authenticated = user = self.authentication.authenticate_request(request)
         return impersonate(request, user, self.roles.decide)
 
-    def decide(self, user: User, target: RequestInfo) -> Decision:
+    def decide(self, user: User, info: RequestInfo) -> Decision:
         """Whether this user may do this, and by which binding."""
-        return self.roles.decide(user, target)
+        return self.roles.decide(user, info)
 
-    def check(self, user: User, target: RequestInfo) -> None:
+    def check(self, user: User, info: RequestInfo) -> None:
         """Raise `StatusError` (403) if this user may not do this."""
-        decision = self.roles.decide(user, target)
+        decision = self.roles.decide(user, info)
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
+            raise forbidden_to(user, info, decision.reason)

@@ -79,8 +79,8 @@ class RbacEscalationCheck:
         self._confirm_no_escalation(attributes, rules)
 
     def _is_authorized(self, attributes: Attributes, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
-        target = RequestInfo(verb, "", group, "*", plural, "", attributes.namespace, name)
-        return self._roles.decide(attributes.user, target).allowed
+        info = RequestInfo(verb, "", group, "*", plural, "", attributes.namespace, name)
+        return self._roles.decide(attributes.user, info).allowed
 
     def _confirm_no_escalation(self, attributes: Attributes, rules: tuple[PolicyRule, ...]) -> None:
         user, resource = attributes.user, attributes.resource.group_resource

@@ -37,7 +37,7 @@ class _ObjectReference(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{{{self.kind} {self.namespace} {self.name}  {self.api_version}  {self.key}}}"
 
-    def target(self) -> RequestInfo:
+    def info(self) -> RequestInfo:
         """The request that must be authorized."""
         resource = {
             "User": "users",
@@ -59,10 +59,10 @@ def impersonate(request: Request, user: User, decide: Callable[[User, RequestInf
     if not references:
         return user
     for reference in references:
-        target = reference.target()
-        decision = decide(user, target)
+        info = reference.info()
+        decision = decide(user, info)
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
+            raise forbidden_to(user, info, decision.reason)
     return _user(references)
 
 

@@ -52,25 +52,25 @@ FULL_AUTHORITY: Final = (
 )
 
 
-def allows(rule: PolicyRule, target: RequestInfo) -> bool:  # hot
+def allows(rule: PolicyRule, info: RequestInfo) -> bool:  # hot
     """Whether a rule allows a request."""
     verbs = rule.verbs or ()
-    if target.verb not in verbs and "*" not in verbs:
+    if info.verb not in verbs and "*" not in verbs:
         return False
-    if not target.resource:
-        return any(_url_covers(url, target.path) for url in rule.non_resource_urls or ())
+    if not info.resource:
+        return any(_url_covers(url, info.path) for url in rule.non_resource_urls or ())
     groups = rule.api_groups or ()
-    if target.group not in groups and "*" not in groups:
+    if info.group not in groups and "*" not in groups:
         return False
     names = rule.resource_names
-    return _resource_matches(rule.resources or (), target) and (not names or target.name in names)
+    return _resource_matches(rule.resources or (), info) and (not names or info.name in names)
 
 
-def _resource_matches(resources: Names, target: RequestInfo) -> bool:
-    if target.subresource:
-        requested = f"{target.resource}/{target.subresource}"
-        return requested in resources or "*" in resources or f"*/{target.subresource}" in resources
-    return target.resource in resources or "*" in resources
+def _resource_matches(resources: Names, info: RequestInfo) -> bool:
+    if info.subresource:
+        requested = f"{info.resource}/{info.subresource}"
+        return requested in resources or "*" in resources or f"*/{info.subresource}" in resources
+    return info.resource in resources or "*" in resources
 
 
 def _url_covers(owned: str, path: str) -> bool:

@@ -98,26 +98,26 @@ class RbacAuthorizer:
 
     # authorization
 
-    def decide(self, user: User, target: RequestInfo) -> Decision:  # hot
+    def decide(self, user: User, info: RequestInfo) -> Decision:  # hot
         """Whether a user may make a request, and by which binding."""
         if MASTERS in user.groups:
             return _ALLOWED
-        key = (user.name, user.groups, target)
+        key = (user.name, user.groups, info)
         known = self._decisions.get(key)
         if known is None:
             if len(self._decisions) >= _MAX_CACHED:
                 self._decisions.clear()
-            known = self._decisions[key] = self._authorize(user, target)
+            known = self._decisions[key] = self._authorize(user, info)
         return known
 
-    def _authorize(self, user: User, target: RequestInfo) -> Decision:
-        if not target.resource and "%" in target.path:
-            target = msgspec.structs.replace(target, path=unquote(target.path))
-        found = self._rules(user, target.namespace if target.resource else "")
+    def _authorize(self, user: User, info: RequestInfo) -> Decision:
+        if not info.resource and "%" in info.path:
+            info = msgspec.structs.replace(info, path=unquote(info.path))
+        found = self._rules(user, info.namespace if info.resource else "")
         for grant in found.grants:
-            if allows(grant.rule, target):
+            if allows(grant.rule, info):
                 return Decision(True, f"RBAC: allowed by {grant.source}")
-        errors = self.resolution_errors(user, target.namespace)
+        errors = self.resolution_errors(user, info.namespace)
         return Decision(False, f"RBAC: {aggregate(errors)}" if errors else "")
 
     def rules_for(self, user: User, namespace: str) -> list[PolicyRule]:

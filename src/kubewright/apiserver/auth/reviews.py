@@ -22,7 +22,7 @@ from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
 from kubewright.apiserver.wire.users import User
 
-__all__ = ("Reviews", "user_tree")
+__all__ = ("Reviews",)
 
 # kube-apiserver's errors name no kind: it takes that of the internal object, whose TypeMeta is empty.
 _UNNAMED: Final = GroupVersionKind("authorization.k8s.io", "v1", "")
@@ -45,7 +45,7 @@ class Reviews:
     async def self_subject(self, call: Call) -> Reply:
         """SelfSubjectReview: who am I."""
         await self._bodies.read(call)
-        tree = {"metadata": {"creationTimestamp": self._bodies.now}, "status": {"userInfo": user_tree(call.user)}}
+        tree = {"metadata": {"creationTimestamp": self._bodies.now}, "status": {"userInfo": call.user.tree()}}
         return self._bodies.respond(call, call.resource.kind, tree)
 
     async def token(self, call: Call) -> Reply:
@@ -64,7 +64,7 @@ class Reviews:
         else:
             status = {"user": {}}
             if identity is not None:
-                status = {"authenticated": True, "user": user_tree(identity.user)}
+                status = {"authenticated": True, "user": identity.user.tree()}
                 status["audiences"] = list(identity.audiences)
         return self._bodies.respond(call, call.resource.kind, {**tree, "status": status})
 
@@ -121,18 +121,6 @@ class Reviews:
         if errors:
             status["evaluationError"] = aggregate(errors)
         return self._bodies.respond(call, call.resource.kind, {"metadata": {}, "spec": {}, "status": status})
-
-
-def user_tree(user: User) -> dict[str, Any]:
-    """A user as UserInfo, without empty fields."""
-    tree: dict[str, Any] = {"username": user.name} if user.name else {}
-    if user.uid:
-        tree["uid"] = user.uid
-    if user.groups:
-        tree["groups"] = list(user.groups)
-    if user.extra:
-        tree["extra"] = {key: list(user.extra[key]) for key in sorted(user.extra)}
-    return tree
 
 
 def _subject(spec: Tree) -> User:

@@ -1,4 +1,7 @@
-"""Tokens on request: `serviceaccounts/token`, by which a kubelet, an operator or a person gets an account's token."""
+"""The TokenRequest handler: `serviceaccounts/token` issues a token, optionally bound to a Pod, Secret or Node.
+
+Upstream: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ _TABLES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 @final
 class TokenRequests:
-    """Makes tokens. `resource` describes the TokenRequest itself."""
+    """Issues tokens. `resource` is that of TokenRequests."""
 
     def __init__(
         self, store: Store, bodies: ReviewBodies, signer: ServiceAccountTokens, clock: Clock, resource: Resource
@@ -47,7 +50,7 @@ class TokenRequests:
         self._resource = resource
 
     async def create(self, call: Call) -> Reply:
-        """A token for the account the URL names."""
+        """Issue a token for the service account of the URL."""
         tree = await self._bodies.read(call, resource=self._resource)
         meta, spec = tree["metadata"], tree.setdefault("spec", {})
         _drop_bound_object_member(meta)
@@ -106,7 +109,7 @@ class TokenRequests:
         }
 
     def _bound_claims(self, call: Call, ref: Tree | None) -> dict[str, Any]:
-        """What the token dies with."""
+        """The claims of the bound object."""
         if ref is None:
             return {}
         kind, name, group_version = ref.get("kind", ""), ref.get("name", ""), ref.get("apiVersion", "")
@@ -140,7 +143,7 @@ class TokenRequests:
 
 
 def _drop_bound_object_member(meta: dict[str, Any]) -> None:
-    """An empty `boundObjectRef` is always there, so its sender owns what is in it but not the thing itself."""
+    """Drop boundObjectRef itself from the managedFields: Go encodes it even if null, so no manager adds it."""
     for entry in meta.get("managedFields") or ():
         entry["fieldsV1"].get("f:spec", {}).get("f:boundObjectRef", {}).pop(".", None)
 

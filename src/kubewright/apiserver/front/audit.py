@@ -67,20 +67,18 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._writer: asyncio.Task[None] | None = None
 
-    def observe(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
         """Log one request."""
         if not self._level:
             return
         now = time.time()
-        event = self._event(request, target, user, reply)
+        event = self._event(request, info, user, reply)
         event["requestReceivedTimestamp"] = _timestamp(now - seconds)
         if request.authenticated is None:
             # A request that fails authentication has this stage alone (endpoints/filters/authn_audit.go).
             self._write(event, "ResponseStarted", now, request.annotations)
             return
-        if target.is_long_running:
+        if info.is_long_running:
             self._write(event, "ResponseStarted", now, request.annotations)
             if isinstance(reply, Stream):
                 self._write_when_finished(reply, event, request.annotations)
@@ -94,7 +92,7 @@ class AuditLog:
 
         stream.on_finish = finish
 
-    def _event(self, request: Request, target: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
+    def _event(self, request: Request, info: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
         authenticated: User | None = request.authenticated
         event: dict[str, Any] = {
             "kind": "Event",
@@ -103,24 +101,24 @@ class AuditLog:
             "auditID": request.audit_id,
             "stage": "",
             "requestURI": request.uri or request.path,
-            "verb": target.verb,
-            "user": {} if authenticated is None else _user(authenticated),
+            "verb": info.verb,
+            "user": {} if authenticated is None else authenticated.tree(),
         }
         if user is not None and user is not authenticated:
-            event["impersonatedUser"] = _user(user)
+            event["impersonatedUser"] = user.tree()
         event["sourceIPs"] = _source_ips(request)
         agent = request.header("user-agent")
         if agent:
             event["userAgent"] = agent if len(agent) <= _MAX_USER_AGENT else agent[:_MAX_USER_AGENT] + _TRUNCATED
         status = _status(reply)
-        if target.is_resource:
-            event["objectRef"] = _object_ref(request, target, status)
+        if info.is_resource:
+            event["objectRef"] = _object_ref(request, info, status)
         event["responseStatus"] = status
-        self._add_bodies(event, request, target, reply)
+        self._add_bodies(event, request, info, reply)
         return event
 
-    def _add_bodies(self, event: dict[str, Any], request: Request, target: RequestInfo, reply: Reply) -> None:
-        if self._level >= 2 and request.body and target.verb in ("create", "update", "patch", "delete"):
+    def _add_bodies(self, event: dict[str, Any], request: Request, info: RequestInfo, reply: Reply) -> None:
+        if self._level >= 2 and request.body and info.verb in ("create", "update", "patch", "delete"):
             tree = _tree(request)
             if tree is not None:
                 event["requestObject"] = tree
@@ -163,17 +161,6 @@ class AuditLog:
 
 def _timestamp(seconds: float) -> str:
     return format_micro_time(datetime.fromtimestamp(seconds, UTC))
-
-
-def _user(user: User) -> dict[str, Any]:
-    tree: dict[str, Any] = {"username": user.name}
-    if user.uid:
-        tree["uid"] = user.uid
-    if user.groups:
-        tree["groups"] = user.groups
-    if user.extra:
-        tree["extra"] = {key: user.extra[key] for key in sorted(user.extra)}
-    return tree
 
 
 def _source_ips(request: Request) -> list[str]:
@@ -219,18 +206,18 @@ def _response_status(response: Response) -> Mapping[str, Any]:
     return {}
 
 
-def _object_ref(request: Request, target: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:
+def _object_ref(request: Request, info: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:
     found = {
-        "resource": target.resource,
-        "namespace": target.namespace,
-        "name": target.name,
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
         "uid": "",
-        "apiGroup": target.group,
-        "apiVersion": target.version,
+        "apiGroup": info.group,
+        "apiVersion": info.version,
         "resourceVersion": "",
-        "subresource": target.subresource,
+        "subresource": info.subresource,
     }
-    if target.verb in ("create", "update") and request.body and _was_decoded(request, status):
+    if info.verb in ("create", "update") and request.body and _was_decoded(request, status):
         meta = _metadata(request)
         if meta is not None:
             found["namespace"] = found["namespace"] or meta.namespace or ""

@@ -95,23 +95,23 @@ class FlowControl:
 
     # classification
 
-    def response_headers(self, user: User, target: RequestInfo) -> Headers:  # hot
+    def response_headers(self, user: User, info: RequestInfo) -> Headers:  # hot
         """The response headers with the FlowSchema and the priority level of a request."""
-        place = target.path if not target.resource else f"{target.resource}/{target.subresource}"
-        key = (target.verb, target.group, place, target.namespace, user.name, *user.groups)
+        place = info.path if not info.resource else f"{info.resource}/{info.subresource}"
+        key = (info.verb, info.group, place, info.namespace, user.name, *user.groups)
         found = self._classified.get(key)
         if found is None:
             if len(self._classified) >= _MAX_CLASSIFIED:
                 self._classified.clear()
-            found = self._classified[key] = self._classify(user, target)
+            found = self._classified[key] = self._classify(user, info)
         return found
 
-    def _classify(self, user: User, target: RequestInfo) -> Headers:
+    def _classify(self, user: User, info: RequestInfo) -> Headers:
         if self._by_precedence is None:
             self._by_precedence = self._sort_schemas()
         for spec, headers in self._by_precedence:
             for rule in items(spec, "rules"):
-                if _matches_subjects(rule, user) and _matches_request(rule, target):
+                if _matches_subjects(rule, user) and _matches_request(rule, info):
                     return headers
         return {}
 
@@ -199,27 +199,26 @@ def _matches_subject(subject: Tree, user: User) -> bool:
     return peek(subject, "serviceAccount", "namespace") == namespace and name in ("*", account)
 
 
-def _matches_request(rule: Tree, target: RequestInfo) -> bool:
-    if target.resource:
-        return any(_matches_resource_rule(one, target) for one in items(rule, "resourceRules"))
+def _matches_request(rule: Tree, info: RequestInfo) -> bool:
+    if info.resource:
+        return any(_matches_resource_rule(one, info) for one in items(rule, "resourceRules"))
     return any(
-        _contains(one.get("verbs"), target.verb)
-        and any(_matches_url(url, target.path) for url in one["nonResourceURLs"])
+        _contains(one.get("verbs"), info.verb) and any(_matches_url(url, info.path) for url in one["nonResourceURLs"])
         for one in items(rule, "nonResourceRules")
     )
 
 
-def _matches_resource_rule(rule: Tree, target: RequestInfo) -> bool:
-    name = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+def _matches_resource_rule(rule: Tree, info: RequestInfo) -> bool:
+    name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     if not (
-        _contains(rule.get("verbs"), target.verb)
-        and _contains(rule.get("apiGroups"), target.group)
+        _contains(rule.get("verbs"), info.verb)
+        and _contains(rule.get("apiGroups"), info.group)
         and _contains(rule.get("resources"), name)
     ):
         return False
-    if not target.namespace:
+    if not info.namespace:
         return bool(rule.get("clusterScope"))
-    return _contains(rule.get("namespaces"), target.namespace)
+    return _contains(rule.get("namespaces"), info.namespace)
 
 
 def _contains(listed: Sequence[Any] | None, wanted: str) -> bool:

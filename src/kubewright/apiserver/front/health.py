@@ -1,7 +1,7 @@
 """The named health checks of `/healthz`, `/livez` and `/readyz`.
 
 A check has kube-apiserver's name for the same part, and exists if the part does. A post-start hook passes once its step
-is done, the check of a controller as long as it runs. `server`, `extensions` and `identities` add the checks;
+is done, the check of a controller as long as it runs. `server` and `identities` add the checks;
 `nonresource` runs them. Upstream: k8s.io/apiserver/pkg/server/healthz/healthz.go.
 """
 

@@ -44,14 +44,12 @@ class RequestMetrics:
         self._store = store
         metrics.before_exposition(self._measure)
 
-    def observe(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
         """Count one request."""
         code = str(reply.code) if isinstance(reply, (Response, Stream)) else "101"
-        scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
-        verb = _VERBS.get(target.verb, target.verb.upper())
-        labels = (verb, target.group, target.version, target.resource, target.subresource, scope)
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        verb = _VERBS.get(info.verb, info.verb.upper())
+        labels = (verb, info.group, info.version, info.resource, info.subresource, scope)
         self._total.child(*labels, code).inc()
         if not isinstance(reply, Stream):
             self._seconds.child(*labels).observe(seconds)

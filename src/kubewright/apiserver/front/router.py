@@ -49,9 +49,7 @@ _LOG: Final = logging.getLogger(__name__)
 class RequestObserver(Protocol):
     """Sees every request once its reply is known; a stream has not been written then."""
 
-    def observe(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
         """One request, its user and its reply."""
         ...
 
@@ -59,7 +57,7 @@ class RequestObserver(Protocol):
 class Classifier(Protocol):
     """Classifies requests for API priority and fairness."""
 
-    def response_headers(self, user: User, target: RequestInfo) -> Mapping[str, str]:
+    def response_headers(self, user: User, info: RequestInfo) -> Mapping[str, str]:
         """The response headers with the FlowSchema and the priority level of a request."""
         ...
 
@@ -104,18 +102,18 @@ class Router:
     async def handle(self, request: Request) -> Reply:
         """The reply to a request."""
         started = time.perf_counter()
-        target = request_info(request.method, request.path, request.query)
+        info = request_info(request.method, request.path, request.query)
         user: User | None = None
         headers: Mapping[str, str] = {}
         request.audit_id = request.header("audit-id") or new_uid()
         try:
             if "timeout" in request.query:
-                _check_timeout(request.query["timeout"], target)
+                _check_timeout(request.query["timeout"], info)
             user = self._access.user_of(request)
-            if not target.has_long_running_subresource:
-                headers = self._flow_control.response_headers(user, target)
-            self._authorize(request, user, target)
-            reply = await self._reply(request, target, user)
+            if not info.has_long_running_subresource:
+                headers = self._flow_control.response_headers(user, info)
+            self._authorize(request, user, info)
+            reply = await self._reply(request, info, user)
         except StatusError as exc:
             reply = error_response(exc, _error_media_type(request))
         except RecursionError:
@@ -123,50 +121,50 @@ class Router:
         except Exception as exc:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
             reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_media_type(request))
-        if isinstance(reply, Response) and self._is_pretty(request, target):
+        if isinstance(reply, Response) and self._is_pretty(request, info):
             indent(reply)
         if isinstance(reply, (Response, Stream)):
             reply.headers = {"Audit-Id": request.audit_id, **headers, **reply.headers}
         seconds = time.perf_counter() - started
         for observer in self._observers:
-            observer.observe(request, target, user, reply, seconds=seconds)
+            observer.observe(request, info, user, reply, seconds=seconds)
         return reply
 
-    def _is_pretty(self, request: Request, target: RequestInfo) -> bool:
+    def _is_pretty(self, request: Request, info: RequestInfo) -> bool:
         """Whether to indent the response; proxied responses are not touched."""
         if not is_pretty_print(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
             return False
-        return not target.has_long_running_subresource and not self._aggregator.serves_path(request.path)
+        return not info.has_long_running_subresource and not self._aggregator.serves_path(request.path)
 
-    def _authorize(self, request: Request, user: User, target: RequestInfo) -> None:
-        decision = self._access.decide(user, target)
+    def _authorize(self, request: Request, user: User, info: RequestInfo) -> None:
+        decision = self._access.decide(user, info)
         request.annotations["authorization.k8s.io/decision"] = "allow" if decision.allowed else "forbid"
         request.annotations["authorization.k8s.io/reason"] = decision.reason
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
+            raise forbidden_to(user, info, decision.reason)
 
-    async def _reply(self, request: Request, target: RequestInfo, user: User) -> Reply:
+    async def _reply(self, request: Request, info: RequestInfo, user: User) -> Reply:
         if request.path.startswith("//"):
             return path_not_found()
         if self._aggregator.serves_path(request.path):
             return await self._aggregator.proxy(request, user)
-        if not target.is_resource:
+        if not info.is_resource:
             if self._is_below_builtin_group(request.path):
                 raise no_such_resource()
             return await self._non_resource(request, user)
-        resource = self._catalog.find(target.group, target.version, target.resource)
+        resource = self._catalog.find(info.group, info.version, info.resource)
         if resource is None:
-            return self._unknown(target)
-        if "//" in request.path or not _is_in_scope(resource, target):
+            return self._unknown(info)
+        if "//" in request.path or not _is_in_scope(resource, info):
             if resource.custom:
                 return path_not_found()
             raise no_such_resource()
-        if request.method == "HEAD" and target.subresource != "proxy":
+        if request.method == "HEAD" and info.subresource != "proxy":
             raise method_not_allowed()
-        verb = self._verb(resource, target)
-        tables = "list" in resource.verbs and target.subresource not in _WITHOUT_TABLES
+        verb = self._verb(resource, info)
+        tables = "list" in resource.verbs and info.subresource not in _WITHOUT_TABLES
         output = negotiate(request.header("accept"), tables=tables, custom=resource.custom)
-        call = Call(request, target, resource, user, output)
+        call = Call(request, info, resource, user, output)
         if resource.deprecation:
             call.warn(resource.deprecation)
         try:
@@ -196,25 +194,25 @@ class Router:
         reply = handler(request, user)
         return reply if isinstance(reply, (Response, Stream)) else await reply  # type: ignore[misc] # a handler may be a coroutine
 
-    def _unknown(self, target: RequestInfo) -> Response:
-        if not self._catalog.has_built_in(target.group):
+    def _unknown(self, info: RequestInfo) -> Response:
+        if not self._catalog.has_built_in(info.group):
             return path_not_found()
         raise no_such_resource()
 
-    def _verb(self, resource: Resource, target: RequestInfo) -> Handler:
-        sub = resource.subresources.get(target.subresource)
-        if target.subresource and sub is None:
-            raise not_found(resource.group_resource, target.name) if resource.custom else no_such_resource()
-        handler = self._routes.resource(target)
+    def _verb(self, resource: Resource, info: RequestInfo) -> Handler:
+        sub = resource.subresources.get(info.subresource)
+        if info.subresource and sub is None:
+            raise not_found(resource.group_resource, info.name) if resource.custom else no_such_resource()
+        handler = self._routes.resource(info)
         if handler is not None:
             return handler
         if sub is not None:
-            verb = self._subresource_verbs.get(target.verb)
-            if verb is None or target.verb not in sub.verbs:
+            verb = self._subresource_verbs.get(info.verb)
+            if verb is None or info.verb not in sub.verbs:
                 raise method_not_allowed()
             return verb
-        verb = self._verbs.get(target.verb)
-        if verb is None or target.verb not in resource.verbs or not _has_name_and_namespace(resource, target):
+        verb = self._verbs.get(info.verb)
+        if verb is None or info.verb not in resource.verbs or not _has_name_and_namespace(resource, info):
             raise method_not_allowed()
         return verb
 
@@ -226,35 +224,35 @@ def _is_unknown_below(name: str, rest: str) -> bool:
     return (name == "metrics" and rest != "slis") or (name == "version" and bool(rest))
 
 
-def _check_timeout(timeout: str, target: RequestInfo) -> None:
+def _check_timeout(timeout: str, info: RequestInfo) -> None:
     """Reject a bad `timeout` parameter; long-running requests have no deadline."""
-    if not timeout or target.is_long_running or _DURATION.fullmatch(timeout):
+    if not timeout or info.is_long_running or _DURATION.fullmatch(timeout):
         return
     why = "missing unit in" if _NUMBER.fullmatch(timeout) else "invalid"
     raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
 
 
-def _is_in_scope(resource: Resource, target: RequestInfo) -> bool:
+def _is_in_scope(resource: Resource, info: RequestInfo) -> bool:
     """Whether the path has the scope of the resource: namespaced objects have a namespace, others have none."""
     if resource.namespaced:
-        return bool(target.namespace) or not _is_named(target)
-    return not target.namespace or target.resource == "namespaces"
+        return bool(info.namespace) or not _is_named(info)
+    return not info.namespace or info.resource == "namespaces"
 
 
-def _is_named(target: RequestInfo) -> bool:
-    return bool(target.name) and target.path.rstrip("/").rpartition("/")[2] == target.name
+def _is_named(info: RequestInfo) -> bool:
+    return bool(info.name) and info.path.rstrip("/").rpartition("/")[2] == info.name
 
 
-def _has_name_and_namespace(resource: Resource, target: RequestInfo) -> bool:
+def _has_name_and_namespace(resource: Resource, info: RequestInfo) -> bool:
     """Whether the path has the name and namespace that the verb needs: a create has no name, an update has one."""
-    named = _is_named(target)
-    if target.verb == "create":
+    named = _is_named(info)
+    if info.verb == "create":
         # kube-apiserver ignores a name in the path of a custom resource's create.
-        return (not named or resource.custom) and (not resource.namespaced or bool(target.namespace))
-    if target.verb in ("update", "patch") and not named:
+        return (not named or resource.custom) and (not resource.namespaced or bool(info.namespace))
+    if info.verb in ("update", "patch") and not named:
         return False
-    if target.verb in ("get", "update", "patch", "delete", "deletecollection"):
-        return not resource.namespaced or bool(target.namespace)
+    if info.verb in ("get", "update", "patch", "delete", "deletecollection"):
+        return not resource.namespaced or bool(info.namespace)
     return True
 
 

@@ -73,7 +73,7 @@ class Aggregator:
         addresses: ServiceResolver,
         client_certificate: tuple[str, str] = ("", ""),
     ) -> None:
-        """`client_certificate` are the files of the front proxy's client certificate and its key."""
+        """`client_certificate` are the files of the front-proxy client certificate and its key."""
         resource = catalog.of_kind(_KIND)
         assert resource is not None
         self._resource = resource
@@ -181,7 +181,7 @@ class Aggregator:
         return self._priorities
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call the listener when there are other servers, or one serves something else, or answers no more."""
+        """Call the listener when a server is added or removed, or its availability or discovery changes."""
         self._listeners.append(listener)
 
     def _notify(self) -> None:

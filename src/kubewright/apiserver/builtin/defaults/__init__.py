@@ -2,7 +2,7 @@
 
 The strategy calls `apply_defaults` on every body, after decoding and before admission and validation: an admission
 plugin and a validator may rely on defaults. It is idempotent. Values that depend on other objects or on the user are
-not defaults but admission (`admission.object_plugins`). Upstream: the defaults.go of each API group, for example
+not defaults: admission plugins set them. Upstream: the defaults.go of each API group, for example
 k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 """
 
