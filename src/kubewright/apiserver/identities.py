@@ -11,9 +11,9 @@ from typing import final
 
 from kubewright._base.clock import Clock
 from kubewright.apiserver.auth.access import RbacAccess
-from kubewright.apiserver.auth.aggregated_roles import AggregatedRoles
+from kubewright.apiserver.auth.aggregated_roles import ClusterRoleAggregationController
 from kubewright.apiserver.auth.bootstrap import write_bootstrap
-from kubewright.apiserver.auth.legacy_tokens import LegacyTokens
+from kubewright.apiserver.auth.legacy_tokens import LegacyTokenController
 from kubewright.apiserver.auth.openid import OpenId
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.reviews import Reviews
@@ -55,8 +55,8 @@ class Identities:
         self._services = services
         self._clock = clock
         self._bodies = ReviewBodies(admission, clock)
-        self._roles = AggregatedRoles(store, catalog, loopback)
-        self._tokens = LegacyTokens(
+        self._roles = ClusterRoleAggregationController(store, catalog, loopback)
+        self._tokens = LegacyTokenController(
             store,
             catalog,
             loopback,
@@ -83,8 +83,8 @@ class Identities:
         requests = TokenRequests(self._store, self._bodies, access.signer, self._clock, self._token_request())
         routes.add_resource("", "serviceaccounts", requests.create, subresource="token")
         openid = OpenId(access.signer, address)
-        routes.add_path(".well-known", openid.answer)
-        routes.add_path("openid", openid.answer)
+        routes.add_path(".well-known", openid.handle)
+        routes.add_path("openid", openid.handle)
 
     def _token_request(self) -> Resource:
         """TokenRequest as a resource: it is served nowhere, only the body of a subresource is one."""

@@ -36,7 +36,7 @@ from kubewright.apiserver.controllers.service_cidrs import ServiceCidrs
 from kubewright.apiserver.front.discovery import Discovery
 from kubewright.apiserver.front.flow_control import FlowControl
 from kubewright.apiserver.front.health import Health
-from kubewright.apiserver.front.metrics import RequestCounter
+from kubewright.apiserver.front.metrics import RequestMetrics
 from kubewright.apiserver.front.nonresource import NonResourcePaths
 from kubewright.apiserver.front.router import RequestObserver, Router
 from kubewright.apiserver.front.routes import Handler, Routes
@@ -176,7 +176,7 @@ class ApiServer:
             routes=routes,
             aggregator=self.aggregator,
             flow_control=self.flow_control,
-            observers=(RequestCounter(self.metrics, self.store), *observers),
+            observers=(RequestMetrics(self.metrics, self.store), *observers),
             verbs=self._verbs(),
         )
         self._http = http_server(self.router.handle)
@@ -247,17 +247,17 @@ class ApiServer:
         routes.add_path("", self.nonresource.index)
         for name in ("healthz", "livez", "readyz"):
             routes.add_path(name, self.nonresource.health)
-        routes.add_path("openapi", OpenApi(self.catalog, version_of, self.documents).answer)
+        routes.add_path("openapi", OpenApi(self.catalog, version_of, self.documents).handle)
         discovery = Discovery(self.catalog, self.aggregator, address=self._advertised)
         for name in ("api", "apis"):
-            routes.add_path(name, discovery.answer)
+            routes.add_path(name, discovery.handle)
         routes.add_subresource("scale", ScaleHandler(self._registry, self._patches).answer)
         subresources = SubresourceHandlers(self._registry, self.catalog, self._deletes)
         routes.add_resource("", "pods", subresources.bind, subresource="binding")
         routes.add_resource("", "bindings", subresources.bind)
         routes.add_resource("", "pods", subresources.evict, subresource="eviction")
         routes.add_resource("", "namespaces", subresources.finalize, subresource="finalize")
-        routes.add_resource("", "pods", PodLogs(self.store, self._outbound).answer, subresource="log")
+        routes.add_resource("", "pods", PodLogs(self.store, self._outbound).handle, subresource="log")
         proxies = ProxyHandlers(
             self.store, self._outbound, self._addresses, admission=self.admission, access=self._access
         )
@@ -265,7 +265,7 @@ class ApiServer:
         routes.add_resource("", "pods", proxies.pod, subresource="proxy")
         routes.add_resource("", "nodes", proxies.node, subresource="proxy")
         for name in ("exec", "attach", "portforward"):
-            routes.add_resource("", "pods", proxies.way_in, subresource=name)
+            routes.add_resource("", "pods", proxies.stream, subresource=name)
         if self.identities is not None:
             self.identities.add_routes(routes, address=self._advertised)
 

@@ -25,7 +25,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import unsupported_fields
-from kubewright.apiserver.builtin.preparation.endpoints import is_namespaced, prepare_for_create, prepare_for_update
+from kubewright.apiserver.builtin.preparation.strategies import is_namespaced, prepare_for_create, prepare_for_update
 from kubewright.apiserver.builtin.scale import scale_of
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.client.transport.transport import HttpRequest, HttpResponse

@@ -67,9 +67,9 @@ def _decider(user: User, access: Access) -> Callable[[str | None, Mapping[str, s
     def decide(account: str | None, about: Mapping[str, str]) -> Decision:
         who = user if account is None else _service_account(account)
         if "path" in about:
-            target = RequestInfo(about["verb"], about["path"])
+            info = RequestInfo(about["verb"], about["path"])
         else:
-            target = RequestInfo(
+            info = RequestInfo(
                 verb=about["verb"],
                 path="",
                 group=about.get("group", ""),
@@ -79,7 +79,7 @@ def _decider(user: User, access: Access) -> Callable[[str | None, Mapping[str, s
                 namespace=about.get("namespace", ""),
                 name=about.get("name", ""),
             )
-        decision = access.decide(who, target)
+        decision = access.decide(who, info)
         return Decision(decision.allowed, decision.reason)
 
     return decide

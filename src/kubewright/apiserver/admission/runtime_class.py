@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from kubewright.apiserver.builtin.trees import Tree, items, peek, same, section
+from kubewright.apiserver.builtin.trees import Tree, items, peek, section, semantic_equal
 from kubewright.apiserver.kinds.admission import Attributes, admission_forbidden
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -36,7 +36,7 @@ class RuntimeClass:
             return
         overhead = _overhead_of(runtime_class)
         if overhead is not None:
-            if spec.get("overhead") and not same(spec["overhead"], overhead):
+            if spec.get("overhead") and not semantic_equal(spec["overhead"], overhead):
                 raise admission_forbidden(attributes, _OTHER_OVERHEAD)
             spec["overhead"] = dict(overhead)
         for key, value in (peek(runtime_class, "scheduling", "nodeSelector") or {}).items():
@@ -52,7 +52,7 @@ class RuntimeClass:
         spec = (attributes.object or {}).get("spec") or {}
         runtime_class = self._class_of(attributes, spec)
         overhead = None if runtime_class is None else _overhead_of(runtime_class)
-        if overhead is not None and not same(spec.get("overhead") or {}, overhead):
+        if overhead is not None and not semantic_equal(spec.get("overhead") or {}, overhead):
             raise admission_forbidden(attributes, _OTHER_OVERHEAD)
         if overhead is None and spec.get("overhead") is not None:
             raise admission_forbidden(attributes, _NO_OVERHEAD)

@@ -1,4 +1,4 @@
-"""Identity and permission in the embedded API server: certificates, tokens, impersonation, roles and reviews.
+"""Authentication and authorization: certificates, tokens, impersonation, RBAC and reviews.
 
-`access.RbacAccess` is what the front asks; `install` hooks everything else into a server.
+The router asks `access.RbacAccess`; `identities.Identities` has the rest.
 """

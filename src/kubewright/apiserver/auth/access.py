@@ -1,4 +1,4 @@
-"""Access by certificates, tokens and roles: what the front asks when the server is not open to everybody."""
+"""The `Access` of a server with RBAC: authentication, impersonation and authorization. The router calls it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import final
 from kubewright._base.certificates import certificate_info
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.apiserver.auth.authentication import Authenticator
-from kubewright.apiserver.auth.impersonation import impersonated
+from kubewright.apiserver.auth.impersonation import impersonate
 from kubewright.apiserver.auth.rbac import RbacAuthorizer
 from kubewright.apiserver.auth.service_accounts import ServiceAccounts
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
@@ -22,7 +22,7 @@ __all__ = ("RbacAccess",)
 
 @final
 class RbacAccess:
-    """Recognizes users and asks the roles in the store what they may do."""
+    """Authenticates requests, and authorizes them by the roles in the store."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class RbacAccess:
         proxy_ca: bytes = b"",
         clock: Clock | None = None,
     ) -> None:
-        """`tokens` are bearer tokens known beforehand; without `anonymous` a request must authenticate.
+        """`tokens` are static bearer tokens; without `anonymous`, a request without credentials is a 401.
 
         The certificates are PEM: of the CA that signs clients, and of the one that signs front proxies.
         """
@@ -50,16 +50,16 @@ class RbacAccess:
         self.roles = RbacAuthorizer(store)
 
     def user_of(self, request: Request) -> User:
-        """Who asks, impersonation included."""
-        request.authenticated = user = self.authentication.user_of(request)
-        return impersonated(request, user, self.roles.decide)
+        """The user of a request, after impersonation."""
+        request.authenticated = user = self.authentication.authenticate_request(request)
+        return impersonate(request, user, self.roles.decide)
 
-    def decide(self, user: User, target: RequestInfo) -> Decision:
+    def decide(self, user: User, info: RequestInfo) -> Decision:
         """Whether this user may do this, and by which binding."""
-        return self.roles.decide(user, target)
+        return self.roles.decide(user, info)
 
-    def check(self, user: User, target: RequestInfo) -> None:
-        """Return if this user may do this; raise `Refused` (403) if not."""
-        decision = self.roles.decide(user, target)
+    def check(self, user: User, info: RequestInfo) -> None:
+        """Raise `StatusError` (403) if this user may not do this."""
+        decision = self.roles.decide(user, info)
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
+            raise forbidden_to(user, info, decision.reason)

@@ -1,7 +1,7 @@
-"""Cluster roles made of others: the rules of each role with an `aggregationRule` are gathered from those it selects.
+"""The ClusterRole aggregation controller: sets the rules of each ClusterRole with an `aggregationRule`.
 
-A controller of kube-controller-manager in a cluster; here a part of the server, so that roles work without any
-controller running.
+In a cluster it runs in kube-controller-manager (k8s.io/kubernetes/pkg/controller/clusterroleaggregation); here it is
+part of the server, so that the default roles work without a controller manager.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kubewright.apiserver.verbs.loopback import Loopback
 from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.wire.decoding import decode_json
 
-__all__ = ("AggregatedRoles",)
+__all__ = ("ClusterRoleAggregationController",)
 
 _MANAGER: Final = "clusterrole-aggregation-controller"
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 @final
-class AggregatedRoles:
-    """Keeps the rules of aggregated roles up to date."""
+class ClusterRoleAggregationController:
+    """Keeps the rules of aggregated ClusterRoles up to date."""
 
     def __init__(self, store: Store, catalog: Catalog, loopback: Loopback) -> None:
         self._table = store.table(f"{GROUP}/clusterroles")
@@ -39,18 +39,18 @@ class AggregatedRoles:
         self._controller.watch(self._table, lambda key: "roles")
 
     def start(self) -> None:
-        """Begin; roles that are there already are looked at."""
+        """Start; existing roles are synced."""
         self._controller.start()
 
     async def stop(self) -> None:
-        """End."""
+        """Stop."""
         await self._controller.stop()
 
     async def _sync(self, _key: str) -> None:
         roles = {entry.key: decode_json(entry.value) for entry in self._table.entries()}
         for name, role in roles.items():
-            wanted = _gathered(role, roles)
-            # The order is not compared: roles that gather each other would hand theirs round for ever.
+            wanted = _aggregate_rules(role, roles)
+            # Compared as sets: two roles that aggregate each other would change each other's order for ever.
             if wanted is not None and _as_set(wanted) != _as_set(role.get("rules") or ()):
                 await self._write(name, wanted)
 
@@ -66,8 +66,8 @@ def _as_set(rules: Iterable[Any]) -> set[bytes]:
     return {_encode(rule) for rule in rules}
 
 
-def _gathered(role: dict[str, Any], roles: dict[str, dict[str, Any]]) -> list[Any] | None:
-    """The rules an aggregated role should have; None for one that is not."""
+def _aggregate_rules(role: dict[str, Any], roles: dict[str, dict[str, Any]]) -> list[Any] | None:
+    """The rules of an aggregated role; None for a role without an aggregationRule."""
     aggregation = role.get("aggregationRule")
     if aggregation is None:
         return None

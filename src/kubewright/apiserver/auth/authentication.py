@@ -1,9 +1,8 @@
-"""Who asks: from a certificate or a bearer token to a user.
+"""Authenticates requests, in kube-apiserver's order (k8s.io/kubernetes/pkg/kubeapiserver/authenticator/config.go).
 
-In kube-apiserver's order: what a front proxy says in its headers, the client certificate of the connection, then
-static tokens, then tokens of service accounts, then nobody (`system:anonymous`), unless that is turned off. A token
-nobody knows is an error; no token is none. A front proxy is known by a certificate of a CA of its own, which makes
-nobody a user.
+The request headers of a front proxy come first, then the client certificate, static tokens, service account tokens, and
+last system:anonymous unless that is disabled. An unknown token is a 401; a request without a token is anonymous. A
+front proxy has a certificate of a CA of its own, which authenticates no user.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ __all__ = ("Authenticator",)
 
 _AUTHENTICATED: Final = "system:authenticated"
 _UNKNOWN: Final = "invalid bearer token"
-_PROXIES: Final = ("front-proxy-client",)
+_PROXY_NAMES: Final = ("front-proxy-client",)
 _REMOTE_USER: Final = "x-remote-user"
 _REMOTE_GROUP: Final = "x-remote-group"
 _REMOTE_EXTRA: Final = "x-remote-extra-"
@@ -31,29 +30,29 @@ _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
 
 @final
 class Authenticator:
-    """Recognizes users."""
+    """Authenticates requests and tokens."""
 
     def __init__(
         self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool, proxy_issuer: str = ""
     ) -> None:
-        """`proxy_issuer` is the common name of the CA of front proxies; without one no front proxy is believed."""
+        """`proxy_issuer` is the common name of the front-proxy CA; if empty, the X-Remote headers are ignored."""
         self._accounts = accounts
         self._tokens = {token: _authenticated(user) for token, user in tokens.items()}
         self._anonymous = anonymous
         self._proxy_issuer = proxy_issuer
 
-    def user_of(self, request: Request) -> User:
-        """Who makes a request; raises 401 if the token is bad, or there is nothing and that is not enough."""
+    def authenticate_request(self, request: Request) -> User:
+        """The user of a request; raises 401 for a bad token, or without credentials if anonymous is disabled."""
         peer = request.peer
-        by_proxy = bool(self._proxy_issuer) and peer.issuer == self._proxy_issuer
-        if by_proxy and peer.common_name in _PROXIES and request.header(_REMOTE_USER):
-            return _of_proxy(request)
-        if peer.common_name and not by_proxy:
-            return _of_certificate(peer)
-        if by_proxy and not _bearer(request.header("authorization")):
-            raise unauthorized()  # its certificate is not one of a user, and it names none
+        from_proxy = bool(self._proxy_issuer) and peer.issuer == self._proxy_issuer
+        if from_proxy and peer.common_name in _PROXY_NAMES and request.header(_REMOTE_USER):
+            return _proxy_user(request)
+        if peer.common_name and not from_proxy:
+            return _certificate_user(peer)
+        if from_proxy and not _bearer_token(request.header("authorization")):
+            raise unauthorized()  # the proxy's certificate is no user's, and its headers name none
         try:
-            identity = self.identify(request.header("authorization"))
+            identity = self.authenticate_header(request.header("authorization"))
         except BadToken:
             raise unauthorized() from None
         if identity is None:
@@ -61,16 +60,16 @@ class Authenticator:
         request.annotations.update(identity.annotations)
         return identity.user
 
-    def identify(self, header: str, audiences: tuple[str, ...] = ()) -> Identity | None:
-        """Who an Authorization header is; None if it says nothing and nobody is not let in. `BadToken` says why not."""
-        token = _bearer(header)
+    def authenticate_header(self, header: str, audiences: tuple[str, ...] = ()) -> Identity | None:
+        """The identity of an Authorization header; None without a token if anonymous is disabled. Raises BadToken."""
+        token = _bearer_token(header)
         if not token:
             return Identity(ANONYMOUS, audiences) if self._anonymous else None
         known = self._tokens.get(token)
         if known is not None:
             return Identity(known, audiences)
         try:
-            identity = self._accounts.identify(token, audiences)
+            identity = self._accounts.authenticate_token(token, audiences)
         except BadToken as exc:
             raise BadToken(f"[{_UNKNOWN}, {exc}]") from None
         if identity is None:
@@ -78,12 +77,12 @@ class Authenticator:
         return identity
 
 
-def _of_certificate(peer: Peer) -> User:
+def _certificate_user(peer: Peer) -> User:
     extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
     return _authenticated(User(peer.common_name, peer.organizations, "", extra))
 
 
-def _of_proxy(request: Request) -> User:
+def _proxy_user(request: Request) -> User:
     extra: dict[str, tuple[str, ...]] = {}
     for name, value in request.headers.items():
         if name.startswith(_REMOTE_EXTRA):
@@ -99,6 +98,6 @@ def _authenticated(user: User) -> User:
     return User(user.name, (*user.groups, _AUTHENTICATED), user.uid, user.extra)
 
 
-def _bearer(header: str) -> str:
+def _bearer_token(header: str) -> str:
     scheme, _, rest = header.strip().partition(" ")
     return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""

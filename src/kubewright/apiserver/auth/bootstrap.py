@@ -1,8 +1,8 @@
-"""The objects a server starts with: default roles and bindings, namespaces, priority classes, flow schemas and more.
+"""The bootstrap objects of a server: default roles and bindings, namespaces, priority classes, flow schemas and more.
 
-They are those of a fresh kube-apiserver 1.35, kept as package data in the form it stores them, managed fields included,
-and put into the store as they are: 200 creates through every step of a write would take longer than everything else at
-start-up together. What exists already is left alone.
+They are those of a new kube-apiserver 1.35, recorded as package data with their managedFields, and put into the store
+directly: 200 creates through the handlers would take longer than the rest of the start-up. Existing objects are left
+alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
 
 
 def bootstrap_objects() -> list[Tree]:
-    """Every object of a fresh server, without what is different on each: uids, versions, times, certificates, ports."""
+    """The objects of a new server, without what differs on each: uids, versions, times, certificates, ports."""
     packed = resources.files(__package__).joinpath(_FILE).read_bytes()
     trees: list[Tree] = msgspec.json.decode(gzip.decompress(packed))
     return trees
@@ -46,10 +46,10 @@ def write_bootstrap(
     client_ca: bytes = b"",
     proxy_ca: bytes = b"",
 ) -> int:
-    """Put what is missing into the store; returns how much that was.
+    """Put the missing objects into the store; returns their number.
 
-    `port` is where the server listens, which the Service `kubernetes` says; the CAs are those of clients and of the
-    front proxy, which extension servers read from a ConfigMap.
+    `port` is the server's, for the Service kubernetes; the CAs are those of clients and of the front proxy, which
+    aggregated API servers read from the ConfigMap extension-apiserver-authentication.
     """
     written = 0
     time = format_time(now)
@@ -63,18 +63,18 @@ def write_bootstrap(
         table = store.table(resource.table)
         if table.get(key) is not None:
             continue
-        _complete(tree, now=now, port=port, client_ca=client_ca, proxy_ca=proxy_ca)
+        _fill_in(tree, now=now, port=port, client_ca=client_ca, proxy_ca=proxy_ca)
         if tree["kind"] == "Service":
             services.assign(tree, None)
         version = store.next_version()
-        tree["metadata"] = _dated(meta, time, version)
+        tree["metadata"] = _with_system_metadata(meta, time, version)
         _date_conditions(tree, time)
         table.put(key, resource.encode(tree), version, schema_id=resource.storage_schema)
         written += 1
     return written
 
 
-def _complete(tree: Tree, *, now: datetime, port: int, client_ca: bytes, proxy_ca: bytes) -> None:
+def _fill_in(tree: Tree, *, now: datetime, port: int, client_ca: bytes, proxy_ca: bytes) -> None:
     name = tree["metadata"]["name"]
     if tree["kind"] == "Service":
         tree["spec"]["ports"][0]["targetPort"] = port
@@ -86,7 +86,7 @@ def _complete(tree: Tree, *, now: datetime, port: int, client_ca: bytes, proxy_c
         tree["data"] = dict(sorted(data.items()))
 
 
-def _dated(meta: Mapping[str, Any], time: str, version: int) -> dict[str, Any]:
+def _with_system_metadata(meta: Mapping[str, Any], time: str, version: int) -> dict[str, Any]:
     first = {name: meta[name] for name in ("name", "namespace") if name in meta}
     own = {
         "uid": new_uid(),

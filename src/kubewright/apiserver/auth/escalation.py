@@ -14,7 +14,7 @@ import msgspec
 
 from kubewright.api.go_text import quoted
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
+from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, format_rules, uncovered_rules
 from kubewright.apiserver.auth.rbac import GROUP, RbacAuthorizer, RoleRef, aggregate
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.wire.requests import RequestInfo
@@ -26,13 +26,13 @@ __all__ = ("RbacEscalationCheck",)
 _ROLES: Final = ("roles", "clusterroles")
 _BINDINGS: Final = ("rolebindings", "clusterrolebindings")
 _AGGREGATION: Final = "must have cluster-admin privileges to use the aggregationRule"
-# What the garbage collector changes on its way to delete something.
-_COLLECTED: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
+# The fields that the garbage collector changes, which needs no permissions of its own (pkg/registry/rbac/helpers.go).
+_GC_FIELDS: Final = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 
 @final
 class RbacEscalationCheck:
-    """Refuses roles and bindings that grant more than their writer holds."""
+    """Rejects roles and bindings that grant more than the user has."""
 
     def __init__(self, roles: RbacAuthorizer) -> None:
         self._roles = roles
@@ -48,7 +48,7 @@ class RbacEscalationCheck:
     async def mutate(self, attributes: Attributes) -> None:
         """Change nothing; raise `StatusError` if the write grants too much."""
         assert attributes.object is not None
-        if attributes.old is not None and _only_collected(attributes.object, attributes.old):
+        if attributes.old is not None and _is_only_mutating_gc_fields(attributes.object, attributes.old):
             return
         if attributes.resource.plural in _ROLES:
             self._check_role(attributes, attributes.object)
@@ -56,14 +56,14 @@ class RbacEscalationCheck:
             self._check_binding(attributes, attributes.object)
 
     def _check_role(self, attributes: Attributes, role: dict[str, Any]) -> None:
-        # A role that is created has no name yet as far as permissions go: the URL does not say it.
+        # The URL of a create has no name, so a role with resourceNames does not allow it.
         name = attributes.name if attributes.operation == "UPDATE" else ""
-        if self._may(attributes, "escalate", attributes.resource.plural, name):
+        if self._is_authorized(attributes, "escalate", attributes.resource.plural, name):
             return
-        self._confirm(attributes, _rules(role.get("rules")))
+        self._confirm_no_escalation(attributes, _rules(role.get("rules")))
         if any(_aggregates(tree) for tree in (role, attributes.old) if tree):
             owned = self._roles.rules_for(attributes.user, attributes.namespace)
-            if missing_rights(owned, FULL_AUTHORITY):
+            if uncovered_rules(owned, FULL_AUTHORITY):
                 raise forbidden(attributes.resource.group_resource, attributes.name, _AGGREGATION)
 
     def _check_binding(self, attributes: Attributes, binding: dict[str, Any]) -> None:
@@ -71,28 +71,28 @@ class RbacEscalationCheck:
         plural = {"ClusterRole": "clusterroles", "Role": "roles"}.get(ref.kind)
         if plural is None:
             raise status_error(500, "", f"unsupported role reference kind: {quoted(ref.kind)}")
-        if self._may(attributes, "bind", plural, ref.name, group=ref.api_group):
+        if self._is_authorized(attributes, "bind", plural, ref.name, group=ref.api_group):
             return
-        rules = self._roles.rules_of(ref, attributes.namespace)
+        rules = self._roles.role_reference_rules(ref, attributes.namespace)
         if rules is None:
             raise not_found(attributes.resource.group_resource, ref.name)
-        self._confirm(attributes, rules)
+        self._confirm_no_escalation(attributes, rules)
 
-    def _may(self, attributes: Attributes, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
-        target = RequestInfo(verb, "", group, "*", plural, "", attributes.namespace, name)
-        return self._roles.decide(attributes.user, target).allowed
+    def _is_authorized(self, attributes: Attributes, verb: str, plural: str, name: str, *, group: str = GROUP) -> bool:
+        info = RequestInfo(verb, "", group, "*", plural, "", attributes.namespace, name)
+        return self._roles.decide(attributes.user, info).allowed
 
-    def _confirm(self, attributes: Attributes, rules: tuple[PolicyRule, ...]) -> None:
+    def _confirm_no_escalation(self, attributes: Attributes, rules: tuple[PolicyRule, ...]) -> None:
         user, resource = attributes.user, attributes.resource.group_resource
-        missing = missing_rights(self._roles.rules_for(user, attributes.namespace), rules)
-        if not missing:
+        uncovered = uncovered_rules(self._roles.rules_for(user, attributes.namespace), rules)
+        if not uncovered:
             return
         groups = " ".join(quoted(group) for group in user.groups)
         why = (
             f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently"
-            " held:\n" + "\n".join(summaries(missing))
+            " held:\n" + "\n".join(format_rules(uncovered))
         )
-        errors = self._roles.errors(user, attributes.namespace, resource=resource.resource)
+        errors = self._roles.resolution_errors(user, attributes.namespace, resource=resource.resource)
         if errors:
             why += f"; resolution errors: [{aggregate(errors)}]"
         raise forbidden(resource, attributes.name, why)
@@ -106,10 +106,10 @@ def _aggregates(role: dict[str, Any]) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _only_collected(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    return json_equal(_compared(new), _compared(old))
+def _is_only_mutating_gc_fields(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    return json_equal(_without_gc_fields(new), _without_gc_fields(old))
 
 
-def _compared(tree: dict[str, Any]) -> dict[str, Any]:
-    ignored = (*_COLLECTED, "resourceVersion")
+def _without_gc_fields(tree: dict[str, Any]) -> dict[str, Any]:
+    ignored = (*_GC_FIELDS, "resourceVersion")
     return {**tree, "metadata": {name: value for name, value in tree["metadata"].items() if name not in ignored}}

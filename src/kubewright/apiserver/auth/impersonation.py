@@ -1,7 +1,7 @@
-"""Acting as somebody else: the `Impersonate-*` headers, and whether the one who asks may send them.
+"""Impersonation: the Impersonate headers, and the check that the user may use them.
 
-Each thing impersonated (a user or a service account, each group, a uid, each extra value) is a permission of its own:
-the verb `impersonate` on that name.
+Each of user or service account, group, uid and extra value needs the verb `impersonate` on its name. It follows
+k8s.io/apiserver/pkg/endpoints/filters/impersonation.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.apiserver.wire.users import ANONYMOUS, User
 
-__all__ = ("impersonated",)
+__all__ = ("impersonate",)
 
 _AUTHENTICATION: Final = "authentication.k8s.io"
 _EXTRA: Final = "impersonate-extra-"
 _ALL: Final = ("system:authenticated", "system:unauthenticated")
 
 
-class _Wish(Struct, frozen=True):
-    """One thing to be, as the server's own messages print it."""
+class _ObjectReference(Struct, frozen=True):
+    """What is impersonated: an ObjectReference, printed as Go prints one."""
 
     kind: str
     name: str
@@ -37,8 +37,8 @@ class _Wish(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{{{self.kind} {self.namespace} {self.name}  {self.api_version}  {self.key}}}"
 
-    def target(self) -> RequestInfo:
-        """The permission it takes."""
+    def info(self) -> RequestInfo:
+        """The request that must be authorized."""
         resource = {
             "User": "users",
             "ServiceAccount": "serviceaccounts",
@@ -50,42 +50,46 @@ class _Wish(Struct, frozen=True):
         return RequestInfo("impersonate", "", group, "v1", resource, self.key, self.namespace, self.name)
 
 
-def impersonated(request: Request, user: User, decide: Callable[[User, RequestInfo], Decision]) -> User:
-    """Whom this request is to be seen as coming from; `user` itself if it does not ask for anybody."""
+def impersonate(request: Request, user: User, decide: Callable[[User, RequestInfo], Decision]) -> User:
+    """The impersonated user; `user` itself without Impersonate headers. Raises 403."""
     headers = request.headers
     if not any(name.startswith("impersonate-") for name in headers):
         return user
-    wishes = _wishes(request)
-    if not wishes:
+    references = _impersonation_requests(request)
+    if not references:
         return user
-    for wish in wishes:
-        target = wish.target()
-        decision = decide(user, target)
+    for reference in references:
+        info = reference.info()
+        decision = decide(user, info)
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
-    return _user(wishes)
+            raise forbidden_to(user, info, decision.reason)
+    return _user(references)
 
 
-def _wishes(request: Request) -> list[_Wish]:
-    found: list[_Wish] = []
+def _impersonation_requests(request: Request) -> list[_ObjectReference]:
+    found: list[_ObjectReference] = []
     name = _values(request, "impersonate-user")[:1]
     if name and name[0]:
         account = split_username(name[0])
-        found.append(_Wish("User", name[0]) if account is None else _Wish("ServiceAccount", account[1], account[0]))
+        found.append(
+            _ObjectReference("User", name[0])
+            if account is None
+            else _ObjectReference("ServiceAccount", account[1], account[0])
+        )
     has_user = bool(found)
-    found.extend(_Wish("Group", group) for group in _values(request, "impersonate-group"))
+    found.extend(_ObjectReference("Group", group) for group in _values(request, "impersonate-group"))
     version = f"{_AUTHENTICATION}/v1"
     for header in request.headers:
         if header.startswith(_EXTRA):
             key = unquote(header.removeprefix(_EXTRA))
-            found.extend(_Wish("UserExtra", value, "", version, key) for value in _values(request, header))
+            found.extend(_ObjectReference("UserExtra", value, "", version, key) for value in _values(request, header))
     uid = _values(request, "impersonate-uid")[:1]
     if uid and uid[0]:
-        found.append(_Wish("UID", uid[0], "", version))
+        found.append(_ObjectReference("UID", uid[0], "", version))
     if found and not has_user:
-        listed = " ".join(str(wish) for wish in found)
-        refusal = bad_request(f"requested [{listed}] without impersonating a user")
-        raise StatusError(refusal.status, headers={"X-Content-Type-Options": "nosniff"})
+        listed = " ".join(str(reference) for reference in found)
+        error = bad_request(f"requested [{listed}] without impersonating a user")
+        raise StatusError(error.status, headers={"X-Content-Type-Options": "nosniff"})
     return found
 
 
@@ -94,9 +98,9 @@ def _values(request: Request, header: str) -> list[str]:
     return [] if text is None else text.split("\n")
 
 
-def _user(wishes: list[_Wish]) -> User:
-    first = wishes[0]
-    groups = [wish.name for wish in wishes if wish.kind == "Group"]
+def _user(references: list[_ObjectReference]) -> User:
+    first = references[0]
+    groups = [reference.name for reference in references if reference.kind == "Group"]
     name = first.name
     if first.kind == "ServiceAccount":
         name = f"system:serviceaccount:{first.namespace}:{first.name}"
@@ -106,8 +110,8 @@ def _user(wishes: list[_Wish]) -> User:
     elif not any(group in _ALL for group in groups):
         groups.append(_ALL[0])
     extra: dict[str, tuple[str, ...]] = {}
-    for wish in wishes:
-        if wish.kind == "UserExtra":
-            extra[wish.key] = (*extra.get(wish.key, ()), wish.name)
-    uid = next((wish.name for wish in wishes if wish.kind == "UID"), "")
+    for reference in references:
+        if reference.kind == "UserExtra":
+            extra[reference.key] = (*extra.get(reference.key, ()), reference.name)
+    uid = next((reference.name for reference in references if reference.kind == "UID"), "")
     return User(name, tuple(groups), uid, extra)

@@ -1,7 +1,8 @@
-"""Tokens kept in Secrets of type `kubernetes.io/service-account-token`: filled in, cleaned up, and their use noted.
+"""The controller of token Secrets (type kubernetes.io/service-account-token) and the tracking of their use.
 
-The work of a controller of kube-controller-manager, done by the server itself. A Secret that names an account gets a
-token, the CA and its namespace; one whose account is missing or was replaced is deleted.
+A Secret that names a service account gets a token, the CA and its namespace; one whose account was deleted or replaced
+is deleted. In a cluster this runs in kube-controller-manager
+(k8s.io/kubernetes/pkg/controller/serviceaccount/tokens_controller.go); here it is part of the server.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from kubewright.apiserver.verbs.loopback import Loopback
 from kubewright.apiserver.verbs.table_controller import TableController
 from kubewright.apiserver.wire.decoding import decode_json
 
-__all__ = ("LegacyTokens",)
+__all__ = ("LegacyTokenController",)
 
 _TYPE: Final = "kubernetes.io/service-account-token"
 _NAME: Final = "kubernetes.io/service-account.name"
 _UID: Final = "kubernetes.io/service-account.uid"
-_CONTROLLER: Final = "kube-controller-manager"
+_MANAGER: Final = "kube-controller-manager"
 _CLAIM: Final = "kubernetes.io/serviceaccount/"
 _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class LegacyTokens:
-    """Looks after the Secrets that hold tokens."""
+class LegacyTokenController:
+    """Syncs the Secrets with tokens."""
 
     def __init__(
         self,
@@ -53,36 +54,36 @@ class LegacyTokens:
         self._clock = clock
         self._root = base64.b64encode(root_certificate).decode()
         self._used: set[str] = set()
-        self._of_secrets = TableController("token secrets", self._sync_secret)
-        self._of_secrets.watch(self._secrets)
-        self._of_accounts = TableController("accounts of token secrets", self._sync_namespace)
-        self._of_accounts.watch(self._accounts, lambda key: key.partition("/")[0])
-        accounts.subscribe_legacy_use(self._note_use)
+        self._secret_controller = TableController("token secrets", self._sync_secret)
+        self._secret_controller.watch(self._secrets)
+        self._account_controller = TableController("accounts of token secrets", self._sync_namespace)
+        self._account_controller.watch(self._accounts, lambda key: key.partition("/")[0])
+        accounts.subscribe_legacy_use(self._record_use)
 
     def start(self) -> None:
-        """Begin; Secrets that are there already are looked at."""
-        self._of_secrets.start()
-        self._of_accounts.start()
+        """Start; existing Secrets are synced."""
+        self._secret_controller.start()
+        self._account_controller.start()
 
     @property
     def running(self) -> bool:
-        """Whether Secrets and accounts are followed."""
-        return self._of_secrets.running and self._of_accounts.running
+        """Whether the controller runs."""
+        return self._secret_controller.running and self._account_controller.running
 
     async def stop(self) -> None:
-        """End."""
-        await self._of_secrets.stop()
-        await self._of_accounts.stop()
+        """Stop."""
+        await self._secret_controller.stop()
+        await self._account_controller.stop()
 
-    def _note_use(self, namespace: str, name: str) -> None:
+    def _record_use(self, namespace: str, name: str) -> None:
         self._used.add(f"{namespace}/{name}")
-        self._of_secrets.add(f"{namespace}/{name}")
+        self._secret_controller.add(f"{namespace}/{name}")
 
     async def _sync_namespace(self, namespace: str) -> None:
-        """Accounts came or went: the Secrets of their namespace may have lost theirs."""
+        """Service accounts changed: sync the token Secrets of their namespace."""
         for entry in self._secrets.entries(namespace):
             if _TYPE.encode() in entry.value:
-                self._of_secrets.add(entry.key)
+                self._secret_controller.add(entry.key)
 
     async def _sync_secret(self, key: str) -> None:
         entry = self._secrets.get(key)
@@ -94,27 +95,27 @@ class LegacyTokens:
             return
         account = self._account_of(meta)
         if account is None:
-            await self._loopback.delete(self._resource, key, manager=_CONTROLLER)
+            await self._loopback.delete(self._resource, key, manager=_MANAGER)
             return
-        if not _is_filled(secret):
+        if not _has_token(secret):
             await self._loopback.edit(
-                self._resource, key, lambda live: self._filled(live, account), manager=_CONTROLLER
+                self._resource, key, lambda live: self._with_token(live, account), manager=_MANAGER
             )
         if key in self._used:
             self._used.discard(key)
             today = self._clock.now().date().isoformat()
-            await self._loopback.edit(self._resource, key, lambda live: _labelled(live, today))
+            await self._loopback.edit(self._resource, key, lambda live: _with_last_used(live, today))
 
     def _account_of(self, meta: dict[str, Any]) -> Tree | None:
-        """The account a Secret is for; None if there is none, or another of the same name."""
-        notes = meta.get("annotations") or {}
-        entry = self._accounts.get(f"{meta['namespace']}/{notes.get(_NAME, '')}")
+        """The service account of a Secret; None if it does not exist, or has another uid."""
+        annotations = meta.get("annotations") or {}
+        entry = self._accounts.get(f"{meta['namespace']}/{annotations.get(_NAME, '')}")
         account: Tree | None = None if entry is None else decode_json(entry.value)
-        if account is not None and notes.get(_UID) not in (None, "", account["metadata"]["uid"]):
+        if account is not None and annotations.get(_UID) not in (None, "", account["metadata"]["uid"]):
             return None
         return account
 
-    def _filled(self, secret: Tree, account: Tree) -> Tree:
+    def _with_token(self, secret: Tree, account: Tree) -> Tree:
         meta, owner = secret["metadata"], account["metadata"]
         data = dict(secret.get("data") or {})
         data.setdefault("ca.crt", self._root)
@@ -129,15 +130,15 @@ class LegacyTokens:
                 f"{_CLAIM}service-account.uid": owner["uid"],
             }
             data["token"] = base64.b64encode(self._signer.sign(claims).encode()).decode()
-        notes = {**(meta.get("annotations") or {}), _NAME: owner["name"], _UID: owner["uid"]}
-        return {**secret, "metadata": {**meta, "annotations": notes}, "data": data}
+        annotations = {**(meta.get("annotations") or {}), _NAME: owner["name"], _UID: owner["uid"]}
+        return {**secret, "metadata": {**meta, "annotations": annotations}, "data": data}
 
 
-def _is_filled(secret: Tree) -> bool:
+def _has_token(secret: Tree) -> bool:
     data = secret.get("data") or {}
     return bool(data.get("token") and data.get("ca.crt") and data.get("namespace"))
 
 
-def _labelled(secret: Tree, today: str) -> Tree:
+def _with_last_used(secret: Tree, today: str) -> Tree:
     meta = secret["metadata"]
     return {**secret, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), LAST_USED: today}}}

@@ -1,4 +1,7 @@
-"""Where others find the key that service-account tokens are signed with, in OpenID's form."""
+"""OpenID discovery: the issuer and the public keys of service account tokens.
+
+Upstream: k8s.io/kubernetes/pkg/serviceaccount/openidmetadata.go.
+"""
 
 from __future__ import annotations
 
@@ -7,31 +10,30 @@ from typing import Final, final
 
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Response, encode_json
+from kubewright.apiserver.wire.responses import Response, encode_json, path_not_found
 from kubewright.apiserver.wire.users import User
 
 __all__ = ("OpenId",)
 
 _KEYS: Final = "/openid/v1/jwks"
 _CACHED: Final = {"Cache-Control": "public, max-age=3600"}
-_TEXT: Final = "text/plain; charset=utf-8"
 
 
 @final
 class OpenId:
-    """`/.well-known/openid-configuration` and `/openid/v1/jwks`. `address` says where the server listens."""
+    """Serves `/.well-known/openid-configuration` and `/openid/v1/jwks`. `address` gives the server's address."""
 
     def __init__(self, signer: ServiceAccountTokens, address: Callable[[], str]) -> None:
         self._signer = signer
         self._address = address
 
-    def answer(self, request: Request, user: User) -> Response:
-        """Either page; nothing else is there."""
+    def handle(self, request: Request, user: User) -> Response:
+        """The response to one of the two paths, or 404."""
         path = request.path.rstrip("/")
         if path == _KEYS:
             return Response(200, encode_json(self._signer.key_set()), "application/jwk-set+json", _CACHED)
         if path != "/.well-known/openid-configuration":
-            return Response(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
+            return path_not_found()
         document = {
             "issuer": self._signer.issuer,
             "jwks_uri": f"https://{self._address()}{_KEYS}",

@@ -1,6 +1,8 @@
-"""One rule of a role: what it allows, what it covers, and how it is printed.
+"""Rules of roles: whether a rule allows a request, and which rules are not covered by others.
 
-Pure values and functions. `rbac` finds the rules that apply to somebody; `escalation` compares them.
+Pure. `rbac` resolves the rules of a user and `escalation` compares them. Upstream: `RuleAllows` of
+k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/rbac.go, and
+k8s.io/component-helpers/auth/rbac/validation/policy_comparator.go.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from msgspec import Struct, field
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.wire.requests import RequestInfo
 
-__all__ = ("FULL_AUTHORITY", "PolicyRule", "allows", "missing_rights", "summaries")
+__all__ = ("FULL_AUTHORITY", "PolicyRule", "allows", "format_rules", "uncovered_rules")
 
 Names = tuple[str, ...]
 
 
 class PolicyRule(Struct, frozen=True, rename="camel"):
-    """A rule as it stands in a role; what is empty may also be missing."""
+    """A PolicyRule of a role."""
 
     verbs: Names | None = None
     api_groups: Names | None = None
@@ -50,38 +52,41 @@ FULL_AUTHORITY: Final = (
 )
 
 
-def allows(rule: PolicyRule, target: RequestInfo) -> bool:  # hot
-    """Whether a rule allows what is asked for."""
+def allows(rule: PolicyRule, info: RequestInfo) -> bool:  # hot
+    """Whether a rule allows a request."""
     verbs = rule.verbs or ()
-    if target.verb not in verbs and "*" not in verbs:
+    if info.verb not in verbs and "*" not in verbs:
         return False
-    if not target.resource:
-        return any(_url_covers(url, target.path) for url in rule.non_resource_urls or ())
+    if not info.resource:
+        return any(_url_covers(url, info.path) for url in rule.non_resource_urls or ())
     groups = rule.api_groups or ()
-    if target.group not in groups and "*" not in groups:
+    if info.group not in groups and "*" not in groups:
         return False
     names = rule.resource_names
-    return _resource_matches(rule.resources or (), target) and (not names or target.name in names)
+    return _resource_matches(rule.resources or (), info) and (not names or info.name in names)
 
 
-def _resource_matches(resources: Names, target: RequestInfo) -> bool:
-    if target.subresource:
-        wanted = f"{target.resource}/{target.subresource}"
-        return wanted in resources or "*" in resources or f"*/{target.subresource}" in resources
-    return target.resource in resources or "*" in resources
+def _resource_matches(resources: Names, info: RequestInfo) -> bool:
+    if info.subresource:
+        requested = f"{info.resource}/{info.subresource}"
+        return requested in resources or "*" in resources or f"*/{info.subresource}" in resources
+    return info.resource in resources or "*" in resources
 
 
 def _url_covers(owned: str, path: str) -> bool:
     return owned == path or (owned.endswith("*") and path.startswith(owned.rstrip("*")))
 
 
-def missing_rights(owned: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """The smallest parts of what is wanted that no single owned rule covers."""
-    return [part for rule in wanted for part in _parts(rule) if not any(_covers(have, part) for have in owned)]
+def uncovered_rules(owned: Sequence[PolicyRule], requested: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The parts of the requested rules that no owned rule covers."""
+    return [part for rule in requested for part in _break_down(rule) if not any(_covers(have, part) for have in owned)]
 
 
-def _parts(rule: PolicyRule) -> Iterable[PolicyRule]:
-    """A rule taken apart: one verb, one resource and at most one name each."""
+def _break_down(rule: PolicyRule) -> Iterable[PolicyRule]:
+    """Break a rule down to rules of one verb, one resource and at most one name each.
+
+    Several owned rules may cover a rule together, but each of its parts must be covered by one of them.
+    """
     for group in rule.api_groups or ():
         for resource in rule.resources or ():
             for verb in rule.verbs or ():
@@ -105,9 +110,9 @@ def _covers(owned: PolicyRule, part: PolicyRule) -> bool:
     )
 
 
-def _has_all(owned: Names | None, wanted: Names | None) -> bool:
+def _has_all(owned: Names | None, requested: Names | None) -> bool:
     have = owned or ()
-    return "*" in have or all(one in have for one in wanted or ())
+    return "*" in have or all(one in have for one in requested or ())
 
 
 def _covers_resource(owned: Names, path: str) -> bool:
@@ -115,21 +120,21 @@ def _covers_resource(owned: Names, path: str) -> bool:
     return path in owned or "*" in owned or (bool(subresource) and f"*/{subresource}" in owned)
 
 
-def _covers_names(owned: Names | None, wanted: Names | None) -> bool:
-    return not owned or (bool(wanted) and all(name in owned for name in wanted or ()))
+def _covers_names(owned: Names | None, requested: Names | None) -> bool:
+    return not owned or (bool(requested) and all(name in owned for name in requested or ()))
 
 
-def summaries(rules: Iterable[PolicyRule]) -> list[str]:
-    """Rules as the refusal of an escalation lists them: verbs of one resource together, in order."""
-    gathered: dict[tuple[Any, ...], list[str]] = {}
+def format_rules(rules: Iterable[PolicyRule]) -> list[str]:
+    """The texts of rules in an escalation error: sorted, with the verbs of one resource merged."""
+    merged: dict[tuple[Any, ...], list[str]] = {}
     for rule in rules:
-        apart = rule.verbs if rule.non_resource_urls else None  # only the verbs of resources are gathered
+        apart = rule.verbs if rule.non_resource_urls else None  # only the verbs of resources are merged
         key = (rule.api_groups, rule.resources, rule.resource_names, rule.non_resource_urls, apart)
-        gathered.setdefault(key, []).extend(rule.verbs or ())
-    return sorted({_printed(PolicyRule(tuple(verbs), *key[:4])) for key, verbs in gathered.items()})
+        merged.setdefault(key, []).extend(rule.verbs or ())
+    return sorted({_rule_text(PolicyRule(tuple(verbs), *key[:4])) for key, verbs in merged.items()})
 
 
-def _printed(rule: PolicyRule) -> str:
+def _rule_text(rule: PolicyRule) -> str:
     parts = [
         f"{title}:[{' '.join(quoted(value) for value in values)}]"
         for title, values in (

@@ -1,4 +1,7 @@
-"""What all reviews share: read like any object that is created, answered, and never stored."""
+"""Decodes the body of a review and makes its response: a review is a create that is never stored.
+
+`reviews` and `token_requests` call it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ __all__ = ("ReviewBodies",)
 
 @final
 class ReviewBodies:
-    """Reads the bodies of reviews and writes their answers."""
+    """Decodes reviews and makes their responses."""
 
     def __init__(self, admission: Chain, clock: Clock) -> None:
         self._admission = admission
@@ -31,14 +34,13 @@ class ReviewBodies:
 
     @property
     def now(self) -> str:
-        """The time, as objects say it."""
+        """The time, as in objects."""
         return format_time(self._clock.now())
 
     async def read(self, call: Call, *, resource: Resource | None = None, admit: bool = True) -> Tree:
-        """The body of a create, checked, with defaults and the note who manages its fields.
+        """The body of a create, with defaults and managedFields, after admission unless `admit` is false.
 
-        `resource` is what the body is, where that differs from what the URL is about. Without `admit` nobody is asked
-        whether it may be created.
+        `resource` is the resource of the body, if it is not that of the URL.
         """
         if call.info.name and not call.info.subresource:
             raise no_such_resource()
@@ -47,28 +49,28 @@ class ReviewBodies:
         if call.resource.namespaced and not call.info.namespace:
             raise no_such_resource()
         options = write_options("CreateOptions", call.request.query)
-        spoken = Call(call.request, call.info, resource or call.resource, call.user, call.output, call.warnings)
-        tree = decode_object(spoken, options)
-        self._place(call, meta_of(tree))
-        self._record(spoken, tree, options)
+        body_call = Call(call.request, call.info, resource or call.resource, call.user, call.output, call.warnings)
+        tree = decode_object(body_call, options)
+        self._set_namespace(call, meta_of(tree))
+        self._record_manager(body_call, tree, options)
         if admit:
-            attributes = self._operation(call, tree, options)
+            attributes = self._attributes(call, tree, options)
             await self._admission.mutate(attributes)
             tree = attributes.object or tree
             await self._admission.validate(attributes)
             call.warnings.extend(attributes.warnings)
         return tree
 
-    def _place(self, call: Call, meta: dict[str, Any]) -> None:
+    def _set_namespace(self, call: Call, meta: dict[str, Any]) -> None:
         namespace = call.namespace
         if meta.get("namespace") and meta["namespace"] != namespace:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         if namespace:
             meta["namespace"] = namespace
 
-    def _record(self, call: Call, tree: Tree, options: WriteOptions) -> None:
-        rules = call.resource.strategy
-        # Nobody owns what is empty, and the status is the answer.
+    def _record_manager(self, call: Call, tree: Tree, options: WriteOptions) -> None:
+        strategy = call.resource.strategy
+        # No manager owns empty fields, nor the status, which is the server's.
         spec = {name: value for name, value in (tree.get("spec") or {}).items() if value is not None}
         record_update(
             None,
@@ -77,11 +79,11 @@ class ReviewBodies:
             api_version=call.resource.kind.api_version,
             subresource=call.info.subresource,
             time=self.now,
-            type=rules.field_type,
-            reset=rules.reset_fields(call.info.subresource),
+            type=strategy.field_type,
+            reset=strategy.reset_fields(call.info.subresource),
         )
 
-    def _operation(self, call: Call, tree: Tree, options: WriteOptions) -> Attributes:
+    def _attributes(self, call: Call, tree: Tree, options: WriteOptions) -> Attributes:
         return Attributes(
             operation="CREATE",
             resource=call.resource,
@@ -96,8 +98,8 @@ class ReviewBodies:
             annotations=call.request.annotations,
         )
 
-    def answer(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Response:
-        """The review, answered."""
+    def respond(self, call: Call, kind: GroupVersionKind, tree: Tree) -> Response:
+        """The response with the review."""
         ordered = {"kind": kind.kind, "apiVersion": kind.api_version, **tree}
         if call.output.as_kind:
             ordered = metadata_only(ordered, call.output.version)

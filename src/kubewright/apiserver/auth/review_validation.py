@@ -1,6 +1,7 @@
-"""What an access review must look like, in kube-apiserver's words.
+"""Validates access reviews. Pure; `reviews` calls it.
 
-Pure functions on the spec and the metadata of a review.
+Upstream: k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go, and for the evaluation errors
+k8s.io/kubernetes/pkg/registry/authorization/util/helpers.go.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from kubewright.api.selectors import FieldSelector, Selector
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.errors import KubewrightError
 
-__all__ = ("check_spec", "evaluation_error", "is_empty")
+__all__ = ("evaluation_error", "validate_empty_metadata", "validate_spec")
 
 _AT: Final = "spec.resourceAttributes"
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def check_spec(spec: Tree, *, subject: bool = False, namespace: str | None = None) -> list[FieldError]:
-    """What is wrong with a spec. With `subject` it must name somebody; with `namespace` only that is looked at."""
-    asked, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+def validate_spec(spec: Tree, *, subject: bool = False, namespace: str | None = None) -> list[FieldError]:
+    """The errors of a spec. With `subject` it must have a user or groups; with `namespace` only that is validated."""
+    attributes, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if namespace is not None:
-        return _check_local(asked, path, namespace)
+        return _validate_local(attributes, path, namespace)
     errors = []
-    if asked is not None and path is not None:
+    if attributes is not None and path is not None:
         errors.append(
             FieldError(
                 "spec.nonResourceAttributes",
@@ -34,21 +35,21 @@ def check_spec(spec: Tree, *, subject: bool = False, namespace: str | None = Non
                 _go_path(path),
             )
         )
-    if asked is None and path is None:
+    if attributes is None and path is None:
         what = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(FieldError(_AT, "Invalid", what, None))
     if subject and not spec.get("user") and not spec.get("groups"):
         errors.append(FieldError("spec.user", "Invalid", "at least one of user or group must be specified", ""))
     for name in ("fieldSelector", "labelSelector"):
-        if asked is not None and asked.get(name) is not None:
-            errors += _check_selector(asked[name], f"{_AT}.{name}", labels=name == "labelSelector")
+        if attributes is not None and attributes.get(name) is not None:
+            errors += _validate_selector(attributes[name], f"{_AT}.{name}", labels=name == "labelSelector")
     return errors
 
 
-def _check_local(asked: Tree | None, path: Tree | None, namespace: str) -> list[FieldError]:
+def _validate_local(attributes: Tree | None, path: Tree | None, namespace: str) -> list[FieldError]:
     errors = []
-    if asked is not None and asked.get("namespace", "") != namespace:
-        where = asked.get("namespace", "")
+    if attributes is not None and attributes.get("namespace", "") != namespace:
+        where = attributes.get("namespace", "")
         errors.append(FieldError(f"{_AT}.namespace", "Invalid", "must match metadata.namespace", where))
     if path is not None:
         what = "disallowed on this kind of request"
@@ -60,8 +61,8 @@ def _go_path(path: Tree) -> dict[str, Any]:
     return {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
 
 
-def is_empty(meta: Tree, what: str, *, but: str = "") -> list[FieldError]:
-    """An error if the metadata says anything but who manages the fields, and what is excepted."""
+def validate_empty_metadata(meta: Tree, what: str, *, but: str = "") -> list[FieldError]:
+    """An error if the metadata has more than managedFields and the field `but`."""
     if all(name in ("managedFields", but) or not value for name, value in meta.items()):
         return []
     order = ("name", "generateName", "namespace", "uid", "resourceVersion", "labels", "annotations", "managedFields")
@@ -69,7 +70,7 @@ def is_empty(meta: Tree, what: str, *, but: str = "") -> list[FieldError]:
     return [FieldError("metadata", "Invalid", what, shown)]
 
 
-def _check_selector(selector: Tree, path: str, *, labels: bool) -> list[FieldError]:
+def _validate_selector(selector: Tree, path: str, *, labels: bool) -> list[FieldError]:
     raw, requirements = selector.get("rawSelector"), selector.get("requirements")
     errors = []
     if raw and requirements:
@@ -79,11 +80,11 @@ def _check_selector(selector: Tree, path: str, *, labels: bool) -> list[FieldErr
         what = f"when {path} is specified, requirements or rawSelector is required"
         errors.append(FieldError(f"{path}.requirements", "Required", what))
     for index, requirement in enumerate(requirements or ()):
-        errors += _check_requirement(requirement, f"{path}.requirements[{index}]", labels=labels)
+        errors += _validate_requirement(requirement, f"{path}.requirements[{index}]", labels=labels)
     return errors
 
 
-def _check_requirement(requirement: Tree, path: str, *, labels: bool) -> list[FieldError]:
+def _validate_requirement(requirement: Tree, path: str, *, labels: bool) -> list[FieldError]:
     errors = []
     key, operator, values = requirement.get("key", ""), requirement.get("operator", ""), requirement.get("values")
     if not key and not labels:
@@ -99,20 +100,20 @@ def _check_requirement(requirement: Tree, path: str, *, labels: bool) -> list[Fi
     return errors
 
 
-def evaluation_error(asked: Tree) -> str:
-    """What was not understood of the selectors of a question, which is then answered without them."""
-    said = []
+def evaluation_error(attributes: Tree) -> str:
+    """The evaluationError for selectors that do not parse, which the decision then ignores."""
+    errors = []
     for name, labels in (("fieldSelector", False), ("labelSelector", True)):
-        selector = asked.get(name) or {}
-        good, bad = _understood(selector, labels=labels)
+        selector = attributes.get(name) or {}
+        good, bad = _count_requirements(selector, labels=labels)
         if bad:
             how = "partially ignored" if good else "ignored"
-            said.append(f"{_AT}.{name} {how} due to parse error")
-    return "; ".join(said)
+            errors.append(f"{_AT}.{name} {how} due to parse error")
+    return "; ".join(errors)
 
 
-def _understood(selector: Tree, *, labels: bool) -> tuple[int, int]:
-    """How many requirements are understood, and how many are not."""
+def _count_requirements(selector: Tree, *, labels: bool) -> tuple[int, int]:
+    """The numbers of valid and of invalid requirements."""
     if selector.get("rawSelector"):
         try:
             (Selector if labels else FieldSelector).parse(selector["rawSelector"])

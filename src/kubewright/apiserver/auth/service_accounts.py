@@ -1,7 +1,8 @@
-"""Service accounts as users: from the claims of a token to an identity, if all they are bound to is still there.
+"""Authenticates service account tokens: validates their claims against the store.
 
-A signature proves that this server once made a token; that the account, and the pod, secret or node it is bound to,
-have not been deleted or replaced since, only the store can say. Asked by `authentication` and by TokenReviews.
+The signature (`tokens`) proves that this server issued a token. Whether the account, and the pod, Secret or node it is
+bound to, still exist with the same uid, is checked here, so that a token dies with the object it is bound to. Upstream:
+k8s.io/kubernetes/pkg/serviceaccount/claims.go, and legacy.go for tokens in Secrets. `authentication` calls it.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ _INVALIDATED: Final = "service account token has been invalidated"
 
 
 class Identity(Struct, frozen=True):
-    """Who a token is, and for which of the audiences asked about."""
+    """The user of a token, and those of the requested audiences it is valid for."""
 
     user: User
     audiences: tuple[str, ...] = ()
     annotations: Mapping[str, str] = {}
-    """What the audit log should know."""
+    """Audit annotations."""
 
 
 class _Meta(Struct, frozen=True, rename="camel"):
@@ -62,12 +63,12 @@ def username(namespace: str, name: str) -> str:
 
 
 def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups every service account of a namespace is in."""
+    """The groups of all service accounts of a namespace."""
     return ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
 
 
 def split_username(name: str) -> tuple[str, str] | None:
-    """Namespace and name of a service account, if this is the user name of one."""
+    """Namespace and name of a service account; None if this is not the user name of one."""
     if not name.startswith(_PREFIX):
         return None
     namespace, colon, account = name.removeprefix(_PREFIX).partition(":")
@@ -78,7 +79,7 @@ def split_username(name: str) -> tuple[str, str] | None:
 
 @final
 class ServiceAccounts:
-    """Recognizes the tokens of service accounts."""
+    """Authenticates service account tokens."""
 
     def __init__(self, store: Store, signer: ServiceAccountTokens, clock: Clock) -> None:
         self._store = store
@@ -94,31 +95,33 @@ class ServiceAccounts:
         """
         self._legacy_listener = listener
 
-    def identify(self, token: str, audiences: tuple[str, ...] = ()) -> Identity | None:
-        """Who a token is; None if it is no token of a service account, `BadToken` if it is one that is not good."""
+    def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> Identity | None:
+        """The identity of a token; None if it is no service account token. Raises BadToken."""
         claims = self._signer.verify(token)
         if claims is None:
             return None
         wanted = audiences or self._signer.audiences
-        said = tuple(_strings(claims.get("aud")))
-        common = tuple(one for one in said or self._signer.audiences if one in wanted)
+        token_audiences = tuple(_strings(claims.get("aud")))
+        common = tuple(one for one in token_audiences or self._signer.audiences if one in wanted)
         if not common:
-            raise BadToken(f"token audiences {_list(said)} is invalid for the target audiences {_list(wanted)}")
+            raise BadToken(
+                f"token audiences {_go_list(token_audiences)} is invalid for the target audiences {_go_list(wanted)}"
+            )
         if claims["iss"] == LEGACY_ISSUER:
             return self._legacy(token, claims, common)
         self._check_times(claims)
-        return Identity(self._bound(claims), common, self._staleness(claims))
+        return Identity(self._bound(claims), common, self._stale_annotation(claims))
 
     def _check_times(self, claims: Mapping[str, Any]) -> None:
         now = self._clock.now().timestamp()
-        if now - _LEEWAY > _moment(claims, "exp", now):
+        if now - _LEEWAY > _claim_time(claims, "exp", now):
             raise BadToken("service account token has expired")
-        if now + _LEEWAY < _moment(claims, "nbf", now):
+        if now + _LEEWAY < _claim_time(claims, "nbf", now):
             raise BadToken("service account token is not valid yet")
-        if now + _LEEWAY < _moment(claims, "iat", now):
+        if now + _LEEWAY < _claim_time(claims, "iat", now):
             raise BadToken("service account token is issued in the future")
 
-    def _staleness(self, claims: Mapping[str, Any]) -> dict[str, str]:
+    def _stale_annotation(self, claims: Mapping[str, Any]) -> dict[str, str]:
         limit = claims["kubernetes.io"].get("warnafter")
         past = int(self._clock.now().timestamp()) - limit if limit else 0
         if past <= 0:
@@ -126,7 +129,7 @@ class ServiceAccounts:
         text = f"subject: {claims.get('sub', '')}, seconds after warning threshold: {past}"
         return {"authentication.k8s.io/stale-token": text}
 
-    # tokens with bindings
+    # bound tokens
 
     def _bound(self, claims: Mapping[str, Any]) -> User:
         private = claims.get("kubernetes.io")
@@ -138,14 +141,14 @@ class ServiceAccounts:
         if claims.get("jti"):
             extra[f"{_EXTRA}credential-id"] = (f"JTI={claims['jti']}",)
         if "secret" in private:
-            self._check_there(f"/secrets|{namespace}/", private, "secret")
+            self._check_bound_object(f"/secrets|{namespace}/", private, "secret")
         if "pod" in private:
-            self._check_there(f"/pods|{namespace}/", private, "pod")
-            extra |= _about("pod", private)
+            self._check_bound_object(f"/pods|{namespace}/", private, "pod")
+            extra |= _extra_of("pod", private)
         elif "node" in private:
-            self._check_there("/nodes|", private, "node")
+            self._check_bound_object("/nodes|", private, "node")
         if "node" in private:
-            extra |= _about("node", private)
+            extra |= _extra_of("node", private)
         groups = (*account_groups(namespace), "system:authenticated")
         return User(username(namespace, account[0]), groups, account[1], extra)
 
@@ -155,10 +158,10 @@ class ServiceAccounts:
             raise BadToken(f"serviceaccounts {quoted(name)} not found")
         if account.metadata.uid != uid:
             raise BadToken(f"service account UID ({account.metadata.uid}) does not match claim ({uid})")
-        if self._is_gone(account):
+        if self._is_deleted(account):
             raise BadToken(f"service account {namespace}/{name} has been deleted")
 
-    def _check_there(self, place: str, private: Mapping[str, Any], kind: str) -> None:
+    def _check_bound_object(self, place: str, private: Mapping[str, Any], kind: str) -> None:
         name, uid = _ref(private, kind)
         table, _, prefix = place.partition("|")
         found = self._find(table, f"{prefix}{name}")
@@ -166,18 +169,18 @@ class ServiceAccounts:
             raise BadToken(_INVALIDATED)
         if found.metadata.uid != uid:
             raise BadToken(f"{kind} UID ({found.metadata.uid}) does not match service account {kind} ref claim ({uid})")
-        if self._is_gone(found):
+        if self._is_deleted(found):
             raise BadToken(_INVALIDATED)
 
     def _find(self, table: str, key: str) -> _Object | None:
         entry = self._store.table(table).get(key)
         return None if entry is None else _read(entry.value)
 
-    def _is_gone(self, found: _Object) -> bool:
+    def _is_deleted(self, found: _Object) -> bool:
         marked = found.metadata.deletion_timestamp
         return marked is not None and _seconds(marked) < self._clock.now().timestamp() - _LEEWAY
 
-    # tokens kept in Secrets
+    # legacy tokens, in Secrets
 
     def _legacy(self, token: str, claims: Mapping[str, Any], audiences: tuple[str, ...]) -> Identity:
         namespace, name, uid, secret = (
@@ -186,14 +189,14 @@ class ServiceAccounts:
         )
         if split_username(str(claims.get("sub", ""))) != (namespace, name):
             raise BadToken("sub claim is invalid")
-        kept = self._find("/secrets", f"{namespace}/{secret}")
-        if kept is None or kept.metadata.deletion_timestamp is not None:
+        stored_secret = self._find("/secrets", f"{namespace}/{secret}")
+        if stored_secret is None or stored_secret.metadata.deletion_timestamp is not None:
             raise BadToken("Token has been invalidated")
-        stored = base64.b64decode((kept.data or {}).get("token", ""))
+        stored = base64.b64decode((stored_secret.data or {}).get("token", ""))
         if not hmac.compare_digest(stored, token.encode()):
             raise BadToken("Token does not match server's copy")
         self._check_legacy_account(namespace, name, uid)
-        labels = kept.metadata.labels or {}
+        labels = stored_secret.metadata.labels or {}
         if labels.get(_INVALID_SINCE):
             raise BadToken(
                 f"the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked"
@@ -203,11 +206,11 @@ class ServiceAccounts:
         if self._legacy_listener is not None and labels.get(LAST_USED) != self._clock.now().date().isoformat():
             self._legacy_listener(namespace, secret)
         groups = (*account_groups(namespace), "system:authenticated")
-        notes = {
+        annotations = {
             "authentication.k8s.io/legacy-token": username(namespace, name),
             "authentication.k8s.io/legacy-token-manual-secret": secret,
         }
-        return Identity(User(username(namespace, name), groups, uid), audiences, notes)
+        return Identity(User(username(namespace, name), groups, uid), audiences, annotations)
 
     def _check_legacy_account(self, namespace: str, name: str, uid: str) -> None:
         account = self._find("/serviceaccounts", f"{namespace}/{name}")
@@ -224,7 +227,7 @@ def _seconds(text: str) -> float:
     return moment.timestamp()
 
 
-def _moment(claims: Mapping[str, Any], name: str, default: float) -> float:
+def _claim_time(claims: Mapping[str, Any], name: str, default: float) -> float:
     value = claims.get(name)
     return float(value) if isinstance(value, (int, float)) else default
 
@@ -234,7 +237,7 @@ def _ref(private: Mapping[str, Any], kind: str) -> tuple[str, str]:
     return (str(ref.get("name", "")), str(ref.get("uid", ""))) if isinstance(ref, dict) else ("", "")
 
 
-def _about(kind: str, private: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _extra_of(kind: str, private: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     name, uid = _ref(private, kind)
     parts = ((f"{_EXTRA}{kind}-name", name), (f"{_EXTRA}{kind}-uid", uid))
     return {key: (value,) for key, value in parts if value}
@@ -244,5 +247,5 @@ def _strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else [str(one) for one in value or ()]
 
 
-def _list(values: tuple[str, ...]) -> str:
+def _go_list(values: tuple[str, ...]) -> str:
     return "[" + " ".join(quoted(value) for value in values) + "]"

@@ -1,4 +1,7 @@
-"""Tokens on request: `serviceaccounts/token`, by which a kubelet, an operator or a person gets an account's token."""
+"""The TokenRequest handler: `serviceaccounts/token` issues a token, optionally bound to a Pod, Secret or Node.
+
+Upstream: k8s.io/kubernetes/pkg/registry/core/serviceaccount/storage/token.go.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,19 @@ from kubewright.apiserver.wire.status_errors import bad_request, conflict, inval
 __all__ = ("REQUEST", "TokenRequests")
 
 REQUEST: Final = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
-_SHORTEST: Final = 600
-_LONGEST: Final = 1 << 32
-_USUAL: Final = 3600
-# A pod's own token of this odd age may be used for a year, with a note in the audit log after an hour: so does the
-# real server, to carry over clients that do not read their token again.
-_WARNED_AGE: Final = 3607
-_EXTENDED_AGE: Final = 365 * 24 * 3600
+_MIN_SECONDS: Final = 600
+_MAX_SECONDS: Final = 1 << 32
+_DEFAULT_SECONDS: Final = 3600
+# A pod's own token of this expiration is valid for a year, with an audit annotation after an hour: kube-apiserver's
+# extended expiration, for clients that do not reload their token (`WarnOnlyBoundTokenExpirationSeconds`).
+_WARN_ONLY_SECONDS: Final = 3607
+_EXTENDED_SECONDS: Final = 365 * 24 * 3600
 _TABLES: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 @final
 class TokenRequests:
-    """Makes tokens. `resource` describes the TokenRequest itself."""
+    """Issues tokens. `resource` is that of TokenRequests."""
 
     def __init__(
         self, store: Store, bodies: ReviewBodies, signer: ServiceAccountTokens, clock: Clock, resource: Resource
@@ -47,23 +50,23 @@ class TokenRequests:
         self._resource = resource
 
     async def create(self, call: Call) -> Reply:
-        """A token for the account the URL names."""
+        """Issue a token for the service account of the URL."""
         tree = await self._bodies.read(call, resource=self._resource)
         meta, spec = tree["metadata"], tree.setdefault("spec", {})
-        _disown(meta)
+        _drop_bound_object_member(meta)
         account = self._account(call, meta)
         spec["audiences"] = list(spec.get("audiences") or self._signer.audiences)
-        spec.setdefault("expirationSeconds", _USUAL)
+        spec.setdefault("expirationSeconds", _DEFAULT_SECONDS)
         spec.setdefault("boundObjectRef", None)
         meta.update(name=account["name"], namespace=account["namespace"], uid=account["uid"])
         meta["creationTimestamp"] = self._bodies.now
-        _check_age(spec["expirationSeconds"])
+        _validate_expiration(spec["expirationSeconds"])
         claims = self._claims(call, account, spec)
         credential = f"JTI={claims['jti']}"
         call.request.annotations["authentication.kubernetes.io/issued-credential-id"] = credential
         ends = self._clock.now() + timedelta(seconds=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": format_time(ends)}
-        return self._bodies.answer(call, REQUEST, {"metadata": meta, "spec": spec, "status": status})
+        return self._bodies.respond(call, REQUEST, {"metadata": meta, "spec": spec, "status": status})
 
     def _account(self, call: Call, meta: dict[str, Any]) -> dict[str, Any]:
         name = call.info.name
@@ -89,15 +92,15 @@ class TokenRequests:
 
     def _claims(self, call: Call, account: dict[str, Any], spec: Tree) -> dict[str, Any]:
         now = int(self._clock.now().timestamp())
-        age = spec["expirationSeconds"]
+        seconds = spec["expirationSeconds"]
         private: dict[str, Any] = {"namespace": account["namespace"], "serviceaccount": _ref(account)}
-        private |= self._bound(call, spec.get("boundObjectRef"))
-        if "pod" in private and age == _WARNED_AGE and set(spec["audiences"]) <= set(self._signer.audiences):
-            private["warnafter"] = now + age
-            age = _EXTENDED_AGE
+        private |= self._bound_claims(call, spec.get("boundObjectRef"))
+        if "pod" in private and seconds == _WARN_ONLY_SECONDS and set(spec["audiences"]) <= set(self._signer.audiences):
+            private["warnafter"] = now + seconds
+            seconds = _EXTENDED_SECONDS
         return {
             "aud": spec["audiences"],
-            "exp": now + age,
+            "exp": now + seconds,
             "iat": now,
             "jti": str(uuid.uuid4()),
             "kubernetes.io": dict(sorted(private.items())),
@@ -105,8 +108,8 @@ class TokenRequests:
             "sub": username(account["namespace"], account["name"]),
         }
 
-    def _bound(self, call: Call, ref: Tree | None) -> dict[str, Any]:
-        """What the token dies with."""
+    def _bound_claims(self, call: Call, ref: Tree | None) -> dict[str, Any]:
+        """The claims of the bound object."""
         if ref is None:
             return {}
         kind, name, group_version = ref.get("kind", ""), ref.get("name", ""), ref.get("apiVersion", "")
@@ -117,7 +120,7 @@ class TokenRequests:
         tree = self._find(GroupResource("", _TABLES[kind]), key, name)
         found = {kind.lower(): _ref(tree["metadata"])}
         if kind == "Pod":
-            found |= self._of_pod(call, tree)
+            found |= self._pod_claims(call, tree)
         if ref.get("uid") and ref["uid"] != tree["metadata"]["uid"]:
             why = (
                 f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. The object"
@@ -126,7 +129,7 @@ class TokenRequests:
             raise conflict(GroupResource("", kind), name, why)
         return found
 
-    def _of_pod(self, call: Call, pod: Tree) -> dict[str, Any]:
+    def _pod_claims(self, call: Call, pod: Tree) -> dict[str, Any]:
         if pod["spec"].get("serviceAccountName", "") != call.info.name:
             raise bad_request(
                 f'cannot bind token for serviceaccount "{call.info.name}" to pod running with different'
@@ -139,8 +142,8 @@ class TokenRequests:
         return {"node": {"name": node} if entry is None else _ref(decode_json(entry.value)["metadata"])}
 
 
-def _disown(meta: dict[str, Any]) -> None:
-    """An empty `boundObjectRef` is always there, so its sender owns what is in it but not the thing itself."""
+def _drop_bound_object_member(meta: dict[str, Any]) -> None:
+    """Drop boundObjectRef itself from the managedFields: Go encodes it even if null, so no manager adds it."""
     for entry in meta.get("managedFields") or ():
         entry["fieldsV1"].get("f:spec", {}).get("f:boundObjectRef", {}).pop(".", None)
 
@@ -149,11 +152,11 @@ def _ref(meta: dict[str, Any]) -> dict[str, str]:
     return {"name": meta["name"], "uid": meta["uid"]}
 
 
-def _check_age(seconds: int) -> None:
+def _validate_expiration(seconds: int) -> None:
     errors = []
-    if seconds < _SHORTEST:
+    if seconds < _MIN_SECONDS:
         errors.append("may not specify a duration less than 10 minutes")
-    if seconds > _LONGEST:
+    if seconds > _MAX_SECONDS:
         errors.append("may not specify a duration larger than 2^32 seconds")
     if errors:
         raise invalid(REQUEST, "", [FieldError("spec.expirationSeconds", "Invalid", what, seconds) for what in errors])

@@ -1,7 +1,7 @@
-"""Signed tokens of service accounts: made, and checked as far as a signature can tell.
+"""Signs and verifies service account tokens: JSON Web Tokens with an RSA or a P-256 key.
 
-A JSON web token with the claims of kube-apiserver, signed with an RSA or an elliptic-curve key. Whether the account it
-speaks for still exists is not known here but to `accounts`. The only module here that knows `cryptography`.
+It checks signatures only; `service_accounts` validates the claims. Upstream:
+k8s.io/kubernetes/pkg/serviceaccount/jwt.go. It is the only module of `auth` that imports `cryptography`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ __all__ = ("ISSUER", "LEGACY_ISSUER", "BadToken", "ServiceAccountTokens")
 
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
-"""Who the tokens kept in Secrets are from."""
+"""The issuer of legacy tokens, in Secrets."""
 
 _CURVE_BYTES: Final = 32
-_MOST: Final = 4096
+_MAX_CACHED: Final = 4096
 
 Claims = Mapping[str, Any]
 
 
 class BadToken(Exception):
-    """A token that is not to be trusted; the message says why, as a TokenReview shows it."""
+    """A token is invalid; the message is that of a TokenReview."""
 
 
 @final
 class ServiceAccountTokens:
-    """Signs and verifies with one private key, given as PEM."""
+    """Signs and verifies tokens with one private key, given as PEM."""
 
     def __init__(self, key: bytes, *, issuer: str = ISSUER, audiences: tuple[str, ...] = ()) -> None:
         self.issuer = issuer
         self.audiences = audiences or (issuer,)
-        """Whom a token is for when nobody says so: this server."""
+        """The default audiences of a token: this server."""
         loaded = load_pem_private_key(key, None)
         if not isinstance(loaded, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey)) or (
             isinstance(loaded, ec.EllipticCurvePrivateKey) and not isinstance(loaded.curve, ec.SECP256R1)
@@ -59,9 +59,9 @@ class ServiceAccountTokens:
         self._verified: dict[str, Claims] = {}
 
     def sign(self, claims: Claims) -> str:
-        """A token that says this; the issuer is added if it is not among the claims."""
-        said = dict(sorted({"iss": self.issuer, **claims}.items()))
-        unsigned = f"{self._head}.{_text(msgspec.json.encode(said))}"
+        """A signed token with these claims; the issuer is added if it is not among them."""
+        payload = dict(sorted({"iss": self.issuer, **claims}.items()))
+        unsigned = f"{self._head}.{_text(msgspec.json.encode(payload))}"
         return f"{unsigned}.{_text(self._signature(unsigned.encode()))}"
 
     def _signature(self, data: bytes) -> bytes:
@@ -71,7 +71,7 @@ class ServiceAccountTokens:
         return first.to_bytes(_CURVE_BYTES, "big") + second.to_bytes(_CURVE_BYTES, "big")
 
     def verify(self, token: str) -> Claims | None:
-        """The claims of a token this server signed; None if it is from somebody else, `BadToken` if it is forged."""
+        """The claims of a token of this server; None if another issued it. Raises BadToken if it is forged."""
         known = self._verified.get(token)
         if known is not None:
             return known
@@ -85,14 +85,16 @@ class ServiceAccountTokens:
             return None
         if head.get("kid") not in (None, "", self.key_id):
             raise BadToken("invalid signature, no keys found")
-        if head.get("alg") != self.algorithm or not self._is_ours(f"{parts[0]}.{parts[1]}".encode(), signature):
+        if head.get("alg") != self.algorithm or not self._is_valid_signature(
+            f"{parts[0]}.{parts[1]}".encode(), signature
+        ):
             raise BadToken("go-jose/go-jose: error in cryptographic primitive")
-        if len(self._verified) >= _MOST:
+        if len(self._verified) >= _MAX_CACHED:
             self._verified.clear()
         self._verified[token] = claims
         return claims
 
-    def _is_ours(self, data: bytes, signature: bytes) -> bool:
+    def _is_valid_signature(self, data: bytes, signature: bytes) -> bool:
         try:
             if isinstance(self._public, rsa.RSAPublicKey):
                 self._public.verify(signature, data, padding.PKCS1v15(), hashes.SHA256())
@@ -107,14 +109,14 @@ class ServiceAccountTokens:
         return True
 
     def key_set(self) -> dict[str, Any]:
-        """The public key, for whoever wants to check tokens without this server."""
-        shown: dict[str, Any] = {"use": "sig", "kid": self.key_id, "alg": self.algorithm}
+        """The public key as a JSON Web Key Set, with which others verify tokens."""
+        key: dict[str, Any] = {"use": "sig", "kid": self.key_id, "alg": self.algorithm}
         if isinstance(self._public, rsa.RSAPublicKey):
             numbers = self._public.public_numbers()
-            return {"keys": [{**shown, "kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}]}
+            return {"keys": [{**key, "kty": "RSA", "n": _number(numbers.n), "e": _number(numbers.e)}]}
         point = self._public.public_numbers()
         x, y = (_text(value.to_bytes(_CURVE_BYTES, "big")) for value in (point.x, point.y))
-        return {"keys": [{**shown, "kty": "EC", "crv": "P-256", "x": x, "y": y}]}
+        return {"keys": [{**key, "kty": "EC", "crv": "P-256", "x": x, "y": y}]}
 
 
 def _number(value: int) -> str:
@@ -126,7 +128,7 @@ def _text(data: bytes) -> str:
 
 
 def _bytes(text: str) -> bytes | None:
-    """What base64 without padding stands for; None if it is anything else, down to one wrong character."""
+    """The bytes of unpadded base64; None for any other text."""
     if "=" in text:
         return None
     try:

@@ -1,1 +1,4 @@
-"""What the server does to objects of built-in kinds: defaults, preparation, validation, conversion."""
+"""The built-in kinds: decoding, defaults, conversion, preparation, validation and warnings.
+
+It is the logic of k8s.io/kubernetes/pkg/apis and pkg/registry; `strategy` is the entry point of the verbs.
+"""

@@ -1,12 +1,11 @@
-"""The form in which the API server stores and shows an object of a built-in kind.
+"""Brings an object of a built-in kind into the encoding that Go's types give it.
 
-Two clients may say the same in different words: an empty list or no list, `hostNetwork: false` or nothing. The server
-shows one form, by the declaration of its types: what is empty and optional is left out, what is never left out is there
-(`resources: {}`, `status: {}`, `rules: null`). `defaults` and `strategies` end with it, so that what follows (managed
-fields, validation, the comparison with the stored object) sees one form only.
+kube-apiserver decodes objects into structs and encodes them again, so an empty list and no list, or `hostNetwork:
+false` and nothing, become the same: a field with omitempty is left out if empty, one without is always there
+(`resources: {}`, `status: {}`, `rules: null`). `defaults` and `preparation` end with it, so that everything after them
+(managedFields, validation, the comparison with the stored object) sees one encoding.
 
-Quantities and times are made canonical earlier, when the body is checked (`validation.shape`). Fields no type knows
-are left alone.
+`golang.decoder` has made quantities and times canonical before. Unknown fields are left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kubewright.apiserver.builtin.trees import Tree
 
 __all__ = ("canonicalize",)
 
-# Types that are structs to the server and single values on the wire, and how they look when nobody set them.
+# Structs that are one value in JSON, and the JSON of their zero value.
 _VALUES: Final[dict[str, Any]] = {
     "Duration": "0s",
     "FieldsV1": None,
@@ -32,12 +31,12 @@ _VALUES: Final[dict[str, Any]] = {
     "Time": None,
 }
 _ZEROS: Final[dict[str, Any]] = {"bool": False, "string": ""}
-# Written by the server itself, in this form already.
-_FINISHED: Final = "ManagedFieldsEntry"
+# The field manager writes these entries, already in Go's encoding.
+_OPAQUE: Final = "ManagedFieldsEntry"
 
 
 def canonicalize(gvk: GroupVersionKind, obj: Tree) -> None:  # hot
-    """Bring the object into the form the server shows; changes it in place. Other kinds are left alone."""
+    """Bring an object into Go's encoding, in place. Kinds that are not built in are left alone."""
     walker = _walker_of_kind(gvk)
     if walker is not None:
         walker.walk(obj)
@@ -56,7 +55,7 @@ def _walker(struct: str) -> _Walker:
 
 @final
 class _Walker:
-    """How the fields of one struct are treated; made once, when first met."""
+    """The rules of the fields of one struct, compiled on first use."""
 
     __slots__ = ("_always", "_ready", "_rules", "_struct")
 
@@ -90,7 +89,7 @@ class _Walker:
                 tree[name] = zero() if callable(zero) else zero
 
     def empty(self) -> Tree:
-        """What stands for a part that nobody set but that is always written."""
+        """The JSON of the zero value of the struct."""
         tree: Tree = {}
         self.walk(tree)
         return tree
@@ -98,13 +97,15 @@ class _Walker:
     def _compile(self) -> None:
         fields = [field for field in fields_of(self._struct) or () if field.json]
         self._rules = {field.json: _rule(field) for field in fields}
-        self._always = tuple((field.json, self._rules[field.json].zero) for field in fields if _is_always_there(field))
+        self._always = tuple(
+            (field.json, self._rules[field.json].zero) for field in fields if _is_always_encoded(field)
+        )
         self._ready = True
 
 
 @final
 class _Rule:
-    """How one field is treated."""
+    """The rule of one field: whether an empty value is dropped, its zero value in JSON, the walker of its content."""
 
     __slots__ = ("drops_empty", "inside", "zero")
 
@@ -115,15 +116,15 @@ class _Rule:
 
 
 def _rule(field: GoField) -> _Rule:
-    kind = _resolved(field.type)
+    kind = _underlying_type(field.type)
     if kind.startswith("*"):
-        # An empty part or a zero somebody wrote stays: it says something, such as `emptyDir: {}` or `replicas: 0`.
+        # A pointer to an empty or zero value stays: `emptyDir: {}` and `replicas: 0` mean something.
         part = _part(kind[1:])
         return _Rule(drops_empty=False, inside=part.walk if part else None)
     if kind == "[]byte":
         return _Rule(drops_empty=field.omits_empty)
     if kind.startswith("[]"):
-        # An empty list is stored as none, so one that is always written is shown as null.
+        # Protobuf, in which kube-apiserver stores, has no empty list: without omitempty it reads back as null.
         return _Rule(drops_empty=True, inside=_each(_part(kind[2:])))
     if kind.startswith("map["):
         return _Rule(drops_empty=True, inside=_each_value(_part(kind.partition("]")[2])))
@@ -136,25 +137,25 @@ def _rule(field: GoField) -> _Rule:
     return _Rule(drops_empty=field.omits_empty, zero=_ZEROS.get(kind, 0))
 
 
-def _is_always_there(field: GoField) -> bool:
+def _is_always_encoded(field: GoField) -> bool:
     if not field.omits_empty:
         return not field.omits_zero
-    # To leave out what is empty has no effect on structs held by value.
-    kind = _resolved(field.type)
+    # omitempty has no effect on a struct by value.
+    kind = _underlying_type(field.type)
     by_value = _part(kind) is not None or kind.rpartition(".")[2] in _VALUES
     return by_value and not kind.startswith(("*", "[", "map[")) and not field.omits_zero
 
 
-def _resolved(kind: str) -> str:
-    """The type behind a named one, such as the map behind `ResourceList`."""
+def _underlying_type(kind: str) -> str:
+    """The underlying type of a named one, such as the map of a ResourceList."""
     target = named_type(kind)
-    return kind if target is None else _resolved(target)
+    return kind if target is None else _underlying_type(target)
 
 
 def _part(kind: str) -> _Walker | None:
-    """The walker of a struct; None for anything that is a single value on the wire."""
-    kind = _resolved(kind)
-    if kind.rpartition(".")[2] in (*_VALUES, _FINISHED):
+    """The walker of a struct; None for anything that is one value in JSON."""
+    kind = _underlying_type(kind)
+    if kind.rpartition(".")[2] in (*_VALUES, _OPAQUE):
         return None
     return _walker(kind) if fields_of(kind) is not None else None
 

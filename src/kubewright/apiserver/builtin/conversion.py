@@ -1,8 +1,8 @@
-"""The same object in another version of its API.
+"""Converts objects of built-in kinds between versions, and names their storage version.
 
-Two kinds have versions that differ: the HorizontalPodAutoscaler, whose first version carries in annotations what it
-has no fields for, and the Event, which two groups show in two forms. All other built-in kinds have one served version,
-or several of the same shape. Objects are stored in the version `storage_version` names.
+Two kinds have versions that differ: HorizontalPodAutoscaler, whose v1 keeps in annotations what it has no fields for,
+and Event, whose two groups name its fields differently. All others have one served version, or several with the same
+fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CORE_EVENT: Final = GroupVersionKind("", "v1", "Event")
 _NEW_EVENT: Final = GroupVersionKind("events.k8s.io", "v1", "Event")
 _AUTOSCALER: Final = "HorizontalPodAutoscaler"
 
-# The names of the core group's Event, and what the newer group calls them.
+# The fields of core/v1 Events, and their names in events.k8s.io/v1.
 _EVENT_NAMES: Final = {
     "involvedObject": "regarding",
     "message": "note",
@@ -36,7 +36,7 @@ _OLD_NAMES: Final = {new: old for old, new in _EVENT_NAMES.items()}
 
 
 def convert(obj: Tree, gvk_to: GroupVersionKind) -> Tree:
-    """The object in another version: a new tree that shares what is the same, or the object itself."""
+    """The object in another version: a new tree that shares unchanged parts, or the object itself."""
     api_version = gvk_to.api_version
     if obj.get("apiVersion") == api_version:
         return obj

@@ -1,7 +1,7 @@
-"""The fields by which objects of a built-in kind can be selected, beside their name and namespace.
+"""The selectable fields of built-in kinds, besides metadata.name and metadata.namespace.
 
-`selection` asks which fields there are and what values an object has; fields not listed are refused with the words of
-the real server, which differ from kind to kind.
+`verbs.selectors` calls it for the fields of a kind and their values in an object. The errors for other fields are
+kube-apiserver's, which differ from kind to kind.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ def _pod(pod: Tree) -> Values:
     node = spec.get("nodeName") or ""
     return {
         "spec.nodeName": node,
-        "spec.host": node,  # what very old clients call it
+        "spec.host": node,  # an old name of spec.nodeName
         "spec.restartPolicy": spec.get("restartPolicy") or "",
         "spec.schedulerName": spec.get("schedulerName") or "",
         "spec.serviceAccountName": spec.get("serviceAccountName") or "",
         "spec.hostNetwork": _word(bool(spec.get("hostNetwork"))),
         "status.phase": status.get("phase") or "",
         "status.podIP": status.get("podIP") or "",
-        "status.podIPs": "",  # accepted, and never set by the real server either
+        "status.podIPs": "",  # accepted, but kube-apiserver does not set it either
         "status.nominatedNodeName": status.get("nominatedNodeName") or "",
     }
 
 
 def _event(event: Tree) -> Values:
-    """Of either version: both are views of what is stored as the older."""
+    """The values of an Event of either group."""
     subject = event.get("involvedObject") or event.get("regarding") or {}
     reporter = event.get("reportingComponent") or event.get("reportingController") or ""
     source = peek(event, "source", "component") or peek(event, "deprecatedSource", "component") or reporter
@@ -50,7 +50,7 @@ def _event(event: Tree) -> Values:
 
 
 def _at(**paths: str) -> Callable[[Tree], Values]:
-    """Values as they stand in the object."""
+    """The values at paths of the object."""
     split = {name: tuple(path.split(".")) for name, path in paths.items()}
     return lambda obj: {".".join(split[name]): _word(peek(obj, *path)) for name, path in split.items()}
 
@@ -103,19 +103,19 @@ _KINDS: Final[Mapping[tuple[str, str], tuple[tuple[str, ...], Callable[[Tree], V
 
 
 def selectable_fields(gvk: GroupVersionKind) -> tuple[str, ...]:
-    """The fields beside `metadata.name` and `metadata.namespace`; none for most kinds."""
+    """The fields besides metadata.name and metadata.namespace; none for most kinds."""
     known = _KINDS.get((gvk.group, gvk.kind))
     return known[0] if known else ()
 
 
 def field_values(gvk: GroupVersionKind, obj: Tree) -> Values:
-    """What the object has in these fields, as text; an Event may be given as it is stored."""
+    """The values of an object in these fields, as texts; an Event may be of its storage version."""
     known = _KINDS.get((gvk.group, gvk.kind))
     return known[1](obj) if known else {}
 
 
 def unsupported_fields(gvk: GroupVersionKind, names: Iterable[str]) -> str:
-    """Why these fields cannot be selected by, in the real server's words; empty if they can."""
+    """kube-apiserver's error for fields that are not selectable; empty if all are."""
     known = _KINDS.get((gvk.group, gvk.kind))
     if known is None:
         plain = next((name for name in names if name not in _PLAIN), "")

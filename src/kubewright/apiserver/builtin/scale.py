@@ -1,7 +1,4 @@
-"""The scale endpoint: how many replicas a workload has and shall have, in the same words for every kind.
-
-`scale_of` makes the autoscaling/v1 Scale a client reads, `with_scale` puts the number it writes into the workload.
-"""
+"""The autoscaling/v1 Scale of built-in workloads: `scale_of` reads it, `with_scale` writes it, for `verbs.scale`."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _SIGNS: Final = {"In": "in", "NotIn": "notin"}
 
 
 def has_scale(gvk: GroupVersionKind) -> bool:
-    """Whether the built-in kind has the endpoint."""
+    """Whether a built-in kind has the scale subresource."""
     return (gvk.group, gvk.kind) in _SCALABLE
 
 
@@ -45,7 +42,7 @@ def scale_of(gvk: GroupVersionKind, obj: Tree) -> Tree:
 
 
 def with_scale(obj: Tree, scale: Tree) -> Tree:
-    """The workload with the number of replicas the Scale asks for; a new tree that shares the rest."""
+    """The workload with the replicas of a Scale; a new tree that shares the rest."""
     spec = {**(obj.get("spec") or {}), "replicas": peek(scale, "spec", "replicas") or 0}
     metadata = dict(obj.get("metadata") or {})
     version = peek(scale, "metadata", "resourceVersion")

@@ -1,8 +1,8 @@
-"""Hand out what a Service needs of the cluster: addresses, and ports on the nodes.
+"""Allocates the cluster IPs and node ports of Services.
 
-`ServiceAllocator` knows what is taken; it is rebuilt from the Services there are when the server starts. `assign` is
-called when a Service is about to be stored, `release` when it is gone. What an update leaves out and the Service has
-already is filled in earlier (`preparation.services`), since validation wants to see it.
+`ServiceAllocator` is rebuilt from the stored Services when the server starts. `strategy` calls `assign` before a
+Service is stored and `release` after it is deleted. `preparation.services` patches the allocated values into an update
+that leaves them out, before validation. Upstream: k8s.io/kubernetes/pkg/registry/core/service/storage/alloc.go.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ipaddress import ip_address, ip_network
 from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
-from kubewright.apiserver.builtin.allocators import AddressPool, Full, PortPool, Unavailable
+from kubewright.apiserver.builtin.allocators import AddressPool, AllocationError, PoolFullError, PortPool
 from kubewright.apiserver.builtin.preparation.services import needs_health_port, needs_node_ports, node_ports_of
-from kubewright.apiserver.builtin.trees import Tree, items, same, section
+from kubewright.apiserver.builtin.trees import Tree, items, section, semantic_equal
 from kubewright.apiserver.wire.status_errors import internal_error
 
 __all__ = ("ServiceAllocator",)
@@ -40,32 +40,32 @@ class ServiceAllocator:
         self._chance = chance = chance or random.Random()
         pools = [AddressPool(ip_network(network), chance) for network in networks]
         self._addresses = {pool.family: pool for pool in pools}
-        self._more: dict[str, AddressPool] = {}
+        self._extra: dict[str, AddressPool] = {}
         self._primary = pools[0].family
         self._ports = PortPool(*node_ports, chance)
 
     def rebuild(self, services: Iterable[Tree]) -> None:
-        """Note what these Services have; what two of them claim to have the first keeps."""
+        """Allocate what these Services have; if two have the same, the first one keeps it."""
         for service in services:
             spec = service.get("spec") or {}
             for address in _addresses_of(spec):
-                self._note(self._pool_of(address), address)
+                self._allocate_existing(self._pool_of(address), address)
             for port in _ports_of(spec):
-                self._note(self._ports, port)
+                self._allocate_existing(self._ports, port)
 
-    def widen(self, networks: Iterable[str], services: Iterable[Tree]) -> None:
-        """Have these networks beside the first ones, and no others; `services` are those there are."""
+    def set_extra_networks(self, networks: Iterable[str], services: Iterable[Tree]) -> None:
+        """Set the networks of ServiceCIDRs besides the first ones; `services` are the stored Services."""
         own = {pool.network for pool in self._addresses.values()}
         wanted = [str(network) for network in map(ip_network, networks) if f"IPv{network.version}" in self._addresses]
-        before = self._more
-        self._more = {
+        before = self._extra
+        self._extra = {
             name: before.get(name) or AddressPool(ip_network(name), self._chance) for name in wanted if name not in own
         }
-        if self._more.keys() - before.keys():
+        if self._extra.keys() - before.keys():
             self.rebuild(services)
 
     def assign(self, service: Tree, old: Tree | None = None, *, dry_run: bool = False) -> list[FieldError]:
-        """Give the Service what it lacks and take note of what it asks for; changes it in place unless refused."""
+        """Allocate what a Service lacks or requests, and set it in place; with errors, nothing stays allocated."""
         spec, before = section(service, "spec"), (old or {}).get("spec")
         undo: list[Callable[[], None]] = []
         done = False
@@ -74,7 +74,7 @@ class ServiceAllocator:
             errors = errors or self._assign_addresses(spec, before, undo)
             errors = errors or self._assign_ports(spec, before or {}, undo)
             done = not errors and not dry_run
-        except Full as error:
+        except PoolFullError as error:
             raise internal_error(f"failed to allocate a serviceIP: {error}") from None
         finally:
             if not done:
@@ -85,7 +85,7 @@ class ServiceAllocator:
         return errors
 
     def release(self, service: Tree) -> None:
-        """The Service is gone."""
+        """Release what a deleted Service has."""
         spec = service.get("spec") or {}
         self._release(set(_addresses_of(spec)), _ports_of(spec))
 
@@ -93,34 +93,34 @@ class ServiceAllocator:
         for address in addresses:
             pool = self._pool_of(address)
             if pool is not None:
-                pool.give_back(address)
+                pool.release(address)
         for port in ports:
-            self._ports.give_back(port)
+            self._ports.release(port)
 
     def _pool_of(self, address: str) -> AddressPool | None:
-        """The network an address belongs to; the first of its family if it belongs to none."""
+        """The network of an address; the first of its family if none contains it."""
         first = self._addresses.get(_family(address))
         if first is None or address in first:
             return first
-        return next((pool for pool in self._more.values() if address in pool), first)
+        return next((pool for pool in self._extra.values() if address in pool), first)
 
-    def _take_any(self, family: str) -> tuple[AddressPool, str]:
-        """An address of the first network that has one left."""
+    def _allocate_next(self, family: str) -> tuple[AddressPool, str]:
+        """An address of the first network that is not full."""
         first = self._addresses[family]
-        for pool in (first, *(pool for pool in self._more.values() if pool.family == family)):
-            with suppress(Full):
-                return pool, pool.take_any()
-        raise Full
+        for pool in (first, *(pool for pool in self._extra.values() if pool.family == family)):
+            with suppress(PoolFullError):
+                return pool, pool.allocate_next()
+        raise PoolFullError
 
-    def _note(self, pool: Any, member: Any) -> None:
+    def _allocate_existing(self, pool: Any, member: Any) -> None:
         try:
             if pool is not None:
-                pool.take(member)
-        except Unavailable:
-            pass  # of an earlier range, or of another Service: nothing to be done about it here
+                pool.allocate(member)
+        except AllocationError:
+            pass  # outside of the range, or another Service has it
 
     def _set_families(self, spec: Tree, before: Tree | None) -> list[FieldError]:
-        if spec.get("type") == "ExternalName" or _is_settled(spec, before):
+        if spec.get("type") == "ExternalName" or _keeps_families(spec, before):
             return []
         selectorless = spec.get("clusterIP") == _HEADLESS and not spec.get("selector")
         if not spec.get("ipFamilyPolicy"):
@@ -143,7 +143,7 @@ class ServiceAllocator:
         return []
 
     def _check_reduction(self, spec: Tree, before: Tree) -> list[FieldError]:
-        """Giving up the second address goes by the policy, not by leaving the address out."""
+        """Release the secondary address only if the policy becomes SingleStack, not if the address is left out."""
         policy, errors = spec["ipFamilyPolicy"], []
         for name, word in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
             now, was = spec.get(name) or [], before.get(name) or []
@@ -156,7 +156,7 @@ class ServiceAllocator:
         return errors
 
     def _name_families(self, spec: Tree) -> list[FieldError]:
-        """Addresses somebody asked for say of which family they are."""
+        """Set the families by the requested addresses."""
         policy, errors = spec["ipFamilyPolicy"], []
         if policy == _SINGLE:
             for name, words in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
@@ -188,83 +188,83 @@ class ServiceAllocator:
     def _assign_addresses(self, spec: Tree, before: Tree | None, undo: list[Callable[[], None]]) -> list[FieldError]:
         if spec.get("type") == "ExternalName" or spec.get("clusterIP") == _HEADLESS:
             return []
-        had = set(_addresses_of(before)) if before is not None else set()
+        before_allocated = set(_addresses_of(before)) if before is not None else set()
         addresses = [str(address) for address in spec.get("clusterIPs") or []]
         families = spec.get("ipFamilies") or []
         addresses += [""] * (len(families) - len(addresses))
         for index, family in enumerate(families):
             address = addresses[index]
-            if address in had:
+            if address in before_allocated:
                 continue
             try:
                 if address:
                     pool = self._pool_of(address) or self._addresses[family]
-                    pool.take(address)
+                    pool.allocate(address)
                 else:
-                    pool, addresses[index] = self._take_any(family)
-            except Unavailable as error:
+                    pool, addresses[index] = self._allocate_next(family)
+            except AllocationError as error:
                 detail = f"failed to allocate IP {address}: {error}"
                 return [FieldError("spec.clusterIPs", "Invalid", detail, spec.get("clusterIPs"))]
-            undo.append(_giving_back(pool, addresses[index]))
+            undo.append(_releaser(pool, addresses[index]))
         if addresses:
             spec["clusterIPs"], spec["clusterIP"] = addresses, addresses[0]
         return []
 
     def _assign_ports(self, spec: Tree, before: Tree, undo: list[Callable[[], None]]) -> list[FieldError]:
-        had = _ports_of(before)
+        before_allocated = _ports_of(before)
         if needs_node_ports(spec):
-            errors = self._assign_node_ports(spec, had, undo, shared=not needs_node_ports(before))
+            errors = self._assign_node_ports(spec, before_allocated, undo, shared=not needs_node_ports(before))
             if errors:
                 return errors
         if needs_health_port(spec) and not needs_health_port(before):
             port = spec.get("healthCheckNodePort") or 0
             try:
-                spec["healthCheckNodePort"] = self._take_port(port, undo)
-            except Unavailable as error:
+                spec["healthCheckNodePort"] = self._allocate_port(port, undo)
+            except AllocationError as error:
                 what = f"failed to allocate requested HealthCheck NodePort {port}"
                 raise internal_error(f"{what}: {error}") from None
         return []
 
     def _assign_node_ports(
-        self, spec: Tree, had: set[int], undo: list[Callable[[], None]], *, shared: bool
+        self, spec: Tree, before_allocated: set[int], undo: list[Callable[[], None]], *, shared: bool
     ) -> list[FieldError]:
-        """A port of the Service has the same node port for each protocol, if all are given out at once."""
+        """Allocate node ports; a port with several protocols gets one node port if all are allocated at once."""
         automatic = spec.get("type") == "NodePort" or spec.get("allocateLoadBalancerNodePorts") is not False
         ports = items(spec, "ports")
         given: dict[int, int] = {}
-        taken = set(had)
+        taken = set(before_allocated)
         for index, port in enumerate(ports):
             wanted = port.get("nodePort") or 0
             if not wanted and not automatic:
                 continue
             if not wanted and shared:
                 number = port.get("port", 0)
-                asked = (other.get("nodePort") for other in ports if other.get("port") == number)
-                wanted = given.get(number) or next((node_port for node_port in asked if node_port), 0)
+                requested = (other.get("nodePort") for other in ports if other.get("port") == number)
+                wanted = given.get(number) or next((node_port for node_port in requested if node_port), 0)
             try:
                 if wanted not in taken:
-                    wanted = self._take_port(wanted, undo)
-            except Unavailable as error:
+                    wanted = self._allocate_port(wanted, undo)
+            except AllocationError as error:
                 return [FieldError(f"spec.ports[{index}].nodePort", "Invalid", str(error), wanted)]
             taken.add(wanted)
             given.setdefault(port.get("port", 0), wanted)
             port["nodePort"] = wanted
         return []
 
-    def _take_port(self, port: int, undo: list[Callable[[], None]]) -> int:
+    def _allocate_port(self, port: int, undo: list[Callable[[], None]]) -> int:
         if port:
-            self._ports.take(port)
+            self._ports.allocate(port)
         else:
             try:
-                port = self._ports.take_any()
-            except Full as error:
+                port = self._ports.allocate_next()
+            except PoolFullError as error:
                 raise internal_error(f"failed to allocate a nodePort: {error}") from None
-        undo.append(_giving_back(self._ports, port))
+        undo.append(_releaser(self._ports, port))
         return port
 
 
-def _giving_back(pool: Any, member: Any) -> Callable[[], None]:
-    return lambda: pool.give_back(member)
+def _releaser(pool: Any, member: Any) -> Callable[[], None]:
+    return lambda: pool.release(member)
 
 
 def _addresses_of(spec: Tree) -> list[str]:
@@ -284,10 +284,10 @@ def _family(address: str) -> str:
         return ""
 
 
-def _is_settled(spec: Tree, before: Tree | None) -> bool:
-    """Whether a Service that takes both families where it can get them is left as it is."""
+def _keeps_families(spec: Tree, before: Tree | None) -> bool:
+    """Whether an update of a PreferDualStack Service leaves its families and addresses alone."""
     if before is None or spec.get("ipFamilyPolicy") != "PreferDualStack":
         return False
     if before.get("type") != spec.get("type") or before.get("ipFamilyPolicy") not in (None, "PreferDualStack"):
         return False
-    return all(same(spec.get(name), before.get(name)) for name in ("clusterIP", "clusterIPs", "ipFamilies"))
+    return all(semantic_equal(spec.get(name), before.get(name)) for name in ("clusterIP", "clusterIPs", "ipFamilies"))

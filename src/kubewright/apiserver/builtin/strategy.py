@@ -1,7 +1,6 @@
-"""The rules of the built-in kinds, in the form the verbs ask for them.
+"""The strategy of a built-in kind: the contract of `kinds.resources.Strategy` on the functions of this package.
 
-A thin front of `builtin`, which knows each kind; here is only what ties those functions to the contract of
-`resources.KindRules`: one object per kind and version, what is constant computed once.
+There is one object for each kind and version; `catalog` makes them.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import Any, Final, final
 
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.builtin.app_armor import fill_profiles
+from kubewright.apiserver.builtin.app_armor import apply_annotated_profiles
 from kubewright.apiserver.builtin.conversion import convert
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.field_selectors import field_values, selectable_fields
 from kubewright.apiserver.builtin.golang.decoder import normalize
-from kubewright.apiserver.builtin.preparation.endpoints import (
+from kubewright.apiserver.builtin.preparation.strategies import (
     allows_create_on_update,
     allows_unconditional_update,
     grace_period,
@@ -32,21 +31,21 @@ from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.managedfields.reset_fields import ResetFields, reset_fields_of_kind
 from kubewright.apiserver.managedfields.types import UNTYPED, FieldType, type_of_kind
 
-__all__ = ("UNTOLD", "BuiltinStrategy")
+__all__ = ("WITHOUT_METADATA_VALIDATION", "BuiltinStrategy")
 
-UNTOLD: Final = frozenset(("Event", "PodDisruptionBudget"))
-"""Kinds whose rules for updates do not look at metadata."""
-_ONLY_AS_NEW: Final = frozenset(("EndpointSlice", "LimitRange"))
-_AS_NEW: Final = _ONLY_AS_NEW | {
+WITHOUT_METADATA_VALIDATION: Final = frozenset(("Event", "PodDisruptionBudget"))
+"""Kinds whose ValidateUpdate does not call ValidateObjectMetaUpdate."""
+_VALIDATED_AS_NEW_ONLY: Final = frozenset(("EndpointSlice", "LimitRange"))
+_VALIDATED_AS_NEW: Final = _VALIDATED_AS_NEW_ONLY | {
     *("ClusterRole", "ClusterRoleBinding", "ConfigMap", "ControllerRevision", "Endpoints", "Ingress", "Job"),
     *("NetworkPolicy", "PersistentVolumeClaim", "Pod", "Role", "RoleBinding", "Secret", "ServiceAccount"),
 }
-"""Kinds whose rules for updates check the whole object as if it were new."""
+"""Kinds whose ValidateUpdate also validates the object as on create."""
 
 
 @final
 class BuiltinStrategy:
-    """What one built-in kind demands. `storage` is the kind in the version it is stored in."""
+    """The strategy of one built-in kind. `storage` is the kind in its storage version."""
 
     strategic = True
     converts_slowly = False
@@ -70,7 +69,7 @@ class BuiltinStrategy:
         if self._bytes and isinstance(data := tree.get(self._bytes), dict):
             for name, value in data.items():
                 if value is None:
-                    data[name] = ""  # bytes there are none of
+                    data[name] = ""  # null is an empty []byte
         return unknown
 
     def default(self, tree: Tree) -> None:
@@ -78,7 +77,7 @@ class BuiltinStrategy:
 
     def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_for_create(self._kind, tree, user=user)
-        return fill_profiles(tree) if self._kind.kind == "Pod" else ()
+        return apply_annotated_profiles(tree) if self._kind.kind == "Pod" else ()
 
     def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         prepare_for_update(self._kind, tree, old, subresource=subresource)
@@ -92,18 +91,18 @@ class BuiltinStrategy:
         return errors + validate_update(self._kind, tree, old, subresource=subresource)
 
     def _metadata_errors(self, metadata: Tree, old: Tree) -> list[FieldError]:
-        """What the kind's own rules say of metadata on an update: those of updates, of new objects, both or nothing."""
+        """The errors of metadata on an update: as of an update, as of a create, both or none, by the kind."""
         kind = self._kind.kind
-        if kind in UNTOLD:
+        if kind in WITHOUT_METADATA_VALIDATION:
             return []
         rule = name_rule(self._kind)
         errors = validate_metadata(metadata, namespaced=self._namespaced, name_errors=rule, old=old)
-        if not errors or kind not in _AS_NEW:
+        if not errors or kind not in _VALIDATED_AS_NEW:
             return errors
-        anew = validate_metadata(metadata, namespaced=self._namespaced, name_errors=rule)
-        if kind in _ONLY_AS_NEW:
-            return anew or errors
-        return [*errors, *anew]
+        as_new = validate_metadata(metadata, namespaced=self._namespaced, name_errors=rule)
+        if kind in _VALIDATED_AS_NEW_ONLY:
+            return as_new or errors
+        return [*errors, *as_new]
 
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
         if self._services is None:
@@ -124,24 +123,24 @@ class BuiltinStrategy:
         return reset_fields_of_kind(self._kind, subresource)
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
-        return grace_period(self._kind, tree, asked=asked)
+        return grace_period(self._kind, tree, requested=asked)
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         kind = GroupVersionKind.of(api_version, self._kind.kind)
         found = type_of_kind(kind)
         if found is None:
             raise LookupError(api_version)
-        return self._converted(tree, kind), found
+        return self._convert(tree, kind), found
 
     async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         return self.convert(tree, api_version)
 
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
-        return [self._converted(tree, self._storage) for tree in trees]
+        return [self._convert(tree, self._storage) for tree in trees]
 
     async def from_storage(self, trees: list[Tree]) -> list[Tree]:
-        return [self._converted(tree, self._kind) for tree in trees]
+        return [self._convert(tree, self._kind) for tree in trees]
 
-    def _converted(self, tree: Tree, to: GroupVersionKind) -> Tree:
+    def _convert(self, tree: Tree, to: GroupVersionKind) -> Tree:
         converted: dict[str, Any] = convert(tree, to)
         return converted

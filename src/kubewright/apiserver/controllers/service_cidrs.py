@@ -51,7 +51,7 @@ class ServiceCidrs:
     def _tell(self) -> None:
         trees = (decode_json(entry.value) for entry in self._store.table(_RANGES).entries())
         networks = [network for tree in trees if _is_ready(tree) for network in tree["spec"].get("cidrs") or ()]
-        self._services.widen(networks, self._present())
+        self._services.set_extra_networks(networks, self._present())
 
     def _present(self) -> Iterator[Any]:
         for entry in self._store.table(_SERVICES).entries():

@@ -1,2 +1,4 @@
-"""From a request to the verb that answers it: routing, flow control, audit, metrics, discovery, health. Not what the
-verbs do."""
+"""The handler chain in front of the verbs: routing, flow control, audit, metrics, discovery, health.
+
+It decides who handles a request; `verbs` handle it.
+"""

@@ -1,8 +1,8 @@
-"""The audit log: one JSON line for each request that was answered, in kube-apiserver's form (`audit.k8s.io/v1`).
+"""The audit log: a JSON line with an Event of `audit.k8s.io/v1` for each request.
 
-`AuditLog` is a recorder of the front. What stands in a line is worked out by plain functions; lines are gathered and
-written by a thread, so that a slow disk holds nobody up. A request that streams has two lines, one when the answer
-begins and one when it is over.
+`AuditLog` is an observer of the router. A thread writes the lines in batches, so that a slow disk delays no request. A
+long-running request has two events, ResponseStarted and ResponseComplete. It follows
+k8s.io/apiserver/pkg/endpoints/filters/audit.go and k8s.io/apiserver/pkg/audit/request.go.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ __all__ = ("AuditLog", "Level")
 Level = Literal["None", "Metadata", "Request", "RequestResponse"]
 
 _LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
-_LONG: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
-_LONGEST_AGENT: Final = 1024
-_CUT: Final = "...TRUNCATED"
-_PAUSE: Final = 0.05
+_MAX_USER_AGENT: Final = 1024
+_TRUNCATED: Final = "...TRUNCATED"
+_BATCH_SECONDS: Final = 0.05
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -46,16 +45,16 @@ class _Meta(msgspec.Struct, rename="camel"):
     resource_version: str | None = None
 
 
-class _Named(msgspec.Struct):
+class _ObjectWithMeta(msgspec.Struct):
     metadata: _Meta | None = None
 
 
-_read_named: Final = msgspec.json.Decoder(_Named).decode
+_decode_meta: Final = msgspec.json.Decoder(_ObjectWithMeta).decode
 
 
 @final
 class AuditLog:
-    """Writes the log. Made within the event loop that serves the requests; `close` writes what is left."""
+    """Writes the log. It must be made in the event loop that serves the requests; `close` writes the last lines."""
 
     def __init__(self, path: Path, *, level: Level = "Metadata") -> None:
         self._level = _LEVELS.index(level)
@@ -68,34 +67,32 @@ class AuditLog:
         self._lines: list[bytes] = []
         self._writer: asyncio.Task[None] | None = None
 
-    def answered(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
-        """One request, and how it went."""
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
+        """Log one request."""
         if not self._level:
             return
         now = time.time()
-        event = self._event(request, target, user, reply)
-        event["requestReceivedTimestamp"] = _moment(now - seconds)
+        event = self._event(request, info, user, reply)
+        event["requestReceivedTimestamp"] = _timestamp(now - seconds)
         if request.authenticated is None:
-            # Nobody was recognized: the real server hears of the answer only as it begins.
+            # A request that fails authentication has this stage alone (endpoints/filters/authn_audit.go).
             self._write(event, "ResponseStarted", now, request.annotations)
             return
-        if target.verb in ("watch", "proxy") or target.subresource in _LONG:
+        if info.is_long_running:
             self._write(event, "ResponseStarted", now, request.annotations)
             if isinstance(reply, Stream):
-                self._write_when_over(reply, event, request.annotations)
+                self._write_when_finished(reply, event, request.annotations)
                 return
         self._write(event, "ResponseComplete", now, request.annotations)
 
-    def _write_when_over(self, stream: Stream, event: dict[str, Any], notes: Mapping[str, str]) -> None:
+    def _write_when_finished(self, stream: Stream, event: dict[str, Any], annotations: Mapping[str, str]) -> None:
         def finish() -> None:
             stream.on_finish = None
-            self._write(event, "ResponseComplete", time.time(), notes)
+            self._write(event, "ResponseComplete", time.time(), annotations)
 
         stream.on_finish = finish
 
-    def _event(self, request: Request, target: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
+    def _event(self, request: Request, info: RequestInfo, user: User | None, reply: Reply) -> dict[str, Any]:
         authenticated: User | None = request.authenticated
         event: dict[str, Any] = {
             "kind": "Event",
@@ -104,48 +101,48 @@ class AuditLog:
             "auditID": request.audit_id,
             "stage": "",
             "requestURI": request.uri or request.path,
-            "verb": target.verb,
-            "user": {} if authenticated is None else _user(authenticated),
+            "verb": info.verb,
+            "user": {} if authenticated is None else authenticated.tree(),
         }
         if user is not None and user is not authenticated:
-            event["impersonatedUser"] = _user(user)
-        event["sourceIPs"] = _addresses(request)
+            event["impersonatedUser"] = user.tree()
+        event["sourceIPs"] = _source_ips(request)
         agent = request.header("user-agent")
         if agent:
-            event["userAgent"] = agent if len(agent) <= _LONGEST_AGENT else agent[:_LONGEST_AGENT] + _CUT
+            event["userAgent"] = agent if len(agent) <= _MAX_USER_AGENT else agent[:_MAX_USER_AGENT] + _TRUNCATED
         status = _status(reply)
-        if target.is_resource:
-            event["objectRef"] = _object(request, target, status)
+        if info.is_resource:
+            event["objectRef"] = _object_ref(request, info, status)
         event["responseStatus"] = status
-        self._add_bodies(event, request, target, reply)
+        self._add_bodies(event, request, info, reply)
         return event
 
-    def _add_bodies(self, event: dict[str, Any], request: Request, target: RequestInfo, reply: Reply) -> None:
-        if self._level >= 2 and request.body and target.verb in ("create", "update", "patch", "delete"):
+    def _add_bodies(self, event: dict[str, Any], request: Request, info: RequestInfo, reply: Reply) -> None:
+        if self._level >= 2 and request.body and info.verb in ("create", "update", "patch", "delete"):
             tree = _tree(request)
             if tree is not None:
                 event["requestObject"] = tree
         if self._level >= 3 and isinstance(reply, Response) and reply.content_type == JSON and reply.body:
             event["responseObject"] = msgspec.Raw(reply.body.rstrip())
 
-    def _write(self, event: dict[str, Any], stage: str, now: float, notes: Mapping[str, str]) -> None:
+    def _write(self, event: dict[str, Any], stage: str, now: float, annotations: Mapping[str, str]) -> None:
         event["stage"] = stage
-        event["stageTimestamp"] = _moment(now)
-        if notes:
-            event["annotations"] = dict(sorted(notes.items()))
+        event["stageTimestamp"] = _timestamp(now)
+        if annotations:
+            event["annotations"] = dict(sorted(annotations.items()))
         self._lines.append(encode_json(event) + b"\n")
         if self._writer is None and not self._file.closed:
             self._writer = asyncio.get_running_loop().create_task(self._drain(), name="audit log")
 
     async def _drain(self) -> None:
-        """Write until nothing is left; a moment's wait gathers what comes close together."""
+        """Write until there are no more lines; a short wait collects a batch."""
         try:
             while self._lines:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_BATCH_SECONDS)
                 await asyncio.to_thread(self._file.write, self._take())
         except OSError as exc:
-            # As kube-apiserver does by default: a log that cannot be written stops nobody's request.
-            _LOG.error("lines of the audit log are lost", extra={"path": self._file.name, "why": str(exc)})
+            # As kube-apiserver by default: a log that cannot be written does not fail requests.
+            _LOG.error("audit events are lost", extra={"path": self._file.name, "error": str(exc)})
         finally:
             self._writer = None
 
@@ -154,7 +151,7 @@ class AuditLog:
         return b"".join(lines)
 
     async def close(self) -> None:
-        """Write what is left, and no more."""
+        """Write the last lines and close the file."""
         while self._writer is not None:
             await asyncio.shield(self._writer)
         if not self._file.closed:
@@ -162,25 +159,14 @@ class AuditLog:
             self._file.close()
 
 
-def _moment(seconds: float) -> str:
+def _timestamp(seconds: float) -> str:
     return format_micro_time(datetime.fromtimestamp(seconds, UTC))
 
 
-def _user(user: User) -> dict[str, Any]:
-    tree: dict[str, Any] = {"username": user.name}
-    if user.uid:
-        tree["uid"] = user.uid
-    if user.groups:
-        tree["groups"] = user.groups
-    if user.extra:
-        tree["extra"] = {key: user.extra[key] for key in sorted(user.extra)}
-    return tree
-
-
-def _addresses(request: Request) -> list[str]:
-    """Where a request came from: what proxies say, then the other end of the connection."""
-    found = [address for address in map(_address, request.header("x-forwarded-for").split(",")) if address]
-    real = _address(request.header("x-real-ip"))
+def _source_ips(request: Request) -> list[str]:
+    """sourceIPs: those that proxies report, then the peer of the connection."""
+    found = [address for address in map(_ip, request.header("x-forwarded-for").split(",")) if address]
+    real = _ip(request.header("x-real-ip"))
     if real and real not in found:
         found.append(real)
     peer = request.peer.address
@@ -189,7 +175,7 @@ def _addresses(request: Request) -> list[str]:
     return found
 
 
-def _address(text: str) -> str:
+def _ip(text: str) -> str:
     if not text:
         return ""
     try:
@@ -201,38 +187,38 @@ def _address(text: str) -> str:
 def _status(reply: Reply) -> dict[str, Any]:
     if not isinstance(reply, Response):
         return {"metadata": {}, "code": reply.code if isinstance(reply, Stream) else 101}
-    said = _said(reply)
+    given = _response_status(reply)
     status: dict[str, Any] = {"metadata": {}}
     for name in ("status", "message", "reason", "details"):
-        if name in said:
-            status[name] = said[name]
-    status["code"] = said.get("code") or reply.code
+        if name in given:
+            status[name] = given[name]
+    status["code"] = given.get("code") or reply.code
     return status
 
 
-def _said(answer: Response) -> Mapping[str, Any]:
-    """The Status an answer consists of, if it does."""
-    if answer.content_type == JSON and answer.body.startswith(b'{"kind":"Status"'):
-        said: Mapping[str, Any] = msgspec.json.decode(answer.body)
-        return said
-    if answer.content_type == YAML and answer.code >= 400:
-        return _tree_of(YAML, answer.body) or {}
+def _response_status(response: Response) -> Mapping[str, Any]:
+    """The Status in a response; empty if it has none."""
+    if response.content_type == JSON and response.body.startswith(b'{"kind":"Status"'):
+        given: Mapping[str, Any] = msgspec.json.decode(response.body)
+        return given
+    if response.content_type == YAML and response.code >= 400:
+        return _tree_of(YAML, response.body) or {}
     return {}
 
 
-def _object(request: Request, target: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:
+def _object_ref(request: Request, info: RequestInfo, status: Mapping[str, Any]) -> dict[str, Any]:
     found = {
-        "resource": target.resource,
-        "namespace": target.namespace,
-        "name": target.name,
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
         "uid": "",
-        "apiGroup": target.group,
-        "apiVersion": target.version,
+        "apiGroup": info.group,
+        "apiVersion": info.version,
         "resourceVersion": "",
-        "subresource": target.subresource,
+        "subresource": info.subresource,
     }
-    if target.verb in ("create", "update") and request.body and _was_read(request, status):
-        meta = _named(request)
+    if info.verb in ("create", "update") and request.body and _was_decoded(request, status):
+        meta = _metadata(request)
         if meta is not None:
             found["namespace"] = found["namespace"] or meta.namespace or ""
             found["name"] = found["name"] or meta.name or ""
@@ -241,21 +227,21 @@ def _object(request: Request, target: RequestInfo, status: Mapping[str, Any]) ->
     return {name: value for name, value in found.items() if value}
 
 
-def _was_read(request: Request, status: Mapping[str, Any]) -> bool:
-    """Whether the request got so far that its body was read."""
+def _was_decoded(request: Request, status: Mapping[str, Any]) -> bool:
+    """Whether the request got as far as decoding its body."""
     if request.annotations.get("authorization.k8s.io/decision") != "allow":
         return False
-    # There is no such resource, or none with this verb or for these media types.
+    # Without details: no such resource, or not with this verb or these media types.
     return not (status["code"] in (404, 405, 406, 415) and not status.get("details"))
 
 
-def _named(request: Request) -> _Meta | None:
-    """What a body says of its object."""
+def _metadata(request: Request) -> _Meta | None:
+    """The metadata in a body."""
     media = media_type(request.header("content-type")) or JSON
     try:
         if media == JSON:
-            return _read_named(request.body).metadata
-        return msgspec.convert(_tree(request) or {}, _Named).metadata
+            return _decode_meta(request.body).metadata
+        return msgspec.convert(_tree(request) or {}, _ObjectWithMeta).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -1,7 +1,8 @@
-"""Discovery: which groups, versions and resources there are, in the old form and the aggregated one.
+"""Discovery: the groups, versions and resources of the server, aggregated and unaggregated.
 
-`/api` and `/apis` answer in the form the `Accept` header asks for; the rest is old form only. Everything is made from
-the catalog and kept until the catalog changes, with an ETag so that clients need not read it again.
+`/api` and `/apis` serve aggregated discovery (APIGroupDiscoveryList, with an ETag) to clients that accept it; below
+them there is unaggregated discovery only. Documents are made from the catalog and cached until it changes. Upstream:
+k8s.io/apiserver/pkg/endpoints/discovery, and its aggregated/handler.go.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.negotiation import PROTOBUF, negotiate
 from kubewright.apiserver.wire.protobuf import encode
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Response, encode_line
+from kubewright.apiserver.wire.responses import Response, encode_line, path_not_found
 from kubewright.apiserver.wire.users import User
 
 __all__ = ("AggregatedGroups", "Discovery")
 
 _GROUP: Final = "apidiscovery.k8s.io"
-_FIRST: Final = "apiregistration.k8s.io"
-"""The group that has no APIService and precedes all others."""
-_BUILT_IN: Final = 18000
-_CUSTOM: Final = (1000, 100)
-"""Priorities of versions whose APIService is not there yet."""
+_FIRST_GROUP: Final = "apiregistration.k8s.io"
+"""The group of APIServices, which has none itself and comes first."""
+_BUILTIN_PRIORITY: Final = 18000
+_CUSTOM_PRIORITY: Final = (1000, 100)
+"""Priorities of a version that has no APIService yet."""
 
 
 class AggregatedGroups(Protocol):
@@ -49,48 +50,46 @@ class AggregatedGroups(Protocol):
 
 @final
 class Discovery:
-    """Answers of `/api` and `/apis`."""
+    """Serves `/api` and `/apis`."""
 
     def __init__(self, catalog: Catalog, aggregator: AggregatedGroups, *, address: Callable[[], str]) -> None:
         """`address` is host and port of this server, for `/api`."""
         self._catalog = catalog
         self._aggregator = aggregator
         self._address = address
-        self._made: dict[str, bytes] = {}
+        self._cache: dict[str, bytes] = {}
         self._generation = 0
         aggregator.subscribe(self._forget)
 
     def _forget(self) -> None:
-        self._made = {}
+        self._cache = {}
 
-    def answer(self, request: Request, user: User) -> Response:
-        """The answer to a discovery path, or 404."""
+    def handle(self, request: Request, user: User) -> Response:
+        """The response to a discovery path, or 404."""
         if self._generation != self._catalog.generation:
-            self._made, self._generation = {}, self._catalog.generation
+            self._cache, self._generation = {}, self._catalog.generation
         path = "/" + request.path.strip("/")
         if path in ("/api", "/apis"):
             version = _aggregated_version(request.header("accept"))
             if version:
                 return self._aggregated(request, path, version)
-        body = self._made.get(path)
+        body = self._cache.get(path)
         if body is None:
-            tree = self._old_form(path)
+            tree = self._unaggregated(path)
             if tree is None:
-                return Response(
-                    404, b"404 page not found\n", "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"}
-                )
-            body = self._made[path] = encode_line(tree)
+                return path_not_found()
+            body = self._cache[path] = encode_line(tree)
         accept = request.header("accept")
         if PROTOBUF in accept and negotiate(accept, transforms=False).media == PROTOBUF:
             tree = decode_json(body)
             return Response(200, encode(tree, tree.get("apiVersion", ""), tree["kind"]), PROTOBUF)
         return Response(200, body)
 
-    # the aggregated form
+    # aggregated discovery
 
     def _aggregated(self, request: Request, path: str, version: str) -> Response:
         key = f"{path}|{version}"
-        body = self._made.get(key)
+        body = self._cache.get(key)
         if body is None:
             items = [group for group in self._groups() if bool(group["metadata"].get("name")) == (path == "/apis")]
             tree = {
@@ -99,57 +98,57 @@ class Discovery:
                 "metadata": {},
                 "items": items,
             }
-            body = self._made[key] = encode_line(tree)
+            body = self._cache[key] = encode_line(tree)
         content_type = f"application/json;g={_GROUP};v={version};as=APIGroupDiscoveryList"
-        tag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
-        headers = {"ETag": tag, "Vary": "Accept"}
-        if request.header("if-none-match") == tag:
+        etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
+        headers = {"ETag": etag, "Vary": "Accept"}
+        if request.header("if-none-match") == etag:
             return Response(304, b"", "", headers)
         return Response(200, body, content_type, headers)
 
-    def _groups(self, *, old: bool = False) -> list[dict[str, Any]]:
-        """Every group with its versions, what matters most first. The old form orders groups of the same priority by
-        the names of their APIServices, which begin with the version."""
+    def _groups(self, *, legacy: bool = False) -> list[dict[str, Any]]:
+        """All groups with their versions, by priority. Unaggregated discovery (`legacy`) sorts groups of the same
+        priority by the names of their APIServices, which begin with the version."""
         priorities = self._aggregator.priorities()
         found: dict[str, dict[str, tuple[int, int, dict[str, Any]]]] = {}
-        for name, version, fallback in (*self._own_versions(), *self._versions_elsewhere()):
+        for name, version, fallback in (*self._local_versions(), *self._aggregated_versions()):
             priority = priorities.get((name, version["version"]), fallback)
             found.setdefault(name, {})[version["version"]] = (*priority, version)
         ordered = []
         for name, versions in found.items():
             highest = max(priority for priority, _, _ in versions.values())
-            tie = min(f"{one}.{name}" for one, item in versions.items() if item[0] == highest) if old else name
+            tie = min(f"{one}.{name}" for one, item in versions.items() if item[0] == highest) if legacy else name
             inner = sorted(versions.items(), key=lambda item: (-item[1][1], version_key(item[0])))
             group = {"metadata": {"name": name} if name else {}, "versions": [item[2] for _, item in inner]}
-            ordered.append((name != _FIRST, -highest, tie, group))
+            ordered.append((name != _FIRST_GROUP, -highest, tie, group))
         return [group for *_, group in sorted(ordered, key=lambda item: item[:3])]
 
-    def _own_versions(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
-        """What this server serves: group, version, and its priority unless an APIService has another."""
+    def _local_versions(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+        """The versions of this server: group, version, and the priority unless an APIService has another."""
         for place, group in enumerate(builtin_groups()):
             for order, version in enumerate(group["versions"]):
-                yield group["metadata"].get("name", ""), version, (_BUILT_IN - place, -order)
+                yield group["metadata"].get("name", ""), version, (_BUILTIN_PRIORITY - place, -order)
         custom: dict[tuple[str, str], list[Resource]] = {}
         for resource in self._catalog.custom():
             custom.setdefault((resource.kind.group, resource.kind.version), []).append(resource)
         for (name, number), resources in custom.items():
-            listed = [_described(resource) for resource in sorted(resources, key=lambda one: one.plural)]
-            yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM
+            listed = [_resource_discovery(resource) for resource in sorted(resources, key=lambda one: one.plural)]
+            yield name, {"version": number, "resources": listed, "freshness": "Current"}, _CUSTOM_PRIORITY
 
-    def _versions_elsewhere(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
+    def _aggregated_versions(self) -> Iterator[tuple[str, dict[str, Any], tuple[int, int]]]:
         for group in self._aggregator.groups():
             for version in group["versions"]:
-                yield group["metadata"]["name"], version, _CUSTOM
+                yield group["metadata"]["name"], version, _CUSTOM_PRIORITY
 
-    # the old form
+    # unaggregated discovery
 
-    def _old_form(self, path: str) -> dict[str, Any] | None:
+    def _unaggregated(self, path: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
             case ["api"]:
                 address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}
                 return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
             case ["apis"]:
-                groups = [_group(group) for group in self._groups(old=True) if group["metadata"].get("name")]
+                groups = [_group(group) for group in self._groups(legacy=True) if group["metadata"].get("name")]
                 return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
             case ["apis", name]:
                 for group in self._groups():
@@ -165,7 +164,7 @@ class Discovery:
         found = [item for item in self._catalog if (item.kind.group, item.kind.version) == (group, version)]
         if not found:
             return None
-        items = [entry for resource in sorted(found, key=lambda r: r.plural) for entry in _old_entries(resource)]
+        items = [entry for resource in sorted(found, key=lambda r: r.plural) for entry in _api_resources(resource)]
         api_version = f"{group}/{version}" if group else version
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": items}
 
@@ -180,17 +179,16 @@ def _aggregated_version(accept: str) -> str:
     return ""
 
 
-def _group(described: Mapping[str, Any]) -> dict[str, Any]:
-    name = described["metadata"]["name"]
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    name = group["metadata"]["name"]
     versions = [
-        {"groupVersion": f"{name}/{version['version']}", "version": version["version"]}
-        for version in described["versions"]
+        {"groupVersion": f"{name}/{version['version']}", "version": version["version"]} for version in group["versions"]
     ]
     return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _described(resource: Resource) -> dict[str, Any]:
-    """A custom resource in the aggregated form."""
+def _resource_discovery(resource: Resource) -> dict[str, Any]:
+    """The APIResourceDiscovery of a custom resource."""
     kind = resource.kind
     found: dict[str, Any] = {
         "resource": resource.plural,
@@ -215,7 +213,7 @@ def _described(resource: Resource) -> dict[str, Any]:
     return found
 
 
-def _old_entries(resource: Resource) -> Iterable[dict[str, Any]]:
+def _api_resources(resource: Resource) -> Iterable[dict[str, Any]]:
     entry: dict[str, Any] = {
         "name": resource.plural,
         "singularName": resource.singular,

@@ -1,8 +1,9 @@
-"""Priority and fairness, as far as it can be seen from outside: which FlowSchema and level a request falls under.
+"""API priority and fairness, as far as clients see it: the FlowSchema and priority level of each request.
 
-Every answer names both in its head, FlowSchemas say whether their level exists, and a metric how many seats each level
-has. Nobody is ever made to wait: one process answers one request after the other anyway. Classification is asked for by
-`front` with every request, so its verdicts are kept until a FlowSchema or a level changes.
+Every response has the two in its headers, the status of a FlowSchema says whether its priority level exists, and a
+metric has the seats of each level. Requests are classified but never queued or rejected: the event loop serves one at a
+time anyway. The router classifies every request, so the results are cached until a FlowSchema or a priority level
+changes. Upstream: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go and rule.go.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ __all__ = ("FlowControl",)
 _LOG: Final = logging.getLogger("kubewright.apiserver")
 _GROUP: Final = "flowcontrol.apiserver.k8s.io"
 _SEATS: Final = 600
-"""How many requests kube-apiserver serves at once, if it is not told otherwise."""
-_REMEMBERED: Final = 4096
+"""The concurrency limit of kube-apiserver by default: max-requests-inflight and max-mutating-requests-inflight."""
+_MAX_CLASSIFIED: Final = 4096
 _ACCOUNT: Final = "system:serviceaccount:"
 
-Heads = Mapping[str, str]
+Headers = Mapping[str, str]
 
 
 @final
 class FlowControl:
-    """Follows FlowSchemas and levels, and classifies by them."""
+    """Watches FlowSchemas and priority levels, and classifies requests by them."""
 
     def __init__(self, store: Store, catalog: Catalog, registry: Registry, clock: Clock, metrics: Metrics) -> None:
         found = catalog.of_kind(GroupVersionKind(_GROUP, "v1", "FlowSchema"))
@@ -51,42 +52,42 @@ class FlowControl:
         self._levels = store.table(f"{_GROUP}/prioritylevelconfigurations")
         self._registry = registry
         self._clock = clock
-        self._ranked: list[tuple[Tree, Heads]] | None = None
-        self._verdicts: dict[tuple[str, ...], Heads] = {}
+        self._by_precedence: list[tuple[Tree, Headers]] | None = None
+        self._classified: dict[tuple[str, ...], Headers] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._leave: list[Callable[[], None]] = []
+        self._unwatch: list[Callable[[], None]] = []
         name = "apiserver_flowcontrol_nominal_limit_seats"
         self._seats = metrics.gauge(name, "Seats of each priority level.", labels=("priority_level",))
         self._measured: set[str] = set()
         metrics.before_exposition(self._measure)
 
-    # life
+    # start and stop
 
     def start(self) -> None:
-        """Keep the status of what is there, and follow."""
+        """Start to watch, and to keep the status of FlowSchemas."""
         if self._task is None:
-            self._leave = [table.watch(self) for table in (self._schemas, self._levels)]
+            self._unwatch = [table.watch(self) for table in (self._schemas, self._levels)]
             self._wake.set()
-            self._task = asyncio.get_running_loop().create_task(self._work(), name="flow control")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="flow control")
 
     @property
     def running(self) -> bool:
-        """Whether FlowSchemas are followed."""
+        """Whether the controller runs."""
         return self._task is not None and not self._task.done()
 
     async def stop(self) -> None:
-        """Follow no longer."""
-        for leave in self._leave:
-            leave()
+        """Stop watching."""
+        for unwatch in self._unwatch:
+            unwatch()
         if self._task is not None:
             await cancel_and_wait(self._task)
             self._task = None
 
     def deliver(self, change: Change) -> None:
-        """A FlowSchema or a level came, changed or went."""
-        self._ranked = None
-        self._verdicts.clear()
+        """A FlowSchema or a priority level was added, changed or deleted."""
+        self._by_precedence = None
+        self._classified.clear()
         self._wake.set()
 
     def table_gone(self) -> None:
@@ -94,53 +95,53 @@ class FlowControl:
 
     # classification
 
-    def heads(self, user: User, target: RequestInfo) -> Heads:  # hot
-        """What the head of the answer says."""
-        place = target.path if not target.resource else f"{target.resource}/{target.subresource}"
-        key = (target.verb, target.group, place, target.namespace, user.name, *user.groups)
-        found = self._verdicts.get(key)
+    def response_headers(self, user: User, info: RequestInfo) -> Headers:  # hot
+        """The response headers with the FlowSchema and the priority level of a request."""
+        place = info.path if not info.resource else f"{info.resource}/{info.subresource}"
+        key = (info.verb, info.group, place, info.namespace, user.name, *user.groups)
+        found = self._classified.get(key)
         if found is None:
-            if len(self._verdicts) >= _REMEMBERED:
-                self._verdicts.clear()
-            found = self._verdicts[key] = self._classify(user, target)
+            if len(self._classified) >= _MAX_CLASSIFIED:
+                self._classified.clear()
+            found = self._classified[key] = self._classify(user, info)
         return found
 
-    def _classify(self, user: User, target: RequestInfo) -> Heads:
-        if self._ranked is None:
-            self._ranked = self._rank()
-        for spec, heads in self._ranked:
+    def _classify(self, user: User, info: RequestInfo) -> Headers:
+        if self._by_precedence is None:
+            self._by_precedence = self._sort_schemas()
+        for spec, headers in self._by_precedence:
             for rule in items(spec, "rules"):
-                if _is_of(rule, user) and _is_about(rule, target):
-                    return heads
+                if _matches_subjects(rule, user) and _matches_request(rule, info):
+                    return headers
         return {}
 
-    def _rank(self) -> list[tuple[Tree, Heads]]:
+    def _sort_schemas(self) -> list[tuple[Tree, Headers]]:
         levels = {entry.key: decode_json(entry.value)["metadata"]["uid"] for entry in self._levels.entries()}
         trees = [decode_json(entry.value) for entry in self._schemas.entries()]
         trees.sort(key=lambda tree: (tree["spec"].get("matchingPrecedence") or 0, tree["metadata"]["name"]))
-        ranked: list[tuple[Tree, Heads]] = []
+        found: list[tuple[Tree, Headers]] = []
         for tree in trees:
             level = levels.get(_level_of(tree))
             if level is not None:
                 names = ("X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid")
-                ranked.append((tree["spec"], dict(zip(names, (tree["metadata"]["uid"], level), strict=True))))
-        return ranked
+                found.append((tree["spec"], dict(zip(names, (tree["metadata"]["uid"], level), strict=True))))
+        return found
 
     # status and metrics
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             for entry in tuple(self._schemas.entries()):
                 try:
-                    await self._settle(entry)
-                except StatusError:  # somebody wrote meanwhile, and has woken this task by it
+                    await self._sync_status(entry)
+                except StatusError:  # another write came first, and its event wakes this task again
                     continue
                 except Exception:
-                    _LOG.exception("the status of a FlowSchema could not be kept", extra={"schema": entry.key})
+                    _LOG.exception("the status of a FlowSchema was not updated", extra={"schema": entry.key})
 
-    async def _settle(self, entry: Entry) -> None:
+    async def _sync_status(self, entry: Entry) -> None:
         tree: Tree = decode_json(entry.value)
         name = _level_of(tree)
         exists = self._levels.get(name) is not None
@@ -164,8 +165,8 @@ class FlowControl:
     def _measure(self) -> None:
         shares = {entry.key: _shares(decode_json(entry.value)) for entry in self._levels.entries()}
         total = sum(shares.values()) or 1
-        for gone in self._measured - shares.keys():
-            self._seats.remove(gone)
+        for dropped in self._measured - shares.keys():
+            self._seats.remove(dropped)
         self._measured = set(shares)
         for name, share in shares.items():
             self._seats.child(name).set(math.ceil(_SEATS * share / total))
@@ -181,11 +182,11 @@ def _shares(level: Tree) -> int:
     return int(part.get("nominalConcurrencyShares") or 0)
 
 
-def _is_of(rule: Tree, user: User) -> bool:
-    return any(_is_subject(subject, user) for subject in items(rule, "subjects"))
+def _matches_subjects(rule: Tree, user: User) -> bool:
+    return any(_matches_subject(subject, user) for subject in items(rule, "subjects"))
 
 
-def _is_subject(subject: Tree, user: User) -> bool:
+def _matches_subject(subject: Tree, user: User) -> bool:
     kind = subject.get("kind")
     name = peek(subject, {"User": "user", "Group": "group"}.get(str(kind), "serviceAccount"), "name")
     if kind == "User":
@@ -198,31 +199,31 @@ def _is_subject(subject: Tree, user: User) -> bool:
     return peek(subject, "serviceAccount", "namespace") == namespace and name in ("*", account)
 
 
-def _is_about(rule: Tree, target: RequestInfo) -> bool:
-    if target.resource:
-        return any(_is_resource(one, target) for one in items(rule, "resourceRules"))
+def _matches_request(rule: Tree, info: RequestInfo) -> bool:
+    if info.resource:
+        return any(_matches_resource_rule(one, info) for one in items(rule, "resourceRules"))
     return any(
-        _has(one.get("verbs"), target.verb) and any(_is_path(url, target.path) for url in one["nonResourceURLs"])
+        _contains(one.get("verbs"), info.verb) and any(_matches_url(url, info.path) for url in one["nonResourceURLs"])
         for one in items(rule, "nonResourceRules")
     )
 
 
-def _is_resource(rule: Tree, target: RequestInfo) -> bool:
-    name = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+def _matches_resource_rule(rule: Tree, info: RequestInfo) -> bool:
+    name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
     if not (
-        _has(rule.get("verbs"), target.verb)
-        and _has(rule.get("apiGroups"), target.group)
-        and _has(rule.get("resources"), name)
+        _contains(rule.get("verbs"), info.verb)
+        and _contains(rule.get("apiGroups"), info.group)
+        and _contains(rule.get("resources"), name)
     ):
         return False
-    if not target.namespace:
+    if not info.namespace:
         return bool(rule.get("clusterScope"))
-    return _has(rule.get("namespaces"), target.namespace)
+    return _contains(rule.get("namespaces"), info.namespace)
 
 
-def _has(listed: Sequence[Any] | None, wanted: str) -> bool:
+def _contains(listed: Sequence[Any] | None, wanted: str) -> bool:
     return listed is not None and ("*" in listed or wanted in listed)
 
 
-def _is_path(pattern: str, path: str) -> bool:
+def _matches_url(pattern: str, path: str) -> bool:
     return pattern in ("*", path) or (pattern.endswith("/*") and path.startswith(pattern.rstrip("*")))

@@ -1,8 +1,8 @@
-"""Whether the server is well: the named checks of `/healthz`, `/livez` and `/readyz`.
+"""The named health checks of `/healthz`, `/livez` and `/readyz`.
 
-A check has the name that kube-apiserver gives to the same part, and is there if the part is. One of a step of the
-start-up passes once that step is done; one of a part that works in the background, as long as it does. Parts add their
-checks when they are put together (`server`, `auth.install`); `pages` asks.
+A check has kube-apiserver's name for the same part, and exists if the part does. A post-start hook passes once its step
+is done, the check of a controller as long as it runs. `server` and `identities` add the checks;
+`nonresource` runs them. Upstream: k8s.io/apiserver/pkg/server/healthz/healthz.go.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ _ORDER: Final = (
     "poststarthook/apiservice-openapiv3-controller",
     "shutdown",
 )
-"""In which they are told: that of kube-apiserver 1.35."""
+"""The order of the checks in kube-apiserver 1.35."""
 _READINESS: Final = frozenset({"etcd-readiness", "informer-sync", "shutdown"})
 """Checks of `/readyz` alone."""
 
 
 @final
 class Health:
-    """Named checks."""
+    """The named checks."""
 
     def __init__(self) -> None:
-        # Who reads an answer has seen that the process answers and logs what it is asked.
+        # If the response arrives, the process serves and logs requests: these two always pass.
         self._checks: dict[str, Check] = {"ping": lambda: True, "log": lambda: True}
 
     def add(self, check: Check, *names: str) -> None:
-        """Tell of a part under these names."""
+        """Add a check under these names."""
         for name in names:
             self._checks[name] = check
 
     def add_hooks(self, check: Check, *names: str) -> None:
-        """As `add`, for steps of the start-up."""
+        """As `add`, for post-start hooks."""
         self.add(check, *(f"{_HOOK}{name}" for name in names))
 
-    def of(self, page: str) -> dict[str, Check]:
-        """The checks of `healthz`, `livez` or `readyz`, in order."""
+    def checks_of(self, endpoint: str) -> dict[str, Check]:
+        """The checks of an endpoint (healthz, livez or readyz), in order."""
         return {
             name: self._checks[name]
             for name in _ORDER
-            if name in self._checks and (page == "readyz" or name not in _READINESS)
+            if name in self._checks and (endpoint == "readyz" or name not in _READINESS)
         }

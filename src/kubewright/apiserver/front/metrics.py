@@ -1,4 +1,4 @@
-"""What the server counts of its requests: kube-apiserver's metric names, so dashboards and alerts fit."""
+"""Metrics of requests and storage, under kube-apiserver's names, so that its dashboards and alerts work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.responses import Reply, Response, Stream
 from kubewright.apiserver.wire.users import User
 
-__all__ = ("RequestCounter",)
+__all__ = ("RequestMetrics",)
 
 _BUCKETS: Final = (0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _VERBS: Final = {
@@ -26,8 +26,8 @@ _VERBS: Final = {
 
 
 @final
-class RequestCounter:
-    """Counts and times requests, and sizes up the store when asked."""
+class RequestMetrics:
+    """An observer of the router that counts and times requests; measures the store on each scrape."""
 
     def __init__(self, metrics: Metrics, store: Store) -> None:
         labels = ("verb", "group", "version", "resource", "subresource", "scope", "code")
@@ -44,14 +44,12 @@ class RequestCounter:
         self._store = store
         metrics.before_exposition(self._measure)
 
-    def answered(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
-        """One request."""
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
+        """Count one request."""
         code = str(reply.code) if isinstance(reply, (Response, Stream)) else "101"
-        scope = "resource" if target.name else "namespace" if target.namespace else "cluster"
-        verb = _VERBS.get(target.verb, target.verb.upper())
-        labels = (verb, target.group, target.version, target.resource, target.subresource, scope)
+        scope = "resource" if info.name else "namespace" if info.namespace else "cluster"
+        verb = _VERBS.get(info.verb, info.verb.upper())
+        labels = (verb, info.group, info.version, info.resource, info.subresource, scope)
         self._total.child(*labels, code).inc()
         if not isinstance(reply, Stream):
             self._seconds.child(*labels).observe(seconds)

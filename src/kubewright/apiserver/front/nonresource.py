@@ -1,4 +1,4 @@
-"""The paths that are no resources: version, health, metrics and the list of paths itself."""
+"""Handlers of non-resource paths: `/version`, health, metrics, and the index of paths at `/`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERSION: Final = {
     "platform": "linux/amd64",
 }
 
-_ALWAYS: Final = (
+_STATIC_PATHS: Final = (
     *("/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/", "/metrics", "/metrics/slis"),
     *("/openapi/v2", "/openapi/v3", "/openapi/v3/", "/openid/v1/jwks", "/version"),
 )
@@ -40,7 +40,7 @@ _ALWAYS: Final = (
 
 @final
 class NonResourcePaths:
-    """Version, health, metrics, index."""
+    """The handlers, which `server` registers with the router."""
 
     def __init__(self, catalog: Catalog, metrics: Metrics, health: Health) -> None:
         self._catalog = catalog
@@ -48,7 +48,7 @@ class NonResourcePaths:
         self._metrics = metrics
         self._slis = slis = Metrics()
         self._passes = slis.gauge("kubernetes_healthcheck", "Whether a check passes.", labels=("name", "type"))
-        self._asked = slis.counter(
+        self._total = slis.counter(
             "kubernetes_healthchecks_total", "How checks ended.", labels=("name", "status", "type")
         )
 
@@ -60,17 +60,17 @@ class NonResourcePaths:
         """`/healthz`, `/livez`, `/readyz`: all checks, or one by its name."""
         kind, _, name = request.path.strip("/").partition("/")
         if name:
-            check = self._health.of(kind).get(name)
+            check = self._health.checks_of(kind).get(name)
             if check is None:
                 return Response(404, b"404 page not found\n", _TEXT)
             return Response(200, b"ok", _TEXT) if check() else Response(500, b"internal server error\n", _TEXT)
         excluded = request.query.get("exclude", "").split(",")
         lines, healthy = [], True
-        for label, check in self._health.of(kind).items():
+        for label, check in self._health.checks_of(kind).items():
             if label in excluded:
                 lines.append(f"[+]{label} excluded: ok")
                 continue
-            good = self._outcome(kind, label, check)
+            good = self._run_check(kind, label, check)
             healthy = healthy and good
             lines.append(f"[+]{label} ok" if good else f"[-]{label} failed: reason withheld")
         if healthy and "verbose" not in request.query:
@@ -79,26 +79,26 @@ class NonResourcePaths:
         text = "\n".join((*lines, f"{kind} check {verdict}")) + "\n"
         return Response(200 if healthy else 500, text.encode(), _TEXT)
 
-    def _outcome(self, kind: str, name: str, check: Check) -> bool:
+    def _run_check(self, kind: str, name: str, check: Check) -> bool:
         good = check()
         self._passes.child(name, kind).set(good)
-        self._asked.child(name, "success" if good else "error", kind).inc()
+        self._total.child(name, "success" if good else "error", kind).inc()
         return good
 
     def metrics(self, request: Request, user: User) -> Response:
-        """`/metrics`, and `/metrics/slis`, which tells of the checks alone, and of those that were asked for."""
+        """`/metrics`, and `/metrics/slis` with the health checks that have run."""
         if request.path.endswith("/slis"):
             return Response(200, self._slis.exposition(), CONTENT_TYPE)
         return Response(200, self._metrics.exposition(), CONTENT_TYPE)
 
     def index(self, request: Request, user: User) -> Response:
-        """`/`: every path there is."""
-        found = {*_ALWAYS}
+        """`/`: all paths."""
+        found = {*_STATIC_PATHS}
         for resource in self._catalog:
             kind = resource.kind
             if kind.group:
                 found.update((f"/apis/{kind.group}", f"/apis/{kind.api_version}"))
-        for kind_of_check in ("healthz", "livez", "readyz"):
-            found.add(f"/{kind_of_check}")
-            found.update(f"/{kind_of_check}/{name}" for name in self._health.of(kind_of_check))
+        for endpoint in ("healthz", "livez", "readyz"):
+            found.add(f"/{endpoint}")
+            found.update(f"/{endpoint}/{name}" for name in self._health.checks_of(endpoint))
         return Response(200, json.dumps({"paths": sorted(found)}, indent=2).encode())

@@ -1,8 +1,9 @@
-"""The front of the embedded API server: from a request to the part that answers it.
+"""The router: authenticates, classifies and authorizes a request, then finds its handler.
 
-Who asks and whether they may is settled first, then what the path means. Every refusal becomes a Status in the form
-the client reads; nothing a client sends gets past this module as an exception. What is written to the audit log and
-counted is written and counted here, once.
+It is the handler chain of kube-apiserver in one place (k8s.io/apiserver/pkg/server/config.go,
+`DefaultBuildHandlerChain`). Authorization comes before the lookup of the resource, so that a client cannot learn what
+exists. Every error becomes a Status in the negotiated media type; no exception gets past `handle`. Observers (audit
+log, metrics) see each request once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
 from kubewright.apiserver.wire.negotiation import MediaType, is_pretty_print, negotiate
 from kubewright.apiserver.wire.requests import Request, RequestInfo, request_info
-from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent
+from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent, path_not_found
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
     bad_request,
@@ -37,49 +38,45 @@ __all__ = ("AggregatedServers", "RequestObserver", "Router")
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _DURATION: Final = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+|0)")
-_LONG: Final = ("attach", "exec", "log", "portforward", "proxy")
-"""Subresources whose requests have no deadline."""
-_ONLY_ANSWERED: Final = ("binding", "eviction", "token")
-"""Subresources that are nothing one could look at."""
+_WITHOUT_TABLES: Final = ("binding", "eviction", "token")
+"""Subresources that cannot be read, so they have no Table."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
-_ONLY_READ: Final = ("version", "api", ".well-known", "openid")
-"""Pages that do not answer whatever the method is, as others do."""
+_GET_ONLY: Final = ("version", "api", ".well-known", "openid")
+"""Non-resource paths that reject any method but GET; kube-apiserver's others ignore the method."""
 _LOG: Final = logging.getLogger(__name__)
 
 
 class RequestObserver(Protocol):
-    """Hears of every request once it is answered, or once its stream has begun."""
+    """Sees every request once its reply is known; a stream has not been written then."""
 
-    def answered(
-        self, request: Request, target: RequestInfo, user: User | None, reply: Reply, *, seconds: float
-    ) -> None:
-        """One request and how it went."""
+    def observe(self, request: Request, info: RequestInfo, user: User | None, reply: Reply, *, seconds: float) -> None:
+        """One request, its user and its reply."""
         ...
 
 
 class Classifier(Protocol):
-    """Knows which priority a request has."""
+    """Classifies requests for API priority and fairness."""
 
-    def heads(self, user: User, target: RequestInfo) -> Mapping[str, str]:
-        """What the head of the answer says of it."""
+    def response_headers(self, user: User, info: RequestInfo) -> Mapping[str, str]:
+        """The response headers with the FlowSchema and the priority level of a request."""
         ...
 
 
 class AggregatedServers(Protocol):
-    """Other servers, to which some requests are passed on."""
+    """Aggregated API servers, to which some requests are proxied."""
 
-    def claimed(self, path: str) -> bool:
-        """Whether a path is theirs; asked for every request."""
+    def serves_path(self, path: str) -> bool:
+        """Whether an aggregated API server serves the path; called for every request."""
         ...
 
     async def proxy(self, request: Request, user: User) -> Reply:
-        """Their answer."""
+        """The reply of the aggregated API server."""
         ...
 
 
 @final
 class Router:
-    """Takes every request."""
+    """Handles every request."""
 
     def __init__(
         self,
@@ -105,80 +102,80 @@ class Router:
     async def handle(self, request: Request) -> Reply:
         """The reply to a request."""
         started = time.perf_counter()
-        target = request_info(request.method, request.path, request.query)
+        info = request_info(request.method, request.path, request.query)
         user: User | None = None
-        heads: Mapping[str, str] = {}
+        headers: Mapping[str, str] = {}
         request.audit_id = request.header("audit-id") or new_uid()
         try:
             if "timeout" in request.query:
-                _check_timeout(request.query["timeout"], target)
+                _check_timeout(request.query["timeout"], info)
             user = self._access.user_of(request)
-            if target.subresource not in _LONG:
-                heads = self._flow_control.heads(user, target)
-            self._authorize(request, user, target)
-            reply = await self._reply(request, target, user)
+            if not info.has_long_running_subresource:
+                headers = self._flow_control.response_headers(user, info)
+            self._authorize(request, user, info)
+            reply = await self._reply(request, info, user)
         except StatusError as exc:
-            reply = error_response(exc, _error_form(request))
+            reply = error_response(exc, _error_media_type(request))
         except RecursionError:
-            reply = error_response(bad_request("what is asked for is nested too deeply"), _error_form(request))
+            reply = error_response(bad_request("the request is nested too deeply"), _error_media_type(request))
         except Exception as exc:
             _LOG.exception("a request failed", extra={"method": request.method, "path": request.path})
-            reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_form(request))
-        if isinstance(reply, Response) and self._is_for_eyes(request, target):
+            reply = error_response(internal_error(f"{type(exc).__name__}: {exc}"), _error_media_type(request))
+        if isinstance(reply, Response) and self._is_pretty(request, info):
             indent(reply)
         if isinstance(reply, (Response, Stream)):
-            reply.headers = {"Audit-Id": request.audit_id, **heads, **reply.headers}
+            reply.headers = {"Audit-Id": request.audit_id, **headers, **reply.headers}
         seconds = time.perf_counter() - started
         for observer in self._observers:
-            observer.answered(request, target, user, reply, seconds=seconds)
+            observer.observe(request, info, user, reply, seconds=seconds)
         return reply
 
-    def _is_for_eyes(self, request: Request, target: RequestInfo) -> bool:
-        """Whether the answer is indented; what others answered is passed on as it is."""
+    def _is_pretty(self, request: Request, info: RequestInfo) -> bool:
+        """Whether to indent the response; proxied responses are not touched."""
         if not is_pretty_print(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):
             return False
-        return target.subresource not in _LONG and not self._aggregator.claimed(request.path)
+        return not info.has_long_running_subresource and not self._aggregator.serves_path(request.path)
 
-    def _authorize(self, request: Request, user: User, target: RequestInfo) -> None:
-        decision = self._access.decide(user, target)
+    def _authorize(self, request: Request, user: User, info: RequestInfo) -> None:
+        decision = self._access.decide(user, info)
         request.annotations["authorization.k8s.io/decision"] = "allow" if decision.allowed else "forbid"
         request.annotations["authorization.k8s.io/reason"] = decision.reason
         if not decision.allowed:
-            raise forbidden_to(user, target, decision.reason)
+            raise forbidden_to(user, info, decision.reason)
 
-    async def _reply(self, request: Request, target: RequestInfo, user: User) -> Reply:
+    async def _reply(self, request: Request, info: RequestInfo, user: User) -> Reply:
         if request.path.startswith("//"):
-            return _page_not_found()
-        if self._aggregator.claimed(request.path):
+            return path_not_found()
+        if self._aggregator.serves_path(request.path):
             return await self._aggregator.proxy(request, user)
-        if not target.is_resource:
-            if self._is_misplaced(request.path):
+        if not info.is_resource:
+            if self._is_below_builtin_group(request.path):
                 raise no_such_resource()
-            return await self._page(request, user)
-        resource = self._catalog.find(target.group, target.version, target.resource)
+            return await self._non_resource(request, user)
+        resource = self._catalog.find(info.group, info.version, info.resource)
         if resource is None:
-            return self._unknown(target)
-        if "//" in request.path or not _placed(resource, target):
+            return self._unknown(info)
+        if "//" in request.path or not _is_in_scope(resource, info):
             if resource.custom:
-                return _page_not_found()
+                return path_not_found()
             raise no_such_resource()
-        if request.method == "HEAD" and target.subresource != "proxy":
+        if request.method == "HEAD" and info.subresource != "proxy":
             raise method_not_allowed()
-        verb = self._verb(resource, target)
-        rows = "list" in resource.verbs and target.subresource not in _ONLY_ANSWERED
-        output = negotiate(request.header("accept"), tables=rows, custom=resource.custom)
-        call = Call(request, target, resource, user, output)
+        verb = self._verb(resource, info)
+        tables = "list" in resource.verbs and info.subresource not in _WITHOUT_TABLES
+        output = negotiate(request.header("accept"), tables=tables, custom=resource.custom)
+        call = Call(request, info, resource, user, output)
         if resource.deprecation:
             call.warn(resource.deprecation)
         try:
             return await verb(call)
-        except StatusError as refusal:
+        except StatusError as error:
             if call.warnings:
-                raise StatusError(refusal.status, headers={**refusal.headers, **call.headers()}) from None
+                raise StatusError(error.status, headers={**error.headers, **call.headers()}) from None
             raise
 
-    def _is_misplaced(self, path: str) -> bool:
-        """Whether a path that leads nowhere lies below one of the server's own groups, which then say so."""
+    def _is_below_builtin_group(self, path: str) -> bool:
+        """Whether an unknown path is below a built-in group, whose handler then responds with a Status."""
         root, *parts = path.strip("/").split("/")
         if root not in ("api", "apis"):
             return False
@@ -187,83 +184,79 @@ class Router:
             return True
         return bool(rest) and not self._catalog.has(GroupVersion(group, rest[0])) and self._catalog.has_built_in(group)
 
-    async def _page(self, request: Request, user: User) -> Reply:
+    async def _non_resource(self, request: Request, user: User) -> Reply:
         name, slash, rest = request.path[1:].partition("/")
-        page = self._routes.path(name)
-        if page is None or (slash and _ends_there(name, rest)):
-            return _page_not_found()
-        if request.method != "GET" and (name in _ONLY_READ or (name == "apis" and "/" in rest.strip("/"))):
+        handler = self._routes.path(name)
+        if handler is None or (slash and _is_unknown_below(name, rest)):
+            return path_not_found()
+        if request.method != "GET" and (name in _GET_ONLY or (name == "apis" and "/" in rest.strip("/"))):
             raise method_not_allowed()
-        reply = page(request, user)
-        return reply if isinstance(reply, (Response, Stream)) else await reply  # type: ignore[misc] # a page replies or promises
+        reply = handler(request, user)
+        return reply if isinstance(reply, (Response, Stream)) else await reply  # type: ignore[misc] # a handler may be a coroutine
 
-    def _unknown(self, target: RequestInfo) -> Response:
-        if not self._catalog.has_built_in(target.group):
-            return _page_not_found()
+    def _unknown(self, info: RequestInfo) -> Response:
+        if not self._catalog.has_built_in(info.group):
+            return path_not_found()
         raise no_such_resource()
 
-    def _verb(self, resource: Resource, target: RequestInfo) -> Handler:
-        sub = resource.subresources.get(target.subresource)
-        if target.subresource and sub is None:
-            raise not_found(resource.group_resource, target.name) if resource.custom else no_such_resource()
-        handler = self._routes.resource(target)
+    def _verb(self, resource: Resource, info: RequestInfo) -> Handler:
+        sub = resource.subresources.get(info.subresource)
+        if info.subresource and sub is None:
+            raise not_found(resource.group_resource, info.name) if resource.custom else no_such_resource()
+        handler = self._routes.resource(info)
         if handler is not None:
             return handler
         if sub is not None:
-            verb = self._subresource_verbs.get(target.verb)
-            if verb is None or target.verb not in sub.verbs:
+            verb = self._subresource_verbs.get(info.verb)
+            if verb is None or info.verb not in sub.verbs:
                 raise method_not_allowed()
             return verb
-        verb = self._verbs.get(target.verb)
-        if verb is None or target.verb not in resource.verbs or not _fits(resource, target):
+        verb = self._verbs.get(info.verb)
+        if verb is None or info.verb not in resource.verbs or not _has_name_and_namespace(resource, info):
             raise method_not_allowed()
         return verb
 
 
-def _ends_there(name: str, rest: str) -> bool:
-    """Whether there is nothing behind the slash that follows the name of a page."""
+def _is_unknown_below(name: str, rest: str) -> bool:
+    """Whether there is no such path below a non-resource path."""
     if name in ("healthz", "livez", "readyz"):
         return rest.endswith("/") or not rest
     return (name == "metrics" and rest != "slis") or (name == "version" and bool(rest))
 
 
-def _check_timeout(timeout: str, target: RequestInfo) -> None:
-    """Of whatever is asked for, but for what may take as long as it likes."""
-    if not timeout or target.verb == "watch" or target.subresource in _LONG or _DURATION.fullmatch(timeout):
+def _check_timeout(timeout: str, info: RequestInfo) -> None:
+    """Reject a bad `timeout` parameter; long-running requests have no deadline."""
+    if not timeout or info.is_long_running or _DURATION.fullmatch(timeout):
         return
     why = "missing unit in" if _NUMBER.fullmatch(timeout) else "invalid"
     raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
 
 
-def _page_not_found() -> Response:
-    return Response(404, b"404 page not found\n", _TEXT, {"X-Content-Type-Options": "nosniff"})
-
-
-def _placed(resource: Resource, target: RequestInfo) -> bool:
-    """Whether there are such paths at all: an object in a namespace has one, an object of the cluster has none."""
+def _is_in_scope(resource: Resource, info: RequestInfo) -> bool:
+    """Whether the path has the scope of the resource: namespaced objects have a namespace, others have none."""
     if resource.namespaced:
-        return bool(target.namespace) or not _is_named(target)
-    return not target.namespace or target.resource == "namespaces"
+        return bool(info.namespace) or not _is_named(info)
+    return not info.namespace or info.resource == "namespaces"
 
 
-def _is_named(target: RequestInfo) -> bool:
-    return bool(target.name) and target.path.rstrip("/").rpartition("/")[2] == target.name
+def _is_named(info: RequestInfo) -> bool:
+    return bool(info.name) and info.path.rstrip("/").rpartition("/")[2] == info.name
 
 
-def _fits(resource: Resource, target: RequestInfo) -> bool:
-    """Whether the path has what the verb needs: a collection takes a create, an object an update."""
-    named = _is_named(target)
-    if target.verb == "create":
-        # A custom resource does not mind a name in the path of a create; it goes by the body.
-        return (not named or resource.custom) and (not resource.namespaced or bool(target.namespace))
-    if target.verb in ("update", "patch") and not named:
+def _has_name_and_namespace(resource: Resource, info: RequestInfo) -> bool:
+    """Whether the path has the name and namespace that the verb needs: a create has no name, an update has one."""
+    named = _is_named(info)
+    if info.verb == "create":
+        # kube-apiserver ignores a name in the path of a custom resource's create.
+        return (not named or resource.custom) and (not resource.namespaced or bool(info.namespace))
+    if info.verb in ("update", "patch") and not named:
         return False
-    if target.verb in ("get", "update", "patch", "delete", "deletecollection"):
-        return not resource.namespaced or bool(target.namespace)
+    if info.verb in ("get", "update", "patch", "delete", "deletecollection"):
+        return not resource.namespaced or bool(info.namespace)
     return True
 
 
-def _error_form(request: Request) -> MediaType:
+def _error_media_type(request: Request) -> MediaType:
     try:
         return negotiate(request.header("accept"), transforms=False)
     except StatusError:

@@ -1,8 +1,7 @@
-"""The handlers of everything that is not a plain object in a table.
+"""The handlers of everything that is not simply stored.
 
-`Routes` holds them: resources that are answered and never stored, such as reviews; subresources with a handler of their
-own; non-resource paths. The parts of a server register theirs while `server` puts it together; the router only looks
-them up.
+`Routes` has them: resources that are never stored, such as reviews; subresources with a handler of their own;
+non-resource paths. `server` and `identities` register them, and the router looks them up.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from kubewright.apiserver.wire.users import User
 __all__ = ("Handler", "PathHandler", "Routes")
 
 Handler = Callable[[Call], Awaitable[Reply]]
-"""Answers every verb of a resource or a subresource."""
+"""Handles every verb of a resource or a subresource."""
 
 PathHandler = Callable[[Request, User], Awaitable[Reply] | Reply]
-"""Answers a non-resource path and everything below it."""
+"""Handles a non-resource path and everything below it."""
 
 
 @final
@@ -34,19 +33,19 @@ class Routes:
         self._paths: dict[str, PathHandler] = {}
 
     def add_resource(self, group: str, plural: str, handler: Handler, *, subresource: str = "") -> None:
-        """Have a handler answer one resource, or one subresource of it, in every version."""
+        """Register the handler of a resource, or of one of its subresources, in every version."""
         self._resources[group, plural, subresource] = handler
 
     def add_subresource(self, name: str, handler: Handler) -> None:
-        """Have a handler answer a subresource of every resource that has it."""
+        """Register the handler of a subresource of all resources."""
         self._subresources[name] = handler
 
     def add_path(self, name: str, handler: PathHandler) -> None:
-        """Have a handler answer the non-resource paths that begin with a name; `""` is the path `/`."""
+        """Register the handler of the non-resource paths that begin with a name; `""` is the path `/`."""
         self._paths[name] = handler
 
     def resource(self, info: RequestInfo) -> Handler | None:
-        """The handler of a request for a resource, if it is not answered from a table."""
+        """The handler of a request for a resource; None if the verbs handle it."""
         found = self._resources.get((info.group, info.resource, info.subresource))
         return found or (self._subresources.get(info.subresource) if info.subresource else None)
 

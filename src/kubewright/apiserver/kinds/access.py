@@ -38,11 +38,11 @@ class Access(Protocol):
         """
         ...
 
-    def decide(self, user: User, target: RequestInfo) -> Decision:
+    def decide(self, user: User, info: RequestInfo) -> Decision:
         """Whether this user may do this."""
         ...
 
-    def check(self, user: User, target: RequestInfo) -> None:
+    def check(self, user: User, info: RequestInfo) -> None:
         """Return if this user may do this; raise `StatusError` (403) if not."""
         ...
 
@@ -55,31 +55,31 @@ class OpenAccess:
         request.authenticated = ADMIN
         return ADMIN
 
-    def decide(self, user: User, target: RequestInfo) -> Decision:
+    def decide(self, user: User, info: RequestInfo) -> Decision:
         return _YES
 
-    def check(self, user: User, target: RequestInfo) -> None:
+    def check(self, user: User, info: RequestInfo) -> None:
         return None
 
 
 _YES: Final = Decision(True)
 
 
-def forbidden_to(user: User, target: RequestInfo, reason: str = "") -> StatusError:
+def forbidden_to(user: User, info: RequestInfo, reason: str = "") -> StatusError:
     """The refusal of something a user may not do, in kube-apiserver's words."""
-    why = _not_html(_cannot(user, target)) + (f": {reason}" if reason else "")
-    if not target.is_resource:
+    why = _not_html(_cannot(user, info)) + (f": {reason}" if reason else "")
+    if not info.is_resource:
         return status_error(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
-    said = forbidden(target.group_resource, target.name, why)
+    said = forbidden(info.group_resource, info.name, why)
     return StatusError(said.status, headers=_NO_SNIFFING)
 
 
-def _cannot(user: User, target: RequestInfo) -> str:
-    who = f"User {quoted(user.name)} cannot {target.verb}"
-    if not target.is_resource:
-        return f"{who} path {quoted(unquote(target.path))}"
-    where = f"in the namespace {quoted(target.namespace)}" if target.namespace else "at the cluster scope"
-    return f"{who} resource {quoted(target.full_resource)} in API group {quoted(target.group)} {where}"
+def _cannot(user: User, info: RequestInfo) -> str:
+    who = f"User {quoted(user.name)} cannot {info.verb}"
+    if not info.is_resource:
+        return f"{who} path {quoted(unquote(info.path))}"
+    where = f"in the namespace {quoted(info.namespace)}" if info.namespace else "at the cluster scope"
+    return f"{who} resource {quoted(info.full_resource)} in API group {quoted(info.group)} {where}"
 
 
 def _not_html(text: str) -> str:

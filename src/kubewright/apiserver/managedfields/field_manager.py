@@ -5,7 +5,7 @@ manager owns the fields the intent has; the fields it applied last time and not 
 manager owns them; and a field of another manager that the intent would change is a conflict unless forced.
 
 Objects are whole, in the version of the request, with defaults set, as the server would return them; their status is
-as the client sent it. Neither function does I/O; `verbs.write` stores and validates the result. They follow `Update`
+as the client sent it. Neither function does I/O; `verbs.field_tracking` calls them. They follow `Update`
 and `Apply` of sigs.k8s.io/structured-merge-diff merge/update.go, and the chain of managers around them in
 k8s.io/apimachinery/pkg/util/managedfields/internal/fieldmanager.go.
 """

@@ -9,7 +9,7 @@ unchanged parts with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from kubewright.apiserver.managedfields.path_elements import sort_key
@@ -70,22 +70,7 @@ def _union_nodes(one: FieldSet, two: FieldSet) -> FieldSet:
 
 def difference(one: FieldSet, two: FieldSet) -> FieldSet:
     """The paths of the first set that are not in the second; paths below those of the second stay."""
-    if not one or not two:
-        return one
-    left = one
-    for step, other in two.items():
-        node = one.get(step)
-        if node is None:
-            continue
-        rest = _difference_of_nodes(node, other)
-        if rest is not node:
-            if left is one:
-                left = dict(one)
-            if rest is None:
-                del left[step]
-            else:
-                left[step] = rest
-    return left
+    return _subtract(one, two, _difference_of_nodes)
 
 
 def _difference_of_nodes(node: FieldSet, other: FieldSet) -> FieldSet | None:
@@ -99,15 +84,21 @@ def _difference_of_nodes(node: FieldSet, other: FieldSet) -> FieldSet | None:
     return _normalize(difference(node, other))
 
 
-def _normalize(node: FieldSet) -> FieldSet | None:
-    """The canonical encoding of a node: a member with nothing below it is {}; None if it is empty."""
-    if not node:
-        return None
-    return {} if len(node) == 1 and "." in node else node
-
-
 def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
     """The paths of the first set that are neither in the second nor below a path of it."""
+    return _subtract(one, two, _recursive_difference_of_nodes)
+
+
+def _recursive_difference_of_nodes(node: FieldSet, other: FieldSet) -> FieldSet | None:
+    if _is_member(other):
+        return None
+    return _normalize(recursive_difference(node, other)) if node else node
+
+
+def _subtract(
+    one: FieldSet, two: FieldSet, subtract_nodes: Callable[[FieldSet, FieldSet], FieldSet | None]
+) -> FieldSet:
+    """Subtract the nodes that both sets have; the set is copied on the first change only."""
     if not one or not two:
         return one
     left = one
@@ -115,15 +106,23 @@ def recursive_difference(one: FieldSet, two: FieldSet) -> FieldSet:
         node = one.get(step)
         if node is None:
             continue
-        rest = None if _is_member(other) else _normalize(recursive_difference(node, other)) if node else node
-        if rest is not node:
-            if left is one:
-                left = dict(one)
-            if rest is None:
-                del left[step]
-            else:
-                left[step] = rest
+        rest = subtract_nodes(node, other)
+        if rest is node:
+            continue
+        if left is one:
+            left = dict(one)
+        if rest is None:
+            del left[step]
+        else:
+            left[step] = rest
     return left
+
+
+def _normalize(node: FieldSet) -> FieldSet | None:
+    """The canonical encoding of a node: a member with nothing below it is {}; None if it is empty."""
+    if not node:
+        return None
+    return {} if len(node) == 1 and "." in node else node
 
 
 def intersection(one: FieldSet, two: FieldSet) -> FieldSet:

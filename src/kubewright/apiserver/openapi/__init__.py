@@ -1,8 +1,8 @@
-"""The OpenAPI documents of the server: what there is and what it looks like, for `kubectl explain` and its like.
+"""The OpenAPI documents of the server, v2 and v3, which `kubectl explain` and server-side apply clients read.
 
-`pages` answers `/openapi/v3` and `/openapi/v2`. `builtin` has the documents of the built-in kinds, `operations` and
-`schemas` make those of custom resources, `swagger` turns all of them into one document of the older form. `elsewhere`
-fetches those of extension servers; `merging` and `upgrading` make them fit.
+`endpoints` serves `/openapi/v3` and `/openapi/v2`. `builtin` has the documents of the built-in kinds, `operations` and
+`schemas` make those of custom resources, and `swagger` converts all of them to the one document of v2, which `gnostic`
+encodes as protobuf. `aggregated` fetches the documents of aggregated API servers; `merge` and `conversion` fit them in.
 """
 
 from kubewright.apiserver.openapi.endpoints import OpenApi

@@ -1,10 +1,10 @@
-"""The OpenAPI documents of extension servers: fetched, kept, and asked for again every minute.
+"""The OpenAPI documents of aggregated API servers: fetched and refreshed every minute.
 
-A server is asked once it answers at all, again when its APIService changes, and then every minute, as the user
-`system:aggregator`. Of the older form its whole document is fetched, and told of as part of this server's own (`pages`,
-`merging`). Of the newer form only the index is: its documents are passed on as clients ask for them. A server that has
-no newer form is told of by its older one (`upgrading`). What was fetched stays until the APIService goes, even if the
-server answers no more.
+A server's documents are fetched when it becomes available, when its APIService changes, and every minute, as the user
+system:aggregator. The v2 document is fetched whole and merged into this server's (`endpoints`, `merge`). Of v3 only the
+index is: requests for its documents are proxied. The v2 document of a server without v3 is converted (`conversion`).
+The documents stay until the APIService is deleted, even if the server becomes unavailable. Upstream:
+k8s.io/kube-aggregator/pkg/controllers/openapi and openapiv3.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import logging
 from typing import Any, Final, final
 
 from kubewright._base.tasks import cancel_and_wait
-from kubewright.apiserver.openapi.merge import part_of
-from kubewright.apiserver.openapi.upgrade import upgraded_document
+from kubewright.apiserver.openapi.conversion import convert_v2_to_v3
+from kubewright.apiserver.openapi.merge import filter_by_paths
 from kubewright.apiserver.proxy.aggregator import Aggregator
-from kubewright.apiserver.proxy.api_services import ExtensionServer, Fetched
+from kubewright.apiserver.proxy.api_services import AggregatedServer, ServerResponse
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply
@@ -30,176 +30,178 @@ __all__ = ("AggregatedDocuments",)
 
 Tree = dict[str, Any]
 
-_EVERY: Final = 60.0
-_LONGEST: Final = 60.0
+_REFRESH_SECONDS: Final = 60.0
+_TIMEOUT: Final = 60.0
 _USER: Final = User("system:aggregator", ())
 _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class _Kept:
-    """What is known of the documents of one server."""
+class _ServerDocuments:
+    """The documents of one server."""
 
     def __init__(self) -> None:
-        self.turn = -1
+        self.generation = -1
         self.due = 0.0
-        self.tag = ""
-        """What the server said with its older document."""
-        self.mark = ""
-        """A hash of it."""
-        self.old: Tree | None = None
+        self.etag = ""
+        """The ETag of its v2 document."""
+        self.digest = ""
+        """The hash of its v2 document."""
+        self.v2: Tree | None = None
         self.index: dict[str, str] = {}
-        self.upgraded: Tree | None = None
-        self.has_newer = True
+        self.converted: Tree | None = None
+        self.has_v3 = True
 
 
 @final
 class AggregatedDocuments:
-    """Keeps the documents of extension servers."""
+    """Keeps the documents of aggregated API servers."""
 
-    def __init__(self, aggregation: Aggregator) -> None:
-        self._aggregation = aggregation
-        self._kept: dict[str, _Kept] = {}
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+        self._documents: dict[str, _ServerDocuments] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._busy: dict[str, asyncio.Task[None]] = {}
-        """Servers that are being asked, by name: a slow one keeps nobody waiting but those who ask for its kinds."""
+        self._fetching: dict[str, asyncio.Task[None]] = {}
+        """Fetches under way, by the name of the APIService: a slow server delays no other."""
         self.generation = 0
-        """Grows whenever there is something else to tell of."""
-        aggregation.subscribe(self._wake.set)
+        """Increases whenever a document changes."""
+        aggregator.subscribe(self._wake.set)
 
-    # life
+    # start and stop
 
     def start(self) -> None:
-        """Fetch from now on."""
+        """Start to fetch."""
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._work(), name="documents of extension servers")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="aggregated OpenAPI documents")
 
     async def stop(self) -> None:
-        """Fetch no more."""
+        """Stop fetching."""
         if self._task is not None:
-            await cancel_and_wait(self._task, *self._busy.values())
+            await cancel_and_wait(self._task, *self._fetching.values())
             self._task = None
 
     @property
     def running(self) -> bool:
-        """Whether documents are fetched."""
+        """Whether documents are being fetched."""
         return self._task is not None and not self._task.done()
 
-    # what there is
+    # documents
 
-    def old_documents(self) -> list[tuple[str, Tree]]:
-        """The documents of the older form with a hash of each, those of more important servers first."""
-        kept = (self._kept.get(server.name) for server in self._aggregation.servers())
-        return [(one.mark, one.old) for one in kept if one is not None and one.old is not None]
+    def v2_documents(self) -> list[tuple[str, Tree]]:
+        """The v2 documents with their hashes, by the priority of their servers."""
+        documents = (self._documents.get(server.name) for server in self._aggregator.servers())
+        return [(one.digest, one.v2) for one in documents if one is not None and one.v2 is not None]
 
     def index(self) -> dict[str, str]:
-        """Where the documents of the newer form are that extension servers answer, by their path in the index."""
+        """The v3 index of all servers: the URL of each document by its path."""
         found: dict[str, str] = {}
-        for server in self._aggregation.servers():
-            kept = self._kept.get(server.name)
-            if kept is not None:
-                found = {**kept.index, **found}
+        for server in self._aggregator.servers():
+            documents = self._documents.get(server.name)
+            if documents is not None:
+                found = {**documents.index, **found}
         return found
 
-    def upgraded(self) -> dict[str, tuple[str, Tree]]:
-        """The documents of the newer form that this server answers for others, with a hash of each."""
+    def converted(self) -> dict[str, tuple[str, Tree]]:
+        """The v3 documents that were converted from v2, with their hashes, by path."""
         found: dict[str, tuple[str, Tree]] = {}
-        for server in self._aggregation.servers():
-            kept = self._kept.get(server.name)
-            if kept is not None and kept.upgraded is not None:
-                found[server.path.lstrip("/")] = (kept.mark, kept.upgraded)
+        for server in self._aggregator.servers():
+            documents = self._documents.get(server.name)
+            if documents is not None and documents.converted is not None:
+                found[server.path.lstrip("/")] = (documents.digest, documents.converted)
         return found
 
-    async def answer(self, request: Request, user: User, path: str) -> Reply:
-        """The answer of the extension server that has the document of a path of the index."""
-        for server in self._aggregation.servers():
-            kept = self._kept.get(server.name)
-            if kept is not None and path in kept.index:
-                return await self._aggregation.pass_on(server, request, user)
-        raise LookupError(f"no extension server has the document {path}")
+    async def handle(self, request: Request, user: User, path: str) -> Reply:
+        """The reply of the server that has the document of a path in the v3 index."""
+        for server in self._aggregator.servers():
+            documents = self._documents.get(server.name)
+            if documents is not None and path in documents.index:
+                return await self._aggregator.forward(server, request, user)
+        raise LookupError(f"no aggregated API server has the document {path}")
 
     # fetching
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due = min((one.due for one in self._kept.values()), default=None)
+            due = min((one.due for one in self._documents.values()), default=None)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await self._wake.wait()
             self._wake.clear()
-            servers = {server.name: server for server in self._aggregation.servers()}
-            if self._kept.keys() - servers.keys():
-                self._kept = {name: one for name, one in self._kept.items() if name in servers}
+            servers = {server.name: server for server in self._aggregator.servers()}
+            if self._documents.keys() - servers.keys():
+                self._documents = {name: one for name, one in self._documents.items() if name in servers}
                 self.generation += 1
             for server in servers.values():
-                self._attend(server, loop.time())
+                self._sync(server, loop.time())
 
-    def _attend(self, server: ExtensionServer, now: float) -> None:
-        kept = self._kept.setdefault(server.name, _Kept())
-        if server.name in self._busy or (kept.turn == server.turn and now < kept.due):
+    def _sync(self, server: AggregatedServer, now: float) -> None:
+        documents = self._documents.setdefault(server.name, _ServerDocuments())
+        if server.name in self._fetching or (documents.generation == server.generation and now < documents.due):
             return
-        kept.due = now + _EVERY
+        documents.due = now + _REFRESH_SECONDS
         if not server.available:
             return
-        kept.turn = server.turn
-        task = asyncio.get_running_loop().create_task(self._fetch(server, kept), name=f"documents of {server.name}")
-        self._busy[server.name] = task
-        task.add_done_callback(lambda _: self._fetched_all(server))
+        documents.generation = server.generation
+        task = asyncio.get_running_loop().create_task(
+            self._fetch(server, documents), name=f"documents of {server.name}"
+        )
+        self._fetching[server.name] = task
+        task.add_done_callback(lambda _: self._fetch_done(server))
 
-    def _fetched_all(self, server: ExtensionServer) -> None:
-        self._busy.pop(server.name, None)
-        self._wake.set()  # it may have had a turn meanwhile
+    def _fetch_done(self, server: AggregatedServer) -> None:
+        self._fetching.pop(server.name, None)
+        self._wake.set()  # its APIService may have changed meanwhile
 
-    async def _fetch(self, server: ExtensionServer, kept: _Kept) -> None:
+    async def _fetch(self, server: AggregatedServer, documents: _ServerDocuments) -> None:
         try:
-            changed = [await self._fetch_index(server, kept), await self._fetch_old(server, kept)]
+            changed = [await self._fetch_v3_index(server, documents), await self._fetch_v2(server, documents)]
         except Exception:
-            _LOG.exception("documents of an extension server could not be read", extra={"apiservice": server.name})
+            _LOG.exception("OpenAPI documents could not be fetched", extra={"apiservice": server.name})
             return
         self.generation += any(changed)
 
-    async def _fetched(self, server: ExtensionServer, path: str, **options: str) -> Fetched:
-        return await server.fetch(self._aggregation.outbound, path, user=_USER, seconds=_LONGEST, **options)
+    async def _get(self, server: AggregatedServer, path: str, **options: str) -> ServerResponse:
+        return await server.fetch(self._aggregator.outbound, path, user=_USER, seconds=_TIMEOUT, **options)
 
-    async def _fetch_index(self, server: ExtensionServer, kept: _Kept) -> bool:
-        """Whether the index of the newer form is another one now."""
-        if not kept.has_newer:
+    async def _fetch_v3_index(self, server: AggregatedServer, documents: _ServerDocuments) -> bool:
+        """Fetch the v3 index; returns whether it has changed."""
+        if not documents.has_v3:
             return False
-        fetched = await self._fetched(server, "/openapi/v3")
-        if fetched.code == 404:
-            # It is never asked for again: such a server is an old one.
-            kept.has_newer, kept.tag, kept.mark = False, "", ""
-        tree = _tree(fetched) or {}
+        response = await self._get(server, "/openapi/v3")
+        if response.code == 404:
+            # A server without v3 stays without: fall back to v2 for good.
+            documents.has_v3, documents.etag, documents.digest = False, "", ""
+        tree = _tree(response) or {}
         if not isinstance(tree.get("paths"), dict):
             return False
         found = {path: str((item or {}).get("serverRelativeURL") or "") for path, item in tree["paths"].items()}
-        before, kept.index = kept.index, found
+        before, documents.index = documents.index, found
         return before != found
 
-    async def _fetch_old(self, server: ExtensionServer, kept: _Kept) -> bool:
-        """Whether the older document is another one now."""
-        fetched = await self._fetched(server, "/openapi/v2", accept="application/json", tag=kept.tag)
-        mark = hashlib.sha512(fetched.body).hexdigest().upper()
-        if mark == kept.mark:
+    async def _fetch_v2(self, server: AggregatedServer, documents: _ServerDocuments) -> bool:
+        """Fetch the v2 document; returns whether it has changed."""
+        response = await self._get(server, "/openapi/v2", accept="application/json", etag=documents.etag)
+        digest = hashlib.sha512(response.body).hexdigest().upper()
+        if digest == documents.digest:
             return False
-        document = _tree(fetched)
+        document = _tree(response)
         if document is None:
             return False
-        kept.tag = fetched.tag
+        documents.etag = response.etag
         below = f"{server.path}/"
-        kept.mark = mark
-        kept.old = part_of(document, lambda path: path.startswith(below))
-        kept.upgraded = None if kept.has_newer else upgraded_document(document)
+        documents.digest = digest
+        documents.v2 = filter_by_paths(document, lambda path: path.startswith(below))
+        documents.converted = None if documents.has_v3 else convert_v2_to_v3(document)
         return True
 
 
-def _tree(fetched: Fetched) -> Tree | None:
-    if fetched.code != 200:
+def _tree(response: ServerResponse) -> Tree | None:
+    if response.code != 200:
         return None
     try:
-        tree = decode_json(fetched.body)
+        tree = decode_json(response.body)
     except StatusError:
         return None
     return tree if isinstance(tree, dict) else None

@@ -1,9 +1,8 @@
-"""The documents of what is built in, one per path of the index: `apis/apps/v1`, and `api`, `apis/apps` or `version`.
+"""The v3 documents of built-in paths: of group-versions such as `apis/apps/v1`, and of `api`, `apis/apps`, `version`.
 
-Those of group-versions are package data (`k8s.documents`), recorded from a server with every feature on; what only
-such a server has is left out. The small ones, about discovery itself, are written here (their components are in
-`discovery.json.gz`). What is returned is shared:
-read it, do not change it.
+Those of group-versions are package data (`k8s.documents`), recorded from a kube-apiserver with all features enabled;
+what only such a server has is left out. The small ones, of discovery and the like, are made here; their components are
+in `discovery.json.gz`. The results are shared: callers must not change them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any, Final
 from kubewright.api.codec import decode_tree
 from kubewright.apiserver.catalog import builtin_groups
 from kubewright.apiserver.openapi.names import operation_name
+from kubewright.apiserver.openapi.references import references
 from kubewright.k8s.documents import component, openapi_document
 
 __all__ = ("builtin_document", "builtin_paths", "referenced")
@@ -39,7 +39,7 @@ _VERSION: Final = "io.k8s.apimachinery.pkg.version.Info"
 
 
 def builtin_paths() -> Iterator[str]:
-    """Every path of the index that is built in."""
+    """The built-in paths of the v3 index."""
     yield from (".well-known/openid-configuration", "api", "apis", "openid/v1/jwks", "version")
     for group in builtin_groups():
         name = group["metadata"].get("name", "")
@@ -49,7 +49,7 @@ def builtin_paths() -> Iterator[str]:
 
 
 def builtin_document(path: str) -> Mapping[str, Any] | None:
-    """The document of a path of the index, if it is built in."""
+    """The document of a built-in path; None for any other path."""
     if path not in set(builtin_paths()):
         return None
     if path.startswith("api/") or (path.count("/") == 2 and path.startswith("apis/")):
@@ -80,35 +80,23 @@ def builtin_document(path: str) -> Mapping[str, Any] | None:
 
 
 def referenced(*names: str) -> Mapping[str, Any]:
-    """Components by their names, and all they refer to."""
+    """Components by name, with all they refer to."""
     found: Tree = {}
     waiting = list(names)
     while waiting:
         name = waiting.pop()
         if name not in found:
             found[name] = component(name) or _discovery()[name]
-            waiting.extend(_references(found[name]))
+            waiting.extend(reference.removeprefix(_REFERENCE) for reference in references(found[name]))
     return dict(sorted(found.items()))
 
 
 @cache
 def _discovery() -> Mapping[str, Any]:
-    """The components only discovery has; no kind is made of them, so they are kept here."""
+    """The components of discovery, which no kind refers to."""
     file = resources.files(__package__) / "discovery.json.gz"
     found: Mapping[str, Any] = decode_tree(gzip.decompress(file.read_bytes()))
     return found
-
-
-def _references(node: Any) -> Iterator[str]:
-    if isinstance(node, dict):
-        reference = node.get("$ref")
-        if isinstance(reference, str):
-            yield reference.removeprefix(_REFERENCE)
-        for value in node.values():
-            yield from _references(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _references(value)
 
 
 def _group_version(group_version: str) -> Mapping[str, Any]:
@@ -123,17 +111,17 @@ def _without_cbor(node: Any) -> Any:
 
 
 def _operation(
-    name: str, text: str, tag: str, answers: str = "", *, media: tuple[str, ...] = _DISCOVERY_MEDIA
+    name: str, text: str, tag: str, response: str = "", *, media: tuple[str, ...] = _DISCOVERY_MEDIA
 ) -> tuple[Tree, str]:
-    schema = {"$ref": f"{_REFERENCE}{answers}"} if answers else _TEXT
+    schema = {"$ref": f"{_REFERENCE}{response}"} if response else _TEXT
     content = {kind: {"schema": schema} for kind in media}
     responses = {"200": {"description": "OK", "content": content}, "401": {"description": "Unauthorized"}}
-    return {"tags": [tag], "description": text, "operationId": name, "responses": responses}, answers
+    return {"tags": [tag], "description": text, "operationId": name, "responses": responses}, response
 
 
 def _document(path: str, operation: tuple[Tree, str]) -> Mapping[str, Any]:
-    get, answers = operation
-    components: Tree = {"schemas": referenced(answers)} if answers else {}
+    get, response = operation
+    components: Tree = {"schemas": referenced(response)} if response else {}
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "1.35"},

@@ -1,8 +1,8 @@
-"""The OpenAPI v2 document in the protobuf form that client-go asks for, and takes nothing else in its place.
+"""Encodes the OpenAPI v2 document as protobuf, the only encoding client-go's v2 discovery accepts.
 
-kubectl falls back on it for kinds that the newer documents do not have, older versions always used it. The messages are
-those of gnostic's OpenAPIv2.proto, as far as a document of this server goes: what is not in the tables below does not
-occur in one. Values of no fixed type, such as extensions, are carried as YAML text.
+The messages are those of gnostic's OpenAPIv2.proto (github.com/google/gnostic-models), as far as this server's document
+uses them: other fields do not occur in it. Values without a fixed type, such as extensions, are YAML texts. `endpoints`
+calls it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kubewright.apiserver.wire.protobuf.encoder import varint
 from kubewright.apiserver.wire.responses import encode_json
 
 __all__ = ("MEDIA_TYPE", "encode_document")
@@ -19,7 +20,7 @@ MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 Writer = Callable[[Any], bytes]
 Row = tuple[int, str]
-"""The number of a field, and how its value is written."""
+"""The number of a field, and how its value is encoded."""
 
 _LIMITS: Final = ("default", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength", "minLength")
 _MORE: Final = ("pattern", "maxItems", "minItems", "uniqueItems", "enum", "multipleOf")
@@ -34,7 +35,7 @@ _KINDS: Final = {
 
 
 def _numbered(*names: str, start: int = 1) -> dict[str, Row]:
-    """Fields numbered one after the other, as simple schemas have them."""
+    """Fields with consecutive numbers."""
     return {name: (number, _KINDS.get(name, "text")) for number, name in enumerate(names, start=start)}
 
 
@@ -132,12 +133,12 @@ def _message(name: str, tree: Mapping[str, Any]) -> bytes:
 
 
 def _field(row: Row, value: Any) -> bytes:
-    """One field with its tag; nothing for what is the default anyway."""
+    """One field with its tag; empty for a zero value."""
     number, kind = row
     if kind == "bool":
         return _tag(number, 0) + b"\1" if value else b""
     if kind == "int":
-        return _tag(number, 0) + _varint(int(value)) if value else b""
+        return _tag(number, 0) + varint(int(value)) if value else b""
     if kind == "double":
         return _tag(number, 1) + struct.pack("<d", value) if value else b""
     if kind == "text":
@@ -156,7 +157,7 @@ def _schema(tree: Any) -> bytes:
 
 
 def _schema_or_bool(value: Any) -> bytes:
-    return _tag(2, 0) + _varint(int(value)) if isinstance(value, bool) else _block(1, _schema(value))
+    return _tag(2, 0) + varint(int(value)) if isinstance(value, bool) else _block(1, _schema(value))
 
 
 def _schema_items(value: Any) -> bytes:
@@ -192,7 +193,7 @@ def _requirement(tree: Any) -> bytes:
 
 
 def _any(value: Any) -> bytes:
-    """Its YAML; JSON is YAML."""
+    """A value as YAML; JSON is YAML."""
     return _block(2, encode_json(value) + b"\n")
 
 
@@ -222,18 +223,8 @@ def _named(number: int, name: str, value: bytes) -> bytes:
 
 
 def _block(number: int, data: bytes) -> bytes:
-    return _tag(number, 2) + _varint(len(data)) + data
+    return _tag(number, 2) + varint(len(data)) + data
 
 
 def _tag(number: int, wire: int) -> bytes:
-    return _varint(number << 3 | wire)
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    number &= (1 << 64) - 1
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return varint(number << 3 | wire)

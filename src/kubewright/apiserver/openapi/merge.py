@@ -1,16 +1,18 @@
-"""Documents of the older form as one: what an extension server says of itself becomes part of what this server says.
+"""Merges the v2 document of an aggregated API server into this server's.
 
-Of its document counts what is below the path of its group and version (`part_of`). Names are where two documents
-meet: a definition or parameter that both have is shared if it says the same, and renamed (`…_v2`) if it does not. The
-kinds that a shared definition stands for are those of both. Neither document is changed, but for the one merged into.
+`filter_by_paths` reduces a document to the paths of the server's group and version. A definition or parameter that both
+documents have is shared if it is the same, and renamed (`..._v2`) if it is not; the kinds of a shared definition are
+those of both. It follows k8s.io/kube-openapi/pkg/aggregator/aggregator.go. `aggregated` and `endpoints` call it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-__all__ = ("merge_into", "part_of")
+from kubewright.apiserver.openapi.references import references
+
+__all__ = ("filter_by_paths", "merge_into")
 
 Tree = dict[str, Any]
 Node = Mapping[str, Any]
@@ -20,10 +22,10 @@ _DEFINITIONS: Final = "#/definitions/"
 _PARAMETERS: Final = "#/parameters/"
 
 
-def part_of(document: Node, wanted: Callable[[str], bool]) -> Tree:
-    """A document with some of its paths, and without the definitions that only the others used."""
+def filter_by_paths(document: Node, wanted: Callable[[str], bool]) -> Tree:
+    """A document with some of its paths, and without the definitions that only the other paths use."""
     paths = {path: item for path, item in (document.get("paths") or {}).items() if wanted(path)}
-    before, now = _used(document), _used({**document, "paths": paths})
+    before, now = _used_definitions(document), _used_definitions({**document, "paths": paths})
     definitions = {
         name: schema
         for name, schema in (document.get("definitions") or {}).items()
@@ -33,24 +35,24 @@ def part_of(document: Node, wanted: Callable[[str], bool]) -> Tree:
 
 
 def merge_into(whole: Tree, document: Node) -> None:
-    """Add to `whole` what it does not have; paths it has are its own."""
+    """Add a document to `whole`, which is changed; paths that it has already stay."""
     paths, known = document.get("paths") or {}, whole["paths"]
     if not any(path not in known for path in paths):
         return
     if any(path in known for path in paths):
-        document = part_of(document, lambda path: path not in known)
+        document = filter_by_paths(document, lambda path: path not in known)
     source: Tree = {
         "paths": document["paths"],
         "definitions": document.get("definitions") or {},
         "parameters": document.get("parameters") or {},
     }
     for group, prefix, same in (
-        ("definitions", _DEFINITIONS, _says_the_same),
+        ("definitions", _DEFINITIONS, _is_same_definition),
         ("parameters", _PARAMETERS, lambda one, other: one == other),
     ):
         names = _new_names(whole[group], source[group], same)
         if names:
-            source = _renamed(source, {prefix + old: prefix + new for old, new in names.items()})
+            source = _rename_references(source, {prefix + old: prefix + new for old, new in names.items()})
             source[group] = {names.get(name, name): value for name, value in source[group].items()}
     for name, schema in source["definitions"].items():
         if name in whole["definitions"]:
@@ -65,50 +67,40 @@ def merge_into(whole: Tree, document: Node) -> None:
 # references
 
 
-def _references(tree: Any) -> Iterator[str]:
-    if isinstance(tree, Mapping):
-        for name, value in tree.items():
-            if name == "$ref" and isinstance(value, str):
-                yield value
-            else:
-                yield from _references(value)
-    elif isinstance(tree, list):
-        for item in tree:
-            yield from _references(item)
-
-
-def _used(document: Node) -> set[str]:
-    """The names of the definitions that its paths lead to."""
+def _used_definitions(document: Node) -> set[str]:
+    """The names of the definitions that the paths of a document refer to."""
     definitions, parameters = document.get("definitions") or {}, document.get("parameters") or {}
     seen: set[str] = set()
-    waiting = list(_references(document.get("paths") or {}))
+    waiting = list(references(document.get("paths") or {}))
     while waiting:
         reference = waiting.pop()
         if reference in seen:
             continue
         seen.add(reference)
         if reference.startswith(_DEFINITIONS):
-            waiting += _references(definitions.get(reference.removeprefix(_DEFINITIONS)))
+            waiting += references(definitions.get(reference.removeprefix(_DEFINITIONS)))
         elif reference.startswith(_PARAMETERS):
-            waiting += _references(parameters.get(reference.removeprefix(_PARAMETERS)))
+            waiting += references(parameters.get(reference.removeprefix(_PARAMETERS)))
     return {one.removeprefix(_DEFINITIONS) for one in seen if one.startswith(_DEFINITIONS)}
 
 
-def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """A copy in which references lead to the new names."""
+def _rename_references(tree: Any, names: Mapping[str, str]) -> Any:
+    """A copy with references to the new names."""
     if isinstance(tree, Mapping):
         return {
-            key: names.get(value, value) if key == "$ref" and isinstance(value, str) else _renamed(value, names)
+            key: names.get(value, value)
+            if key == "$ref" and isinstance(value, str)
+            else _rename_references(value, names)
             for key, value in tree.items()
         }
-    return [_renamed(item, names) for item in tree] if isinstance(tree, list) else tree
+    return [_rename_references(item, names) for item in tree] if isinstance(tree, list) else tree
 
 
 # names
 
 
 def _new_names(known: Node, source: Node, same: Callable[[Any, Any], bool]) -> dict[str, str]:
-    """Other names for what both have and say differently; one that was given before is used again."""
+    """New names for what both documents have and differ in; an earlier new name for the same is used again."""
     found: dict[str, str] = {}
     taken = set(known)
     for name, value in source.items():
@@ -125,7 +117,7 @@ def _new_names(known: Node, source: Node, same: Callable[[Any, Any], bool]) -> d
     return found
 
 
-def _says_the_same(one: Node, other: Node) -> bool:
+def _is_same_definition(one: Node, other: Node) -> bool:
     return one == other or {**one, _KINDS: None} == {**other, _KINDS: None}
 
 

@@ -1,6 +1,7 @@
-"""The document of one group and version of custom resources: their paths, what can be done there, their schemas.
+"""Builds the v3 document of a group-version of custom resources: paths, operations and schemas.
 
-Parameters are those of built-in kinds, word for word; they are taken from the document of Deployments, which have all.
+The parameters of operations are those of built-in kinds, copied from the document of Deployments, which has all of
+them. Upstream: k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go. `endpoints` calls it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.openapi.builtin import referenced
 from kubewright.apiserver.openapi.names import article, model_name, operation_name
-from kubewright.apiserver.openapi.schemas import Published, item_schema, list_schema
+from kubewright.apiserver.openapi.schemas import VersionSchema, item_schema, list_schema
 from kubewright.k8s.documents import openapi_document
 
 __all__ = ("custom_document", "custom_paths", "list_kind_of")
@@ -26,7 +27,7 @@ _SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
 _BODIES: Final = ("application/json", "application/yaml")
 _PATCHES: Final = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 _SAMPLE: Final = "/apis/apps/v1/namespaces/{namespace}/deployments"
-_WORDS: Final = {
+_ACTION_WORDS: Final = {
     "get": "read",
     "put": "replace",
     "post": "create",
@@ -36,12 +37,12 @@ _WORDS: Final = {
 }
 _CODES: Final = {"post": ("200", "201", "202"), "put": ("200", "201"), "delete": ("200", "202")}
 _MEANINGS: Final = {"200": "OK", "201": "Created", "202": "Accepted"}
-# The real server knows these groups in one of its schemes only.
+# Groups that are not in the scheme from which kube-apiserver builds these documents.
 _NOT_SHARED: Final = ("admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io")
 
 
-def custom_document(resources: Iterable[Resource], published: Callable[[Resource], Published]) -> Tree:
-    """The document of all custom resources of one group and version."""
+def custom_document(resources: Iterable[Resource], version_schema: Callable[[Resource], VersionSchema]) -> Tree:
+    """The document of all custom resources of a group-version."""
     ordered = sorted(resources, key=lambda resource: resource.plural)
     shared = [f"{_META}{name}" for name in ("DeleteOptions", "ListMeta", "ObjectMeta", "Patch", "Status")]
     if any("scale" in resource.subresources for resource in ordered):
@@ -50,7 +51,7 @@ def custom_document(resources: Iterable[Resource], published: Callable[[Resource
     schemas[shared[0]] = _delete_options(schemas[shared[0]])
     paths: Tree = {}
     for resource in ordered:
-        version = published(resource)
+        version = version_schema(resource)
         schemas[model_name(resource.kind)] = item_schema(resource.kind, version)
         schemas[model_name(list_kind_of(resource))] = list_schema(
             resource.kind, resource.list_kind, resource.plural, version
@@ -65,7 +66,7 @@ def custom_document(resources: Iterable[Resource], published: Callable[[Resource
 
 
 def list_kind_of(resource: Resource) -> GroupVersionKind:
-    """The kind of a list of a resource's objects."""
+    """The list kind of a resource."""
     return GroupVersionKind(resource.kind.group, resource.kind.version, resource.list_kind)
 
 
@@ -77,7 +78,7 @@ def custom_paths(resource: Resource) -> Tree:
     base = f"{root}/{resource.plural}"
     if resource.namespaced:
         get = make.operation("list", suffix="ForAllNamespaces", namespaced=False)
-        # Of a path with one operation everything is said beside it.
+        # If a path has one operation, its parameters are those of the path.
         beside = sorted([*get.pop("parameters"), _shared("pretty")], key=lambda one: str(one["name"]))
         found[base] = {"get": get, "parameters": beside}
         base = f"{root}/namespaces/{{namespace}}/{resource.plural}"
@@ -104,7 +105,7 @@ def custom_paths(resource: Resource) -> Tree:
 
 
 class _Operations:
-    """Makes the operations of one resource."""
+    """Builds the operations of one resource."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
@@ -115,42 +116,44 @@ class _Operations:
         self._scope = "Namespaced" if resource.namespaced else ""
 
     def operation(self, verb: str, subresource: str = "", *, suffix: str = "", namespaced: bool = True) -> Tree:
-        """One operation; `verb` as the extension `x-kubernetes-action` names it."""
+        """One operation; `verb` is the value of the extension `x-kubernetes-action`."""
         kind = self._kind.kind
         scope = self._scope if namespaced else ""
-        name = f"{_WORDS[verb]}{self._middle}{scope}{kind}{subresource.capitalize()}{suffix}"
-        answers = f"{_META}Status" if verb == "delete" else _SCALE if subresource == "scale" else model_name(self._kind)
+        name = f"{_ACTION_WORDS[verb]}{self._middle}{scope}{kind}{subresource.capitalize()}{suffix}"
+        response = (
+            f"{_META}Status" if verb == "delete" else _SCALE if subresource == "scale" else model_name(self._kind)
+        )
         if verb == "list":
-            answers = model_name(list_kind_of(self._resource))
-        return self._described(verb, self._text(verb, subresource), name, answers)
+            response = model_name(list_kind_of(self._resource))
+        return self._operation(verb, self._text(verb, subresource), name, response)
 
     def collection(self) -> Tree:
-        """The deletion of many objects."""
+        """The operation deletecollection."""
         kind = self._kind.kind
         name = f"delete{self._middle}Collection{self._scope}{kind}"
-        return self._described("deletecollection", f"delete collection of {kind}", name, f"{_META}Status")
+        return self._operation("deletecollection", f"delete collection of {kind}", name, f"{_META}Status")
 
     def _text(self, verb: str, subresource: str) -> str:
         of = f" {subresource} of" if subresource else ""
-        word = "partially update" if verb == "patch" else _WORDS[verb]
+        word = "partially update" if verb == "patch" else _ACTION_WORDS[verb]
         between = {"list": " objects of kind ", "post": article(self._kind.kind), "delete": article(self._kind.kind)}
         return f"{word}{of}{between.get(verb, ' the specified ')}{self._kind.kind}"
 
-    def _described(self, verb: str, text: str, name: str, answers: str) -> Tree:
+    def _operation(self, verb: str, text: str, name: str, response: str) -> Tree:
         found: Tree = {
             "tags": [self._tag],
             "description": text,
             "operationId": name,
             "parameters": list(_parameters(verb)),
         }
-        takes = {"patch": f"{_META}Patch", "delete": f"{_META}DeleteOptions"}.get(verb, answers)
+        body = {"patch": f"{_META}Patch", "delete": f"{_META}DeleteOptions"}.get(verb, response)
         if verb in ("post", "put", "patch"):
-            found["requestBody"] = {**_content(takes, _PATCHES if verb == "patch" else _BODIES), "required": True}
+            found["requestBody"] = {**_content(body, _PATCHES if verb == "patch" else _BODIES), "required": True}
         elif verb == "delete":
-            found["requestBody"] = _content(takes, _BODIES)
+            found["requestBody"] = _content(body, _BODIES)
         found["responses"] = {
             **{
-                code: {"description": _MEANINGS[code], **_content(answers, _BODIES)}
+                code: {"description": _MEANINGS[code], **_content(response, _BODIES)}
                 for code in _CODES.get(verb, ("200",))
             },
             "401": {"description": "Unauthorized"},

@@ -1,8 +1,8 @@
-"""The schemas of custom resources as they are published: what the definition says, and what every object has.
+"""The published schemas of custom resources, for v2 and v3: the CRD's schema, and the fields every object has.
 
-Two forms. In OpenAPI v3 the structural schema is published as it is, but for what no client needs (examples, links).
-In the older form there is no null and no choice, and clients take a known field for the only one there is; so wherever
-values may be null or fields unknown, less is said.
+v3 publishes the structural schema as it is, without examples and links. v2 knows neither nullable nor oneOf, and
+clients reject fields that it does not list; so where values may be null or fields unknown, v2 publishes less
+(k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2/conversion.go).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.openapi.names import model_name
 from kubewright.k8s.documents import component
 
-__all__ = ("Published", "item_schema", "list_schema")
+__all__ = ("VersionSchema", "item_schema", "list_schema")
 
 Tree = dict[str, Any]
 Node = Mapping[str, Any]
@@ -24,7 +24,7 @@ _KIND: Final = "x-kubernetes-group-version-kind"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 _INT_OR_STRING: Final = "x-kubernetes-int-or-string"
-_EITHER: Final = [{"type": "integer"}, {"type": "string"}]
+_INT_OR_STRING_TYPES: Final = [{"type": "integer"}, {"type": "string"}]
 _CONVENTIONS: Final = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 _OBJECT_TEXT: Final = f"Standard object's metadata. More info: {_CONVENTIONS}#metadata"
 _LIST_TEXT: Final = f"Standard list metadata. More info: {_CONVENTIONS}#types-kinds"
@@ -34,7 +34,7 @@ _EMBEDDED_TEXTS: Final = {
     "kind": "kind is a string value representing the type of this object. In CamelCase. "
     f"More info: {_CONVENTIONS}#types-kinds",
 }
-# What is published when it says something, and what is published when it is there at all.
+# Keywords that are published unless empty, and keywords that are published if present.
 _UNLESS_EMPTY: Final = (
     "description",
     "type",
@@ -70,8 +70,8 @@ _IF_SET: Final = (
 _JUNCTIONS: Final = ("allOf", "oneOf", "anyOf")
 
 
-class Published(Protocol):
-    """What is published of a version of a custom resource."""
+class VersionSchema(Protocol):
+    """The version of a CRD, as far as it is published."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -80,34 +80,36 @@ class Published(Protocol):
 
     @property
     def preserves_unknown(self) -> bool:
-        """Whether the definition keeps all unknown fields."""
+        """Whether the CRD preserves all unknown fields."""
         ...
 
     @property
     def selectable_fields(self) -> Sequence[str]:
-        """What field selectors may name."""
+        """The selectable fields."""
         ...
 
 
-def item_schema(kind: GroupVersionKind, version: Published, *, old: bool = False) -> Tree:
-    """The component of an object; `old` for the older form."""
+def item_schema(kind: GroupVersionKind, version: VersionSchema, *, v2: bool = False) -> Tree:
+    """The component of an object, for v3 or v2."""
     schema = version.schema
-    if not schema or (old and (schema.get(_PRESERVE) or version.preserves_unknown)):
+    if not schema or (v2 and (schema.get(_PRESERVE) or version.preserves_unknown)):
         found: Tree = {"type": "object"}
     else:
-        found = _old_form(schema) if old else _new_form(schema)
+        found = _to_v2(schema) if v2 else _to_v3(schema)
         found["properties"] = {
             **found.get("properties", {}),
             **_type_fields(),
-            "metadata": _reference("ObjectMeta", _OBJECT_TEXT, old=old),
+            "metadata": _reference("ObjectMeta", _OBJECT_TEXT, v2=v2),
         }
-        _add_embedded(found, old=old)
-    return _marked(found, kind, version)
+        _add_embedded(found, v2=v2)
+    return _with_kind(found, kind, version)
 
 
-def list_schema(kind: GroupVersionKind, list_kind: str, plural: str, version: Published, *, old: bool = False) -> Tree:
-    """The component of a list of objects."""
-    prefix = "#/definitions/" if old else "#/components/schemas/"
+def list_schema(
+    kind: GroupVersionKind, list_kind: str, plural: str, version: VersionSchema, *, v2: bool = False
+) -> Tree:
+    """The component of a list of objects, for v3 or v2."""
+    prefix = "#/definitions/" if v2 else "#/components/schemas/"
     found: Tree = {
         "description": f"{list_kind} is a list of {kind.kind}",
         "type": "object",
@@ -119,13 +121,13 @@ def list_schema(kind: GroupVersionKind, list_kind: str, plural: str, version: Pu
                 "type": "array",
                 "items": {"$ref": f"{prefix}{model_name(kind)}"},
             },
-            "metadata": _reference("ListMeta", _LIST_TEXT, old=old),
+            "metadata": _reference("ListMeta", _LIST_TEXT, v2=v2),
         },
     }
-    return _marked(found, GroupVersionKind(kind.group, kind.version, list_kind), version)
+    return _with_kind(found, GroupVersionKind(kind.group, kind.version, list_kind), version)
 
 
-def _marked(schema: Tree, kind: GroupVersionKind, version: Published) -> Tree:
+def _with_kind(schema: Tree, kind: GroupVersionKind, version: VersionSchema) -> Tree:
     schema[_KIND] = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
     if version.selectable_fields:
         schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in version.selectable_fields]
@@ -137,22 +139,22 @@ def _type_fields(texts: Mapping[str, str] | None = None) -> Tree:
     return {name: {**known[name], **({"description": texts[name]} if texts else {})} for name in ("apiVersion", "kind")}
 
 
-def _reference(name: str, text: str, *, old: bool) -> Tree:
-    if old:
+def _reference(name: str, text: str, *, v2: bool) -> Tree:
+    if v2:
         return {"description": text, "$ref": f"#/definitions/{_META}{name}"}
     return {"description": text, "allOf": [{"$ref": f"#/components/schemas/{_META}{name}"}]}
 
 
-def _add_embedded(schema: Tree, *, old: bool) -> None:
-    """Give whole objects inside an object what every object has."""
+def _add_embedded(schema: Tree, *, v2: bool) -> None:
+    """Add apiVersion, kind and metadata to embedded resources."""
     for child in _children(schema):
-        _add_embedded(child, old=old)
-    if not schema.get(_EMBEDDED) or (old and schema.get(_PRESERVE)):
+        _add_embedded(child, v2=v2)
+    if not schema.get(_EMBEDDED) or (v2 and schema.get(_PRESERVE)):
         return
     schema["properties"] = {
         **schema.get("properties", {}),
         **_type_fields(_EMBEDDED_TEXTS),
-        "metadata": _reference("ObjectMeta", _OBJECT_TEXT, old=old),
+        "metadata": _reference("ObjectMeta", _OBJECT_TEXT, v2=v2),
     }
     required = schema.get("required", ())
     schema["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
@@ -163,56 +165,56 @@ def _children(schema: Tree) -> list[Tree]:
     return [child for child in found if isinstance(child, dict)]
 
 
-# the newer form
+# v3
 
 
-def _new_form(schema: Node) -> Tree:
-    found = _plain(schema)
-    for name in _JUNCTIONS:
-        if parts := schema.get(name):
-            found[name] = [_nested(part) for part in parts]
-    if schema.get("not") is not None:
-        found["not"] = _nested(schema["not"])
+def _to_v3(schema: Node) -> Tree:
+    found = _copy_keywords(schema)
+    _copy_junctions(schema, found)
     if schema.get(_INT_OR_STRING):
-        _say_either(found)
-    _convert_children(schema, found, _new_form)
+        _add_int_or_string(found)
+    _convert_children(schema, found, _to_v3)
     return found
 
 
-def _nested(schema: Node) -> Tree:
-    """A part of a choice: it says nothing new about types, so nothing is added."""
-    found = _plain(schema)
+def _nested_to_v3(schema: Node) -> Tree:
+    """A schema below allOf, anyOf, oneOf or not: it has no types, so nothing is added."""
+    found = _copy_keywords(schema)
+    _copy_junctions(schema, found)
+    _convert_children(schema, found, _nested_to_v3)
+    return found
+
+
+def _copy_junctions(schema: Node, found: Tree) -> None:
     for name in _JUNCTIONS:
         if parts := schema.get(name):
-            found[name] = [_nested(part) for part in parts]
+            found[name] = [_nested_to_v3(part) for part in parts]
     if schema.get("not") is not None:
-        found["not"] = _nested(schema["not"])
-    _convert_children(schema, found, _nested)
-    return found
+        found["not"] = _nested_to_v3(schema["not"])
 
 
-def _say_either(found: Tree) -> None:
-    """Spell out that an int-or-string is either, unless the definition does."""
+def _add_int_or_string(found: Tree) -> None:
+    """Add the anyOf of x-kubernetes-int-or-string, unless the CRD has it."""
     choices, all_of = found.get("anyOf"), found.get("allOf", [])
-    if choices == _EITHER or (all_of and all_of[0].get("anyOf") == _EITHER):
+    if choices == _INT_OR_STRING_TYPES or (all_of and all_of[0].get("anyOf") == _INT_OR_STRING_TYPES):
         return
     if choices is None:
-        found["anyOf"] = _EITHER
+        found["anyOf"] = _INT_OR_STRING_TYPES
     else:
-        found["allOf"] = [{"anyOf": _EITHER}, *all_of]
+        found["allOf"] = [{"anyOf": _INT_OR_STRING_TYPES}, *all_of]
 
 
-# the older form
+# v2
 
 
-def _old_form(schema: Node) -> Tree:
-    found = _plain(schema)
+def _to_v2(schema: Node) -> Tree:
+    found = _copy_keywords(schema)
     found.pop("default", None)
     open_ended = bool(schema.get("nullable")) or bool(schema.get(_PRESERVE))
     if schema.get("nullable"):
         found.pop("type", None)
         found.pop("nullable")
-    _convert_children(schema, found, _old_form)
+    _convert_children(schema, found, _to_v2)
     if open_ended:
         found.pop("items", None)
         found.pop("properties", None)
@@ -225,7 +227,7 @@ def _old_form(schema: Node) -> Tree:
 
 
 def _drop_required(schema: Node, found: Tree) -> None:
-    """What may be null cannot be demanded: there it is the same as absent."""
+    """Drop nullable fields from `required`: v2 clients do not send null."""
     values = schema.get("additionalProperties")
     properties = schema.get("properties") or {} if "properties" in found else {}
     required = [name for name in found.get("required", ()) if not (properties.get(name) or {}).get("nullable")]
@@ -238,11 +240,11 @@ def _drop_required(schema: Node, found: Tree) -> None:
 # both
 
 
-def _plain(schema: Node) -> Tree:
+def _copy_keywords(schema: Node) -> Tree:
     found: Tree = {name: schema[name] for name in _UNLESS_EMPTY if schema.get(name)}
     for name in _IF_SET:
         if (value := schema.get(name)) is not None:
-            # Whole numbers are written without a point.
+            # Go encodes a float64 without a fraction as an integer.
             found[name] = int(value) if isinstance(value, float) and value.is_integer() else value
     return found
 

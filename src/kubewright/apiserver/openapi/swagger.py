@@ -1,8 +1,8 @@
-"""All documents as one of the older form (Swagger 2.0), which some clients still ask for.
+"""Builds the v2 document (Swagger 2.0) from all v3 documents.
 
-Made from the newer ones: bodies become parameters, media types move to the operation, a wrapped reference is a plain
-one, and defaults are gone, as the older form of the real server has none. Parameters many operations share are
-written once, under the names the real server gives them.
+Request bodies become parameters, media types move to the operation, a wrapped reference becomes a plain one, and
+defaults are dropped, as kube-apiserver's v2 has none. Shared parameters are written once, under kube-apiserver's names.
+`endpoints` calls it; `conversion` is the other direction.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERBS: Final = ("get", "put", "post", "delete", "options", "head", "patch")
 _OLD: Final = "#/definitions/"
 _NEW: Final = "#/components/schemas/"
 _META: Final = f"{_OLD}io.k8s.apimachinery"
-# The order in which the real server names media types; any other comes after, as it stands.
+# The order of media types in kube-apiserver; any other comes after, in its own order.
 _MEDIA: Final = (
     "text/plain",
     "application/json",
@@ -37,12 +37,12 @@ _MEDIA: Final = (
     "application/apply-patch+yaml",
 )
 _BODIES: Final = ("application/json", "application/yaml")
-_ALONE: Final = ("name", "fieldValidation", "dryRun")
-"""Parameters that are written where they are: old clients look for them there."""
+_NOT_SHARED: Final = ("name", "fieldValidation", "dryRun")
+"""Parameters that are never shared: old clients look for them in the operation."""
 
 
 def swagger_document(documents: Iterable[Node], custom_schemas: Node) -> Tree:
-    """One document of the older form. The components of custom resources are given ready, in that form."""
+    """The v2 document of all v3 documents. The components of custom resources are given, already in v2."""
     paths: Tree = {}
     definitions: Tree = {}
     parameters: Tree = {}
@@ -73,7 +73,7 @@ def swagger_document(documents: Iterable[Node], custom_schemas: Node) -> Tree:
 
 
 def swagger_schema(schema: Node) -> Tree:
-    """A schema in the older form."""
+    """A v3 schema in v2."""
     found: Tree = {}
     for name, value in schema.items():
         match name:
@@ -87,7 +87,7 @@ def swagger_schema(schema: Node) -> Tree:
                 found[name] = {field: swagger_schema(child) for field, child in value.items()}
             case "items" | "additionalProperties" if isinstance(value, Mapping):
                 found[name] = swagger_schema(value)
-            case "oneOf":  # a quantity, or a number or text: clients write it as text
+            case "oneOf":  # Quantity or IntOrString: in v2 a string
                 found["type"] = "string"
             case _:
                 found[name] = value
@@ -97,7 +97,7 @@ def swagger_schema(schema: Node) -> Tree:
 def _path(item: Node, shared: Tree, *, custom: bool) -> Tree:
     found: Tree = {verb: _operation(item[verb], shared, custom=custom) for verb in _VERBS if verb in item}
     if "parameters" in item:
-        found["parameters"] = [_place(_parameter(one), shared) for one in item["parameters"]]
+        found["parameters"] = [_share(_parameter(one), shared) for one in item["parameters"]]
     return found
 
 
@@ -117,8 +117,8 @@ def _operation(operation: Node, shared: Tree, *, custom: bool) -> Tree:
         parameters.append(_body(body))
     if parameters:
         parameters.sort(key=lambda one: str(one["name"]))
-        found["parameters"] = [_place(one, shared) for one in parameters]
-    found["responses"] = {code: _response(answer) for code, answer in operation["responses"].items()}
+        found["parameters"] = [_share(one, shared) for one in parameters]
+    found["responses"] = {code: _response(response) for code, response in operation["responses"].items()}
     found.update((name, value) for name, value in operation.items() if name.startswith("x-"))
     return found
 
@@ -126,14 +126,14 @@ def _operation(operation: Node, shared: Tree, *, custom: bool) -> Tree:
 def _consumed(operation: Node, *, custom: bool) -> list[str]:
     if (body := operation.get("requestBody")) is not None:
         return _ordered(body["content"])
-    if "x-kubernetes-action" not in operation:  # discovery says what it produces; plain text says nothing
+    if "x-kubernetes-action" not in operation:  # discovery consumes what it produces
         schema = _response(operation["responses"]["200"])["schema"]
         return _produced(operation["responses"]) if "$ref" in schema else []
     return list(_BODIES) if custom else ["*/*"]
 
 
 def _produced(responses: Node) -> list[str]:
-    return _ordered({media: None for answer in responses.values() for media in answer.get("content", ())})
+    return _ordered({media: None for response in responses.values() for media in response.get("content", ())})
 
 
 def _ordered(media: Iterable[str]) -> list[str]:
@@ -142,9 +142,9 @@ def _ordered(media: Iterable[str]) -> list[str]:
     return [*known, *(one for one in found if one not in known)]
 
 
-def _response(answer: Node) -> Tree:
-    found: Tree = {"description": answer["description"]}
-    for content in answer.get("content", {}).values():
+def _response(response: Node) -> Tree:
+    found: Tree = {"description": response["description"]}
+    for content in response.get("content", {}).values():
         if "schema" in content:
             found["schema"] = swagger_schema(content["schema"])
         break
@@ -167,9 +167,9 @@ def _parameter(parameter: Node) -> Tree:
     return found
 
 
-def _place(parameter: Tree, shared: Tree) -> Tree:
-    """The parameter itself, or a reference to where it is written for all."""
-    if parameter["name"] in _ALONE:
+def _share(parameter: Tree, shared: Tree) -> Tree:
+    """The parameter itself, or a reference to the shared one."""
+    if parameter["name"] in _NOT_SHARED:
         return parameter
     if parameter["in"] == "body" and not parameter["schema"].get("$ref", "").startswith(_META):
         return parameter
@@ -185,7 +185,7 @@ def _go_json(parameter: Tree) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _digest(data: bytes) -> str:
-    """FNV-1 of 64 bits, of which six bytes are kept."""
+    """The first six bytes of the 64-bit FNV-1 hash, which kube-openapi puts into the names of shared parameters."""
     found = 0xCBF29CE484222325
     for byte in data:
         found = (found * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF ^ byte

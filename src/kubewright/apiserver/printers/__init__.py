@@ -1,8 +1,9 @@
-"""Objects as rows of a table: what `kubectl get` shows.
+"""Printers: the columns and rows of a Table, which `kubectl get` prints.
 
-`columns` says which columns a kind has, `rows` what stands in them. Built-in kinds print as kube-apiserver's own
-printers do (`pods`, `workloads`, `networks`, `volumes`, `policies`, `others`); custom resources print what their
-definition asks for (`custom`, by `jsonpath`). Trees are read only.
+`columns` has the column definitions of each kind, `rows` finds the printer of a kind. Built-in kinds are printed as by
+k8s.io/kubernetes/pkg/printers/internalversion/printers.go (`pods`, `workloads`, `networks`, `volumes`, `policies`,
+`others`), custom resources by the printer columns of their CRD (`custom`, with `jsonpath`). Nothing in here changes
+an object.
 """
 
 from kubewright.apiserver.printers.columns import column_definitions, scale_columns

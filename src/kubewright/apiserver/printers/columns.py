@@ -1,9 +1,9 @@
-"""Which columns a kind has: name, type, format, priority and what they mean.
+"""The column definitions of a kind: name, type, format, priority and description.
 
-Those of built-in kinds are package data (`columns.json.gz`), as kube-apiserver sends them: under `kinds` a row of
-name, type, format, priority and the place of its text in `descriptions` for each column. The two columns under the
-empty name are those of every other kind. Those of a custom resource are in its definition. Priority 0 is always shown,
-anything above only on request (`kubectl get -o wide`).
+Those of built-in kinds are package data (`columns.json.gz`), as kube-apiserver sends them: for each column a row of
+name, type, format, priority and the index of its text in `descriptions`. The two columns of the empty kind are those
+of kinds without a printer. Those of a custom resource come from its CRD. kubectl always shows priority 0, and higher
+ones with `-o wide`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any, Final
 
 from kubewright.api.codec import decode_tree
 from kubewright.apiserver.kinds.resources import Resource
-from kubewright.apiserver.printers.custom import readable_columns
+from kubewright.apiserver.printers.custom import valid_columns
 
 __all__ = ("column_definitions", "scale_columns")
 
-_OTHERS: Final = ""
+_DEFAULT_KIND: Final = ""
 
 
 def column_definitions(resource: Resource) -> list[dict[str, Any]]:
-    """The columns of a resource. The list is the caller's, what is in it is shared."""
+    """The columns of a resource. The caller may change the list, but not the columns."""
     if not resource.custom:
         known = _builtin()
-        return list(known.get(resource.kind.kind) or known[_OTHERS])
-    found = [_builtin()[_OTHERS][0]]
-    for column in readable_columns(resource.columns):
+        return list(known.get(resource.kind.kind) or known[_DEFAULT_KIND])
+    found = [_builtin()[_DEFAULT_KIND][0]]
+    for column in valid_columns(resource.columns):
         meaning = f"Custom resource definition column (in JSONPath format): {column.json_path}"
         found.append(
             _definition(column.name, column.type, column.format, column.priority, column.description or meaning)
@@ -42,14 +42,14 @@ def scale_columns(resource: Resource) -> list[dict[str, Any]]:
     found = _builtin()["Scale"]
     if not resource.custom:
         return list(found)
-    name, created = _builtin()[_OTHERS]
+    name, created = _builtin()[_DEFAULT_KIND]
     texts = ("Number of desired replicas", "Number of actual replicas")
     numbers = [{**column, "description": text} for column, text in zip(found[1:3], texts, strict=True)]
     return [name, *numbers, {**created, "name": "Age"}]
 
 
-def _definition(name: str, kind: str, form: str, priority: int, description: str) -> dict[str, Any]:
-    return {"name": name, "type": kind, "format": form, "description": description, "priority": priority}
+def _definition(name: str, kind: str, format_: str, priority: int, description: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "format": format_, "description": description, "priority": priority}
 
 
 @cache
@@ -58,6 +58,8 @@ def _builtin() -> Mapping[str, list[dict[str, Any]]]:
     stored = decode_tree(gzip.decompress(file.read_bytes()))
     texts = stored["descriptions"]
     return {
-        kind: [_definition(name, type_, form, priority, texts[text]) for name, type_, form, priority, text in columns]
+        kind: [
+            _definition(name, type_, format_, priority, texts[text]) for name, type_, format_, priority, text in columns
+        ]
         for kind, columns in stored["kinds"].items()
     }

@@ -1,7 +1,8 @@
-"""The rows of custom resources: what the printer columns of their definition find.
+"""The rows of custom resources, by the additionalPrinterColumns of their CRD.
 
-A column is a type and a JSONPath. Of several results the first is shown; no result, or one of another type, is null.
-A column whose path cannot be read ends the table: it and those after it are left out, as kube-apiserver does.
+A column is a type and a JSONPath. The first result is printed; no result, or one of another type, is null. A column
+with an invalid path and those after it are left out. It follows
+k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor/tableconvertor.go.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from kubewright.api.go_text import number_text
 from kubewright.api.times import parse_time
 from kubewright.apiserver.builtin.trees import Tree
 from kubewright.apiserver.kinds.resources import Column
-from kubewright.apiserver.printers.ages import age
-from kubewright.apiserver.printers.jsonpath import Path, PathError, PathFailure, parse_path
+from kubewright.apiserver.printers.ages import timestamp_since
+from kubewright.apiserver.printers.jsonpath import EvaluationError, InvalidPathError, Path, parse_path
 from kubewright.apiserver.printers.texts import name_of
 from kubewright.errors import DecodeError
 
-__all__ = ("custom_cells", "readable_columns")
+__all__ = ("custom_cells", "valid_columns")
 
 _NO_VALUE: Final = "<no value>"
 _LIMIT: Final = 2**63
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
-def readable_columns(columns: Sequence[Column]) -> Sequence[Column]:
-    """The columns up to the first whose path cannot be read."""
+def valid_columns(columns: Sequence[Column]) -> Sequence[Column]:
+    """The columns before the first with an invalid path."""
     for index, column in enumerate(columns):
         if _path(column.json_path) is None:
             return columns[:index]
@@ -52,14 +53,14 @@ def custom_cells(columns: Sequence[Column], tree: Tree, now: datetime) -> list[A
 def _path(text: str) -> Path | None:
     try:
         return parse_path(text)
-    except PathError:
+    except InvalidPathError:
         return None
 
 
 def _cell(path: Path, kind: str, tree: Tree, now: datetime) -> Any:
     try:
         results = path.find(tree)
-    except PathFailure:
+    except EvaluationError:
         return None
     if not results:
         return None
@@ -91,19 +92,19 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return number_text(value)
-    if isinstance(value, bytes):  # one of a text, by a wildcard
+    if isinstance(value, bytes):  # one byte of a string, by a wildcard: Go prints its number
         return str(value[0])
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False).translate(_HTML)
 
 
 def _integer(value: float) -> int:
-    """The number without its fraction; one too large becomes what it becomes in Go."""
+    """The number without its fraction; one out of range becomes what Go's conversion to int64 makes of it."""
     whole = int(value)
     return whole if -_LIMIT <= whole < _LIMIT else -_LIMIT
 
 
 def _float(value: float) -> float:
-    """The number as Go writes a float: a whole one without a point."""
+    """The number as Go encodes a float64: without a point if it has no fraction."""
     found = float(value)
     return int(Decimal(repr(found))) if found.is_integer() and abs(found) < 1e21 else found
 
@@ -114,5 +115,5 @@ def _age(value: str, now: datetime) -> str:
             parse_time(value)
         except DecodeError:
             return "<invalid>"
-        return age(value, now)
+        return timestamp_since(value, now)
     return "<unknown>"

@@ -1,11 +1,11 @@
-r"""JSONPath as Kubernetes has it, for printer columns: `.status.conditions[?(@.type=="Ready")].status`.
+r"""JSONPath for printer columns: `.status.conditions[?(@.type=="Ready")].status`.
 
     path = parse_path(".spec.ports[*].name")
     found = path.find(tree)
 
-The dialect is that of client-go, with its habits: a missing field is no result, an index out of bounds is a failure, a
-dot inside a name is written `\.`, and comparisons want both sides of one type. `PathError` is raised for what cannot be
-read, `PathFailure` for what does not fit an object.
+It is the dialect of client-go (k8s.io/client-go/util/jsonpath): a missing field is no result, an index out of bounds
+is an error, a dot inside a name is escaped as `\.`, and both sides of a comparison must have the same type.
+`InvalidPathError` is raised when a path is parsed, `EvaluationError` when it is evaluated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 from kubewright.errors import DecodeError
 
-__all__ = ("Path", "PathError", "PathFailure", "parse_path")
+__all__ = ("EvaluationError", "InvalidPathError", "Path", "parse_path")
 
 _END: Final = "\0"
 _TERMINATORS: Final = frozenset(" \t\r\n.,[]${}@" + _END)
@@ -39,22 +39,22 @@ Values = list[Any]
 Step = Callable[[Values], Values]
 
 
-class PathError(DecodeError):
-    """A path that cannot be read."""
+class InvalidPathError(DecodeError):
+    """A path has a syntax error."""
 
 
 @final
-class PathFailure(Exception):  # an outcome, caught where columns are printed
-    """A path that does not fit the object; `left` is what was found so far."""
+class EvaluationError(Exception):  # `custom` catches it and prints null
+    """A path cannot be evaluated on an object; `left` are the results so far."""
 
     def __init__(self, left: Values) -> None:
-        super().__init__("the path does not fit the object")
+        super().__init__("the path cannot be evaluated on the object")
         self.left = left
 
 
 @final
 class Path:
-    """A path that was read."""
+    """A parsed path."""
 
     __slots__ = ("_blocks", "_fields")
 
@@ -65,23 +65,23 @@ class Path:
         self._fields = names if names and len(names) == len(steps) else None
 
     def find(self, tree: Any) -> Values:
-        """What the path leads to, in order; nothing if it leads nowhere."""
-        if self._fields is not None:  # nearly every path is fields alone
+        """The results of the path, in order."""
+        if self._fields is not None:  # the fast path: most paths are field names only
             for name in self._fields:
                 if not isinstance(tree, dict) or name not in tree:
                     return []
                 tree = tree[name]
             return [tree]
-        found = [_walk(steps, [tree]) for steps in self._blocks]
+        found = [_evaluate(steps, [tree]) for steps in self._blocks]
         return found[0] if found else []
 
 
 def parse_path(text: str) -> Path:
-    """A path as a definition writes it, without braces around it."""
-    return Path(_Reader(f"{{{text}}}").blocks())
+    """Parse a path of a CRD, which has no braces around it."""
+    return Path(_Parser(f"{{{text}}}").blocks())
 
 
-def _walk(steps: Sequence[Step], values: Values) -> Values:
+def _evaluate(steps: Sequence[Step], values: Values) -> Values:
     for step in steps:
         values = step(values)
     return values
@@ -109,7 +109,7 @@ def _text(value: str) -> Step:
     return lambda _values: [value]
 
 
-def _inside(value: Any) -> Values:
+def _members(value: Any) -> Values:
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, str):
@@ -118,21 +118,21 @@ def _inside(value: Any) -> Values:
 
 
 def _wildcard(values: Values) -> Values:
-    return [inner for value in values for inner in _inside(value)]
+    return [inner for value in values for inner in _members(value)]
 
 
 def _descend(values: Values) -> Values:
     found: Values = []
     for value in values:
-        inner = _inside(value)
+        inner = _members(value)
         if inner:
             found.append(value)
             found.extend(_descend(inner))
     return found
 
 
-def _unknown(values: Values) -> Values:
-    raise PathFailure(values)
+def _fail(values: Values) -> Values:
+    raise EvaluationError(values)
 
 
 @final
@@ -148,7 +148,7 @@ class _Slice:
             if value is None:
                 continue
             if not isinstance(value, list):
-                raise PathFailure(values)
+                raise EvaluationError(values)
             count = len(value)
             start = self._start + count if self._start < 0 else self._start
             end = count if self._end is None else self._end
@@ -157,7 +157,7 @@ class _Slice:
             if start == end:
                 return found
             if not 0 <= start < count or not start <= end <= count or (self._step or 1) <= 0:
-                raise PathFailure(values)
+                raise EvaluationError(values)
             found.extend(value[start : end : self._step or 1])
         return found
 
@@ -171,9 +171,9 @@ class _Union:
 
     def __call__(self, values: Values) -> Values:
         try:
-            return [found for steps in self._parts for found in _walk(steps, values)]
-        except PathFailure:
-            raise PathFailure(values) from None
+            return [found for steps in self._parts for found in _evaluate(steps, values)]
+        except EvaluationError:
+            raise EvaluationError(values) from None
 
 
 @final
@@ -187,26 +187,26 @@ class _Filter:
         found: Values = []
         for value in values:
             if not isinstance(value, list):
-                raise PathFailure(values)
+                raise EvaluationError(values)
             found.extend(item for item in value if self._passes(item, values, found))
         return found
 
     def _passes(self, item: Any, values: Values, found: Values) -> bool:
         if not self._operator:
             try:
-                return bool(_walk(self._left, [item]))
-            except PathFailure as failure:
+                return bool(_evaluate(self._left, [item]))
+            except EvaluationError as failure:
                 return bool(failure.left)
         sides = []
         for steps in (self._left, self._right):
             try:
-                side = _walk(steps, [item])
-            except PathFailure:
-                raise PathFailure(values) from None
+                side = _evaluate(steps, [item])
+            except EvaluationError:
+                raise EvaluationError(values) from None
             if not side:
                 return False
             if len(side) > 1:
-                raise PathFailure(values)
+                raise EvaluationError(values)
             sides.append(side[0])
         left, right = sides
         return self._compare(left, right, found)
@@ -214,20 +214,20 @@ class _Filter:
     def _compare(self, left: Any, right: Any, found: Values) -> bool:
         operator = _OPERATORS.get(self._operator)
         if operator is None or type(left) is not type(right) or not isinstance(left, (bool, int, float, str)):
-            raise PathFailure(found)
+            raise EvaluationError(found)
         if isinstance(left, bool) and operator not in (eq, ne):
-            raise PathFailure(found)
-        if isinstance(left, str):  # by bytes, as Go compares
+            raise EvaluationError(found)
+        if isinstance(left, str):  # Go compares strings by bytes
             left, right = left.encode(), right.encode()
         return operator(left, right)
 
 
-# reading
+# parsing
 
 
 @final
-class _Reader:
-    """Reads text in which `{...}` are blocks of steps."""
+class _Parser:
+    """Parses a template: text, with actions in braces."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -256,7 +256,7 @@ class _Reader:
                 return steps
             if rest.startswith(".."):
                 if recursive == len(steps):
-                    raise PathError("invalid multiple recursive descent")
+                    raise InvalidPathError("invalid multiple recursive descent")
                 self._at += 2
                 steps.append(_descend)
                 recursive = len(steps)
@@ -282,7 +282,7 @@ class _Reader:
             return [_constant(self._number())]
         if _is_word(char):
             return [self._word()]
-        raise PathError(f"unrecognized character in action: {char!r}")
+        raise InvalidPathError(f"unrecognized character in action: {char!r}")
 
     def _peek(self) -> str:
         return self._text[self._at] if self._at < len(self._text) else _END
@@ -290,7 +290,7 @@ class _Reader:
     def _next(self) -> str:
         char = self._peek()
         if char in "\r\n" or char == _END:
-            raise PathError("unclosed action")
+            raise InvalidPathError("unclosed action")
         self._at += 1
         return char
 
@@ -306,7 +306,7 @@ class _Reader:
 
     def _word(self) -> Step:
         word = self._until_terminator()
-        return _constant(word == "true") if word in ("true", "false") else _unknown
+        return _constant(word == "true") if word in ("true", "false") else _fail
 
     def _number(self) -> float:
         found = re.compile(r"[+-]?[0-9.]*").match(self._text, self._at)
@@ -319,13 +319,13 @@ class _Reader:
         try:
             return float(found[0])
         except ValueError:
-            raise PathError(f"cannot parse number {found[0]}") from None
+            raise InvalidPathError(f"cannot parse number {found[0]}") from None
 
     def _quoted(self, quote: str) -> str:
         start = self._at
         while True:
             if self._peek() in ("\n", _END):
-                raise PathError("unterminated quoted string")
+                raise InvalidPathError("unterminated quoted string")
             self._at += 1
             if self._text[self._at - 1] == quote and self._text[self._at - 2] != "\\":
                 break
@@ -334,7 +334,7 @@ class _Reader:
     def _brackets(self) -> list[Step]:
         end = self._text.find("]", self._at)
         if end < 0 or "\n" in self._text[self._at : end]:
-            raise PathError("unterminated array")
+            raise InvalidPathError("unterminated array")
         inner, self._at = self._text[self._at : end], end + 1
         if inner == "*":
             inner = ":"
@@ -350,7 +350,7 @@ class _Reader:
         while True:
             char = self._peek()
             if char in ("\n", _END):
-                raise PathError("unterminated filter")
+                raise InvalidPathError("unterminated filter")
             self._at += 1
             if char in "\"'":
                 if not quote:
@@ -361,7 +361,7 @@ class _Reader:
                 break
         inner = self._text[start : self._at - 1]
         if self._peek() != "]":
-            raise PathError("unclosed array expect ]")
+            raise InvalidPathError("unclosed array expect ]")
         self._at += 1
         if comparison := _COMPARISON.fullmatch(inner):
             return _Filter(_action(comparison[1]), comparison[2], _action(comparison[3]))
@@ -369,16 +369,16 @@ class _Reader:
 
 
 def _action(text: str) -> list[Step]:
-    return _Reader(f"{{{text}}}").blocks()[0]
+    return _Parser(f"{{{text}}}").blocks()[0]
 
 
 def _slice_of(text: str) -> Step:
     found = _SLICE.fullmatch(text)
     if found is None:
-        raise PathError(f"invalid array index {text}")
+        raise InvalidPathError(f"invalid array index {text}")
     start, end, step = found.groups()
     if start == "-" or ":-" in (end, step):
-        raise PathError(f"array index {text} is not a number")
+        raise InvalidPathError(f"array index {text} is not a number")
     first = int(start) if start else None
     if end is None:
         return _Slice(first, (first or 0) + 1, None, derived=True)

@@ -1,4 +1,4 @@
-"""The rows of what connects: services and their endpoints, ingresses, policies, addresses."""
+"""The rows of networking kinds: Service, Endpoints, EndpointSlice, Ingress, NetworkPolicy, ServiceCIDR, IPAddress."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kubewright.apiserver.printers.texts import (
     UNKNOWN,
     UNSET,
     labels_text,
+    list_with_more,
     name_of,
     number,
     selector_text,
-    shortened,
 )
 
 __all__ = (
@@ -29,7 +29,7 @@ __all__ = (
     "service_cidr_cells",
 )
 
-_SHOWN: Final = 3
+_MAX_SHOWN: Final = 3
 
 
 def service_cells(tree: Tree, now: datetime) -> list[Any]:
@@ -41,7 +41,7 @@ def service_cells(tree: Tree, now: datetime) -> list[Any]:
         name_of(tree),
         text(spec, "type"),
         addresses[0],
-        _external(spec, tree.get("status")),
+        _external_ip(spec, tree.get("status")),
         ports or NONE,
         age_of(tree, now),
         labels_text(spec.get("selector")),
@@ -54,19 +54,19 @@ def _service_port(port: Tree) -> str:
     return f"{inside}/{text(port, 'protocol')}"
 
 
-def _external(spec: Tree, status: Tree | None) -> str:
+def _external_ip(spec: Tree, status: Tree | None) -> str:
     given: list[str] = spec.get("externalIPs") or []
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
             return ",".join(given) or NONE
         case "LoadBalancer":
-            return ",".join((*_balancer(status), *given)) or "<pending>"
+            return ",".join((*_load_balancer_status(status), *given)) or "<pending>"
         case "ExternalName":
             return text(spec, "externalName")
     return UNKNOWN
 
 
-def _balancer(status: Tree | None) -> list[str]:
+def _load_balancer_status(status: Tree | None) -> list[str]:
     points = items(peek(status, "loadBalancer"), "ingress")
     return sorted({found for point in points if (found := text(point, "ip") or text(point, "hostname"))})
 
@@ -77,13 +77,13 @@ def endpoints_cells(tree: Tree, now: datetime) -> list[Any]:
     words: list[str] = []
     for subset in subsets:
         addresses = [text(one, "ip") for one in items(subset, "addresses")]
-        # A service without ports still has addresses.
+        # The endpoints of a headless service without ports are its addresses.
         words.extend(addresses if not items(subset, "ports") else ())
-        words.extend(_joined(ip, number(port, "port")) for port in items(subset, "ports") for ip in addresses)
-    return [name_of(tree), shortened(words, _SHOWN) if subsets else NONE, age_of(tree, now)]
+        words.extend(_host_port(ip, number(port, "port")) for port in items(subset, "ports") for ip in addresses)
+    return [name_of(tree), list_with_more(words, _MAX_SHOWN) if subsets else NONE, age_of(tree, now)]
 
 
-def _joined(ip: str, port: int) -> str:
+def _host_port(ip: str, port: int) -> str:
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
@@ -94,8 +94,8 @@ def endpoint_slice_cells(tree: Tree, now: datetime) -> list[Any]:
     return [
         name_of(tree),
         text(tree, "addressType"),
-        shortened(ports, _SHOWN) or UNSET,
-        shortened(addresses, _SHOWN) or UNSET,
+        list_with_more(ports, _MAX_SHOWN) or UNSET,
+        list_with_more(addresses, _MAX_SHOWN) or UNSET,
         age_of(tree, now),
     ]
 
@@ -113,7 +113,7 @@ def ingress_cells(tree: Tree, now: datetime) -> list[Any]:
         name_of(tree),
         NONE if spec.get("ingressClassName") is None else spec["ingressClassName"],
         _hosts(items(spec, "rules")),
-        ",".join(_balancer(tree.get("status"))),
+        ",".join(_load_balancer_status(tree.get("status"))),
         "80, 443" if items(spec, "tls") else "80",
         age_of(tree, now),
     ]
@@ -123,12 +123,12 @@ def _hosts(rules: list[Tree]) -> str:
     hosts: list[str] = []
     more = False
     for rule in rules:
-        # Any rule after the third host counts as one more, with a host of its own or without.
-        more = more or len(hosts) == _SHOWN
+        # As `formatHosts`: any rule after the third host counts as one more, even without a host.
+        more = more or len(hosts) == _MAX_SHOWN
         if not more and text(rule, "host"):
             hosts.append(text(rule, "host"))
     shown = ",".join(hosts) or "*"
-    return f"{shown} + {len(rules) - _SHOWN} more..." if more else shown
+    return f"{shown} + {len(rules) - _MAX_SHOWN} more..." if more else shown
 
 
 def ingress_class_cells(tree: Tree, now: datetime) -> list[Any]:
@@ -152,7 +152,7 @@ def service_cidr_cells(tree: Tree, now: datetime) -> list[Any]:
 
 
 def address_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of an IPAddress, which has one cell more than the kind has columns."""
+    """The row of an IPAddress; kube-apiserver's has one cell (the age) more than the kind has columns."""
     found = peek(tree, "spec", "parentRef")
     parent = NONE
     if found is not None:

@@ -1,4 +1,4 @@
-"""The rows of everything else: nodes, namespaces, events, configuration, and kinds without a printer of their own."""
+"""The rows of other kinds: Node, Namespace, Event, ConfigMap, Secret, Lease, APIService; kinds without a printer."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.conversion import convert
 from kubewright.apiserver.builtin.trees import Tree, items, peek, text
-from kubewright.apiserver.printers.ages import age, age_of, moment
+from kubewright.apiserver.printers.ages import age_of, parse_timestamp, timestamp_since
 from kubewright.apiserver.printers.texts import NONE, UNKNOWN, name_of, number, status_of
 
 __all__ = (
     "api_service_cells",
     "component_status_cells",
     "config_map_cells",
+    "default_cells",
     "event_cells",
     "lease_cells",
-    "named_cells",
+    "name_and_age_cells",
     "namespace_cells",
     "node_cells",
-    "plain_cells",
     "runtime_class_cells",
     "secret_cells",
 )
@@ -31,13 +31,16 @@ _ROLE: Final = "kubernetes.io/role"
 _NO_TIME: Final = "0001-01-01T00:00:00Z"
 
 
-def plain_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of a kind without a printer: its name and when it was created, which clients turn into an age."""
+def default_cells(tree: Tree, now: datetime) -> list[Any]:
+    """The row of a kind without a printer: name and creation time, of which clients make an age.
+
+    k8s.io/apiserver/pkg/registry/rest/table.go.
+    """
     return [name_of(tree), text(tree, "metadata", "creationTimestamp") or _NO_TIME]
 
 
-def named_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of a kind of which only name and age are shown."""
+def name_and_age_cells(tree: Tree, now: datetime) -> list[Any]:
+    """The row of a kind whose columns are name and age."""
     return [name_of(tree), age_of(tree, now)]
 
 
@@ -85,7 +88,7 @@ def node_cells(tree: Tree, now: datetime) -> list[Any]:
 def _node_state(tree: Tree) -> str:
     ready = None
     for condition in items(tree.get("status"), "conditions"):
-        if condition.get("type") == "Ready":  # of several the last counts
+        if condition.get("type") == "Ready":  # the last one wins
             ready = text(condition, "status")
     state = "Unknown" if ready is None else "Ready" if ready == "True" else "NotReady"
     return f"{state},SchedulingDisabled" if peek(tree, "spec", "unschedulable") else state
@@ -102,14 +105,14 @@ def _node_address(status: Tree, kind: str) -> str:
 
 
 def event_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of an Event, of whichever group."""
+    """The row of an Event, of either group."""
     event = convert(tree, _CORE_EVENT)
     series, about = event.get("series"), event.get("involvedObject")
-    first = age(_first(event), now)
-    last = age(event["lastTimestamp"], now) if moment(event.get("lastTimestamp")) else first
+    first = timestamp_since(_first(event), now)
+    last = timestamp_since(event["lastTimestamp"], now) if parse_timestamp(event.get("lastTimestamp")) else first
     count = number(event, "count") or 1
     if series is not None:
-        last, count = age(series.get("lastObservedTime"), now), number(series, "count")
+        last, count = timestamp_since(series.get("lastObservedTime"), now), number(series, "count")
     kind, name = text(about, "kind").lower(), text(about, "name")
     return [
         last,
@@ -126,7 +129,7 @@ def event_cells(tree: Tree, now: datetime) -> list[Any]:
 
 
 def _first(event: Tree) -> Any:
-    return event["firstTimestamp"] if moment(event.get("firstTimestamp")) else event.get("eventTime")
+    return event["firstTimestamp"] if parse_timestamp(event.get("firstTimestamp")) else event.get("eventTime")
 
 
 def _source(event: Tree) -> str:

@@ -1,4 +1,4 @@
-"""The rows of who may do what and what is checked: bindings, webhooks, admission policies, priorities, quotas."""
+"""The rows of policy kinds: bindings, webhook configurations, admission policies, CSRs, priorities, quotas."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def binding_cells(tree: Tree, now: datetime) -> list[Any]:
 
 
 def webhooks_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of a configuration of webhooks."""
+    """The row of a webhook configuration."""
     return [name_of(tree), len(items(tree, "webhooks")), age_of(tree, now)]
 
 
@@ -65,7 +65,7 @@ def policy_binding_cells(tree: Tree, now: datetime) -> list[Any]:
 
 
 def _go_selector(selector: Tree) -> str:
-    """A selector as Go shows the struct."""
+    """A selector as Go prints the struct."""
     labels = selector.get("matchLabels") or {}
     pairs = "".join(f"{key}: {labels[key]}," for key in sorted(labels))
     expressions = "".join(

@@ -1,8 +1,4 @@
-"""The row of an object: the printer of its kind, found by name.
-
-Called for every object of an answer in the form of a table. Kinds without a printer show their name and when they were
-created, as kube-apiserver does.
-"""
+"""Finds the printer of a kind. `verbs.transform` calls it for every object of a Table."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ _PRINTERS: Final[Mapping[str, Printer]] = {
     "CronJob": workloads.cron_job_cells,
     "DaemonSet": workloads.daemon_set_cells,
     "Deployment": workloads.deployment_cells,
-    "DeviceClass": others.named_cells,
+    "DeviceClass": others.name_and_age_cells,
     "EndpointSlice": networks.endpoint_slice_cells,
     "Endpoints": networks.endpoints_cells,
     "Event": others.event_cells,
@@ -66,14 +62,14 @@ _PRINTERS: Final[Mapping[str, Printer]] = {
     "ReplicaSet": workloads.replica_set_cells,
     "ReplicationController": workloads.controller_cells,
     "ResourceClaim": volumes.device_claim_cells,
-    "ResourceClaimTemplate": others.named_cells,
+    "ResourceClaimTemplate": others.name_and_age_cells,
     "ResourceQuota": policies.quota_cells,
     "ResourceSlice": volumes.device_slice_cells,
     "RoleBinding": policies.binding_cells,
     "RuntimeClass": others.runtime_class_cells,
     "Secret": others.secret_cells,
     "Service": networks.service_cells,
-    "ServiceAccount": others.named_cells,
+    "ServiceAccount": others.name_and_age_cells,
     "ServiceCIDR": networks.service_cidr_cells,
     "StatefulSet": workloads.stateful_set_cells,
     "StorageClass": volumes.storage_class_cells,
@@ -90,24 +86,24 @@ def _now() -> datetime:
 
 
 def cells(resource: Resource, tree: Tree, *, now: Callable[[], datetime] = _now) -> list[Any]:
-    """What stands in the columns `column_definitions` names, for one object. The tree is read only."""
+    """The cells of an object, in the order of the resource's column definitions."""
     if resource.custom:
         return custom_cells(resource.columns, tree, now())
-    return _PRINTERS.get(resource.kind.kind, others.plain_cells)(tree, now())
+    return _PRINTERS.get(resource.kind.kind, others.default_cells)(tree, now())
 
 
 def scale_cells(tree: Tree, *, now: Callable[[], datetime] = _now) -> list[Any]:
-    """What stands in the columns `scale_columns` names, for the Scale of any object."""
+    """The cells of a Scale, in the order of its column definitions."""
     return workloads.scale_cells(tree, now())
 
 
 def row_conditions(resource: Resource, tree: Tree) -> list[Tree]:
-    """What a row says besides its cells: a pod that is over. Nothing for all else."""
+    """The conditions of a row; only pods have any."""
     return pods.pod_conditions(tree) if not resource.custom and resource.kind.kind == "Pod" else []
 
 
 def row_order(resource: Resource, trees: Sequence[Tree]) -> Sequence[Tree]:
-    """The objects of a list in the order of their rows: as they come, but flow schemas by what is tried first."""
+    """The objects of a list in the order of their rows: FlowSchemas by precedence, all others unchanged."""
     if resource.custom or resource.kind.kind != "FlowSchema":
         return trees
     return sorted(trees, key=lambda tree: (number(tree, "spec", "matchingPrecedence"), name_of(tree)))

@@ -1,7 +1,6 @@
-"""Parts of an object in one line: containers, labels, selectors, lists with an end.
+"""Texts that several printers share: containers, labels, selectors, lists with a limit.
 
-What the printers of several kinds share. What is absent is written the way Kubernetes writes it there: `<none>`,
-`<unset>` or nothing.
+An absent value is `<none>`, `<unset>` or empty, as in kube-apiserver's printer of the same column.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ __all__ = (
     "container_cells",
     "flag",
     "labels_text",
+    "list_with_more",
     "name_of",
     "number",
     "selector_text",
-    "shortened",
     "status_of",
 )
 
@@ -33,18 +32,18 @@ UNKNOWN: Final = "<unknown>"
 
 
 def name_of(tree: Tree) -> str:
-    """The object's name."""
+    """The name of an object."""
     return text(tree, "metadata", "name")
 
 
 def number(tree: Tree | None, *path: str) -> int:
-    """The number at the end of the path; zero if there is none."""
+    """The integer at a path; zero if there is none."""
     found = peek(tree, *path)
     return found if isinstance(found, int) else 0
 
 
 def flag(tree: Tree | None, *path: str, default: bool = False) -> bool:
-    """The boolean at the end of the path."""
+    """The boolean at a path."""
     found = peek(tree, *path)
     return found if isinstance(found, bool) else default
 
@@ -58,7 +57,7 @@ def status_of(conditions: Iterable[Tree], kind: str) -> str | None:
 
 
 def container_cells(pod_spec: Tree | None) -> tuple[str, str]:
-    """The names of a template's containers and their images."""
+    """The names and the images of the containers of a pod spec."""
     containers = items(pod_spec, "containers")
     return ",".join(text(one, "name") for one in containers), ",".join(text(one, "image") for one in containers)
 
@@ -69,7 +68,7 @@ def labels_text(labels: Mapping[str, str] | None) -> str:
 
 
 def selector_text(selector: Mapping[str, Any] | None, *, empty: str = NONE, invalid: str = "<error>") -> str:
-    """A structured selector in one line."""
+    """A label selector in one line."""
     if not selector:
         return empty
     try:
@@ -78,8 +77,8 @@ def selector_text(selector: Mapping[str, Any] | None, *, empty: str = NONE, inva
         return invalid
 
 
-def shortened(words: Sequence[str], limit: int, *, separator: str = ",", count: int | None = None) -> str:
-    """The first few of a list, and how many more there are; `count` if some were left out before."""
+def list_with_more(words: Sequence[str], limit: int, *, separator: str = ",", count: int | None = None) -> str:
+    """The first items of a list, and the number of further ones; `count` is the total if the list was cut before."""
     total = len(words) if count is None else count
     shown = separator.join(words[:limit])
     return f"{shown} + {total - limit} more..." if len(words) > limit else shown

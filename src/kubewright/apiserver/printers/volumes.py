@@ -1,4 +1,4 @@
-"""The rows of storage: volumes, claims on them, classes, drivers; and claims on devices, which are alike."""
+"""The rows of storage kinds (volumes, claims, classes, drivers) and of resource claims and slices."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _modes(modes: list[str] | None) -> str:
 
 
 def _class(tree: Tree) -> str:
-    """The class of a volume or a claim; an old annotation goes before the field."""
+    """The storage class of a volume or a claim; the beta annotation wins over the field."""
     annotations = peek(tree, "metadata", "annotations") or {}
     return str(annotations.get(_CLASS, text(tree, "spec", "storageClassName")))
 

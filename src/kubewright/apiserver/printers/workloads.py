@@ -1,4 +1,4 @@
-"""The rows of what makes pods: deployments, sets, jobs, and what follows them."""
+"""The rows of workload kinds: Deployment, the sets, Job, CronJob, HorizontalPodAutoscaler, PodDisruptionBudget."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from datetime import datetime
 from typing import Any, Final
 
 from kubewright.apiserver.builtin.trees import Tree, items, peek, text
-from kubewright.apiserver.printers.ages import age, age_of, human_duration, moment
+from kubewright.apiserver.printers.ages import age_of, human_duration, parse_timestamp, timestamp_since
 from kubewright.apiserver.printers.texts import (
     NONE,
     UNKNOWN,
     UNSET,
     container_cells,
     labels_text,
+    list_with_more,
     name_of,
     number,
     selector_text,
-    shortened,
     status_of,
 )
 
@@ -104,7 +104,7 @@ def job_cells(tree: Tree, now: datetime) -> list[Any]:
     wanted, at_once = spec.get("completions"), number(spec, "parallelism")
     if wanted is None:
         wanted = f"1 of {at_once}" if at_once > 1 else "1"
-    started, ended = moment(status.get("startTime")), moment(status.get("completionTime"))
+    started, ended = parse_timestamp(status.get("startTime")), parse_timestamp(status.get("completionTime"))
     return [
         name_of(tree),
         _job_state(tree),
@@ -137,7 +137,7 @@ def cron_job_cells(tree: Tree, now: datetime) -> list[Any]:
         NONE if spec.get("timeZone") is None else spec["timeZone"],
         UNSET if suspend is None else str(suspend),
         len(items(status, "active")),
-        NONE if last is None else age(last, now),
+        NONE if last is None else timestamp_since(last, now),
         age_of(tree, now),
         *container_cells(peek(job, "template", "spec")),
         selector_text(peek(job, "selector")),
@@ -168,7 +168,7 @@ def scale_cells(tree: Tree, now: datetime) -> list[Any]:
 
 
 def autoscaler_cells(tree: Tree, now: datetime) -> list[Any]:
-    """The row of a HorizontalPodAutoscaler in its second version."""
+    """The row of a HorizontalPodAutoscaler of autoscaling/v2."""
     spec, status = tree.get("spec") or {}, tree.get("status") or {}
     target, least = spec.get("scaleTargetRef"), spec.get("minReplicas")
     return [
@@ -190,21 +190,21 @@ def _metrics(specs: list[Tree], statuses: list[Tree]) -> str:
         printer = _METRICS.get(text(spec, "type"))
         status = statuses[index] if index < len(statuses) else {}
         words.append("<unknown type>" if printer is None else printer(spec, status))
-    return shortened(words, 2, separator=", ")
+    return list_with_more(words, 2, separator=", ")
 
 
 def _value_metric(source: str) -> Callable[[Tree, Tree], str]:
-    def printed(spec: Tree, status: Tree) -> str:
+    def print_metric(spec: Tree, status: Tree) -> str:
         target, current = peek(spec, source, "target") or {}, peek(status, source, "current")
         if (average := target.get("averageValue")) is not None:
             return f"{peek(current, 'averageValue') or UNKNOWN}/{average} (avg)"
         return f"{_quantity(current, 'value')}/{target.get('value') or _NIL}"
 
-    return printed
+    return print_metric
 
 
 def _resource_metric(source: str) -> Callable[[Tree, Tree], str]:
-    def printed(spec: Tree, status: Tree) -> str:
+    def print_metric(spec: Tree, status: Tree) -> str:
         target, current = peek(spec, source, "target") or {}, peek(status, source, "current")
         name = text(spec, source, "name")
         if (average := target.get("averageValue")) is not None:
@@ -213,7 +213,7 @@ def _resource_metric(source: str) -> Callable[[Tree, Tree], str]:
         shown = UNKNOWN if used is None else f"{used}%"
         return f"{name}: {shown}/{'<auto>' if wanted is None else f'{wanted}%'}"
 
-    return printed
+    return print_metric
 
 
 def _pods_metric(spec: Tree, status: Tree) -> str:
@@ -222,7 +222,7 @@ def _pods_metric(spec: Tree, status: Tree) -> str:
 
 
 _NIL: Final = "<nil>"
-"""What the real server prints where a metric has a part but not its value."""
+"""What kube-apiserver prints for a metric without a value."""
 
 
 def _quantity(current: Tree | None, name: str) -> str:

@@ -1,2 +1,4 @@
-"""Requests that another server answers: aggregated API servers, kubelets, pods and services. Not the connections
-themselves; see `outbound`."""
+"""Requests that another server handles: aggregated API servers, kubelets, pods and services.
+
+The connections are made by `outbound`.
+"""

@@ -1,10 +1,11 @@
-"""Extension servers: groups that are served elsewhere, as APIService objects say.
+"""The aggregator: proxies the groups of APIServices with a service to their aggregated API servers.
 
-A request for such a group and version goes on to the service with who asks in its headers; the extension server trusts
-them because of the client certificate of the front proxy. If it changes the protocol, the two connections are joined
-(`tunnels`). Whether a service answers (`availability`) is looked at when its APIService, its Service or the endpoints
-behind it change and every half minute after that, sooner if it did not answer, and written into the status. What the
-groups hold is fetched from them for discovery.
+A request for such a group and version is sent to the service with the user in its X-Remote headers, which the server
+trusts because of the front-proxy client certificate. If the server switches protocols, the connections are joined
+(`upgrade`). Each server is synced (availability, then discovery) when its APIService, its Service or its endpoints
+change, and every 30 seconds; a failed discovery check is retried with exponential backoff, since nothing that is
+watched changes when the server comes up. Upstream: k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go and
+k8s.io/kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.proxy.api_services import ExtensionServer, identity_headers
-from kubewright.apiserver.proxy.availability import Availability, Finding
-from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
+from kubewright.apiserver.proxy.api_services import AggregatedServer, identity_headers
+from kubewright.apiserver.proxy.availability import AvailabilityChecker, AvailableCondition
+from kubewright.apiserver.proxy.reverse_proxy import proxy_response, request_headers, upgrade_headers
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.verbs.registry import Registry
@@ -44,14 +45,12 @@ _KIND: Final = GroupVersionKind("apiregistration.k8s.io", "v1", "APIService")
 _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 _IDENTITY: Final = frozenset({"audit-id", "authorization", "host"})
-_OURS: Final = ("x-remote-", "impersonate-", "x-forwarded-")
-_EVERY: Final = 30.0
-_FIRST_AGAIN: Final = 0.005
+_STRIPPED_PREFIXES: Final = ("x-remote-", "impersonate-", "x-forwarded-")
+_RESYNC_SECONDS: Final = 30.0
+_FIRST_RETRY_SECONDS: Final = 0.005
 _DISCOVERY_SECONDS: Final = 5.0
-_LONGEST: Final = 60.0
-_LONG: Final = ("attach", "exec", "log", "portforward", "proxy")
-"""Subresources whose requests have no deadline."""
-_LATE: Final = (
+_MAX_SECONDS: Final = 60.0
+_TIMEOUT_BODY: Final = (
     b'{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout",'
     b'"reason":"Timeout","details":{},"code":504}\n'
 )
@@ -61,7 +60,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @final
 class Aggregator:
-    """Keeps the extension servers and passes requests on to them."""
+    """Keeps the aggregated API servers and proxies requests to them."""
 
     def __init__(
         self,
@@ -74,261 +73,263 @@ class Aggregator:
         addresses: ServiceResolver,
         client_certificate: tuple[str, str] = ("", ""),
     ) -> None:
-        """`client_certificate` are the files of the front proxy's client certificate and its key."""
+        """`client_certificate` are the files of the front-proxy client certificate and its key."""
         resource = catalog.of_kind(_KIND)
         assert resource is not None
         self._resource = resource
         self._table = store.table(resource.table)
         self._registry = registry
         self._clock = clock
-        self._addresses = addresses
-        self._availability = Availability(store, outbound)
-        self._servers: dict[tuple[str, str], ExtensionServer] = {}
+        self._resolver = addresses
+        self._availability = AvailabilityChecker(store, outbound)
+        self._servers: dict[tuple[str, str], AggregatedServer] = {}
         self._priorities: dict[tuple[str, str], tuple[int, int]] = {}
         self._stale = True
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._busy: dict[str, asyncio.Task[None]] = {}
-        """Servers that are being looked at, by name: one that does not answer keeps no other waiting."""
+        self._syncing: dict[str, asyncio.Task[None]] = {}
+        """Syncs under way, by the name of the APIService: a server that does not respond delays no other."""
         self.outbound = outbound
         self._client_certificate = client_certificate
         self._listeners: list[Callable[[], None]] = []
         self._table.watch(self)
         for name in ("/services", "discovery.k8s.io/endpointslices"):
-            store.table(name).watch(_Neighbour(self.look_around))
+            store.table(name).watch(_NamespaceWatcher(self.service_changed))
 
-    # following APIServices
+    # watching APIServices
 
     def start(self) -> None:
-        """Look after the extension servers."""
+        """Start to sync the servers."""
         if self._task is None:
             self._wake.set()
-            self._task = asyncio.get_running_loop().create_task(self._work(), name="extension servers")
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="aggregator")
 
     @property
     def running(self) -> bool:
-        """Whether extension servers are looked after."""
+        """Whether the aggregator syncs."""
         return self._task is not None and not self._task.done()
 
     async def stop(self) -> None:
-        """Look after them no more."""
+        """Stop syncing."""
         if self._task is not None:
-            await cancel_and_wait(self._task, *self._busy.values())
+            await cancel_and_wait(self._task, *self._syncing.values())
             self._task = None
 
     def deliver(self, change: Change) -> None:
-        """An APIService came, changed or went."""
+        """An APIService was added, changed or deleted."""
         self._stale = True
         self._wake.set()
 
     def table_gone(self) -> None:
         """Never: the table stays."""
 
-    def look_around(self, namespace: str) -> None:
-        """Something by which the servers of a namespace are reached has changed."""
+    def service_changed(self, namespace: str) -> None:
+        """A Service or an EndpointSlice of a namespace has changed: sync the servers there."""
         for server in self._servers.values():
             if server.service[0] == namespace:
                 server.due = 0.0
                 self._wake.set()
 
-    def servers(self) -> Iterator[ExtensionServer]:
-        """All of them, the more important ones first."""
+    def servers(self) -> Iterator[AggregatedServer]:
+        """All servers, sorted by the priority of their group."""
         if self._stale:
-            self._read()
+            self._reload()
         groups: dict[str, int] = {}
         for group, version in self._servers:
             groups[group] = max(groups.get(group, 0), self._priorities[group, version][0])
-        # As documents are merged: of one group the names count, not the priorities.
+        # Within a group by name, not by priority: this is the order in which kube-apiserver merges OpenAPI documents.
         return iter(sorted(self._servers.values(), key=lambda one: (-groups[one.group], one.name)))
 
-    def claims(self, group: str, version: str) -> bool:
-        """Whether requests for a group and version go elsewhere."""
+    def serves(self, group: str, version: str) -> bool:
+        """Whether an aggregated API server serves a group and version."""
         if self._stale:
-            self._read()
+            self._reload()
         return (group, version) in self._servers
 
-    def claimed(self, path: str) -> bool:
-        """As `claims`, for the path of a request."""
+    def serves_path(self, path: str) -> bool:
+        """As `serves`, for the path of a request."""
         if not self._servers and not self._stale:
             return False
         parts = path.split("/", 4)
-        return len(parts) > 3 and parts[1] == "apis" and self.claims(parts[2], parts[3])
+        return len(parts) > 3 and parts[1] == "apis" and self.serves(parts[2], parts[3])
 
-    def _read(self) -> None:
+    def _reload(self) -> None:
         self._stale = False
         known = {server.name: server for server in self._servers.values()}
-        found: dict[tuple[str, str], ExtensionServer] = {}
+        found: dict[tuple[str, str], AggregatedServer] = {}
         priorities: dict[tuple[str, str], tuple[int, int]] = {}
         for entry in self._table.entries():
             tree = decode_json(entry.value)
             spec = tree["spec"]
-            place = (str(spec.get("group") or ""), str(spec.get("version") or ""))
-            priorities[place] = (int(spec.get("groupPriorityMinimum") or 0), int(spec.get("versionPriority") or 0))
+            key = (str(spec.get("group") or ""), str(spec.get("version") or ""))
+            priorities[key] = (int(spec.get("groupPriorityMinimum") or 0), int(spec.get("versionPriority") or 0))
             if not spec.get("service"):
                 continue
-            server = known.get(entry.key) or ExtensionServer(entry.key)
+            server = known.get(entry.key) or AggregatedServer(entry.key)
             if server.revision != entry.version:
-                server.read(entry, tree, self._addresses, self._client_certificate)
-            found[place] = server
+                server.read(entry, tree, self._resolver, self._client_certificate)
+            found[key] = server
         changed = bool(found or self._servers or priorities != self._priorities)
         self._servers, self._priorities = found, priorities
         if changed:
-            self._tell()
+            self._notify()
 
     def priorities(self) -> Mapping[tuple[str, str], tuple[int, int]]:
-        """Of each group and version that has an APIService, that of the group and that of the version."""
+        """The priorities of the group and of the version, for each group and version with an APIService."""
         if self._stale:
-            self._read()
+            self._reload()
         return self._priorities
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call the listener when there are other servers, or one serves something else, or answers no more."""
+        """Call the listener when a server is added or removed, or its availability or discovery changes."""
         self._listeners.append(listener)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in self._listeners:
             listener()
 
-    # passing requests on
+    # proxying
 
     async def proxy(self, request: Request, user: User) -> Reply:
-        """The answer of the extension server whose group and version a request is for."""
+        """The reply of the server whose group and version a request is for."""
         _, _, group, version = request.path.split("/", 4)[:4]
-        return await self.pass_on(self._servers[group, version], request, user)
+        return await self.forward(self._servers[group, version], request, user)
 
-    async def pass_on(self, server: ExtensionServer, request: Request, user: User) -> Reply:
-        """The answer of an extension server to a request."""
+    async def forward(self, server: AggregatedServer, request: Request, user: User) -> Reply:
+        """The reply of a server to a request."""
         if not server.available:
-            return _said(503, "service unavailable")
+            return _text_response(503, "service unavailable")
         if server.problem:
-            return _said(500, server.problem)
-        forwarded = server.forwarded(request.path)
+            return _text_response(500, server.problem)
+        forwarded = server.forwarded_headers(request.path)
         if not forwarded:
-            return _said(503, "service unavailable")
-        upgrade = protocol_headers(request)
-        headers = kept_headers(request.headers.items(), without=_IDENTITY)
-        headers = [(name, value) for name, value in headers if not name.startswith(_OURS)]
+            return _text_response(503, "service unavailable")
+        upgrade = upgrade_headers(request)
+        headers = request_headers(request.headers.items(), without=_IDENTITY)
+        headers = [(name, value) for name, value in headers if not name.startswith(_STRIPPED_PREFIXES)]
         headers += [*upgrade, *forwarded, *identity_headers(user), ("Audit-Id", request.audit_id)]
-        headers.append(("X-Forwarded-For", _chain(request)))
-        seconds, if_late = _patience(request)
+        headers.append(("X-Forwarded-For", _forwarded_for(request)))
+        seconds, timeout_response = _timeout(request)
         try:
             incoming = await self.outbound.request(
                 server.destination,
                 request.method,
-                _target(request),
+                _request_target(request),
                 headers=headers,
                 body=request.body,
                 timeout=seconds,
             )
         except HttpClientError as error:
-            if error.timed_out and if_late is not None:
-                return if_late
-            return _said(503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}")
-        return await _answered(incoming, upgrade=bool(upgrade))
+            if error.timed_out and timeout_response is not None:
+                return timeout_response
+            return _text_response(
+                503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}"
+            )
+        return await _to_reply(incoming, upgrade=bool(upgrade))
 
     # availability and discovery
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            due = min((one.due for one in self._servers.values() if one.name not in self._busy), default=None)
+            due = min((one.due for one in self._servers.values() if one.name not in self._syncing), default=None)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await self._wake.wait()
             self._wake.clear()
             if self._stale:
-                self._read()
+                self._reload()
             for server in self._servers.values():
-                if server.due <= loop.time() and server.name not in self._busy:
-                    task = loop.create_task(self._attend(server), name=f"extension server {server.name}")
-                    self._busy[server.name] = task
-                    task.add_done_callback(partial(self._attended, server.name))
+                if server.due <= loop.time() and server.name not in self._syncing:
+                    task = loop.create_task(self._sync(server), name=f"sync of {server.name}")
+                    self._syncing[server.name] = task
+                    task.add_done_callback(partial(self._sync_done, server.name))
 
-    def _attended(self, name: str, task: asyncio.Task[None]) -> None:
-        self._busy.pop(name, None)
-        self._wake.set()  # its next turn may be due
+    def _sync_done(self, name: str, task: asyncio.Task[None]) -> None:
+        self._syncing.pop(name, None)
+        self._wake.set()  # its next sync may be due
 
-    async def _attend(self, server: ExtensionServer) -> None:
+    async def _sync(self, server: AggregatedServer) -> None:
         now = asyncio.get_running_loop().time()
-        server.due = planned = now + _EVERY
+        server.due = next_resync = now + _RESYNC_SECONDS
         try:
-            finding = await self._availability.look(server)
-            server.failures = server.failures + 1 if finding.passes_by_itself else 0
-            if server.failures and server.due == planned:  # nothing has changed meanwhile
-                server.due = now + min(_EVERY, _FIRST_AGAIN * 2 ** min(server.failures, 20))
-            was, server.available = server.available, finding.available
-            server.turn += server.available and not was
+            condition = await self._availability.check(server)
+            server.failures = server.failures + 1 if condition.retryable else 0
+            if server.failures and server.due == next_resync:  # else a change has made it due already
+                server.due = now + min(_RESYNC_SECONDS, _FIRST_RETRY_SECONDS * 2 ** min(server.failures, 20))
+            was, server.available = server.available, condition.available
+            server.generation += server.available and not was
             changed = await server.discover(self.outbound, now) if server.available else was
             if changed or was != server.available:
-                self._tell()
-            await self._report(server, finding)
-        except StatusError as refusal:  # somebody wrote meanwhile, which brings us back
-            _LOG.debug("an APIService changed", extra={"apiservice": server.name, "error": str(refusal)})
+                self._notify()
+            await self._update_status(server, condition)
+        except StatusError as error:  # another write came first, and its event starts the next sync
+            _LOG.debug("an APIService changed", extra={"apiservice": server.name, "error": str(error)})
         except Exception:
-            _LOG.exception("an extension server could not be looked at", extra={"apiservice": server.name})
+            _LOG.exception("an APIService was not synced", extra={"apiservice": server.name})
 
-    async def _report(self, server: ExtensionServer, finding: Finding) -> None:
+    async def _update_status(self, server: AggregatedServer, condition: AvailableCondition) -> None:
         entry = self._table.get(server.name)
         if entry is None:
             return
         tree = decode_json(entry.value)
-        if finding.write(tree, format_time(self._clock.now())):
+        if condition.write(tree, format_time(self._clock.now())):
             await self._registry.put_if_unchanged(self._resource, entry, tree)
             written = self._table.get(server.name)
             if written is not None and server.revision == entry.version:
-                server.revision = written.version  # this one says nothing new
+                server.revision = written.version  # the status alone has changed: no reload
 
     def groups(self) -> list[Tree]:
-        """Aggregated discovery of the groups that are served elsewhere."""
+        """Aggregated discovery of the groups of all servers."""
         found: dict[str, Tree] = {}
         for server in self.servers():
             group = found.setdefault(server.group, {"metadata": {"name": server.group}, "versions": []})
-            group["versions"].append(server.described())
+            group["versions"].append(server.discovery())
         return list(found.values())
 
 
 @final
-class _Neighbour:
-    """Tells of changes of a table by the namespace they are in."""
+class _NamespaceWatcher:
+    """Reports changes of a table by their namespace."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self._notify = notify
 
     def deliver(self, change: Change) -> None:
-        self._tell(change.key.partition("/")[0])
+        self._notify(change.key.partition("/")[0])
 
     def table_gone(self) -> None:
         """Never: the table stays."""
 
 
-async def _answered(incoming: IncomingResponse, *, upgrade: bool) -> Reply:
+async def _to_reply(incoming: IncomingResponse, *, upgrade: bool) -> Reply:
     code = incoming.code
     if code == 101:
         return tunnel(incoming)
     if upgrade and code < 400:
         incoming.close()
-        return _said(503, f"invalid upgrade response: status code {code}")
+        return _text_response(503, f"invalid upgrade response: status code {code}")
     if 300 <= code <= 399 and incoming.header("location"):
         incoming.close()
         return Response(502, _REDIRECT, _TEXT)
-    return await proxied(incoming)
+    return await proxy_response(incoming)
 
 
-def _patience(request: Request) -> tuple[float | None, Response | None]:
-    """How long to wait for the head of an answer, and what is said if that was in vain and nobody else was late."""
+def _timeout(request: Request) -> tuple[float | None, Response | None]:
+    """The timeout for the head of a response, and the response to the client if it is exceeded."""
     target = request_info(request.method, request.path, request.query)
-    if target.verb == "watch" or target.subresource in _LONG:
+    if target.is_long_running:
         return None, None
-    allowed = _LONGEST
+    allowed = _MAX_SECONDS
     with contextlib.suppress(DecodeError):
-        allowed = min(Duration(request.query.get("timeout") or "0").nanoseconds / 1e9 or _LONGEST, _LONGEST)
+        allowed = min(Duration(request.query.get("timeout") or "0").nanoseconds / 1e9 or _MAX_SECONDS, _MAX_SECONDS)
     if request.path.startswith("/apis/") and request.path.strip("/").count("/") == 2 and allowed > _DISCOVERY_SECONDS:
         return _DISCOVERY_SECONDS, None
-    return allowed, Response(504, _LATE, _TEXT)
+    return allowed, Response(504, _TIMEOUT_BODY, _TEXT)
 
 
-def _target(request: Request) -> str:
-    """Path and query, the query in the order of its names."""
+def _request_target(request: Request) -> str:
+    """Path and query, the query sorted by name: kube-apiserver parses and encodes it again."""
     path, mark, query = (request.uri or request.path).partition("?")
     if not mark:
         return path
@@ -338,12 +339,12 @@ def _target(request: Request) -> str:
     return f"{path}?{text}" if text else path
 
 
-def _chain(request: Request) -> str:
-    """Through whom the request came: a proxy before this server may have said."""
+def _forwarded_for(request: Request) -> str:
+    """X-Forwarded-For: the addresses that earlier proxies report, and the client's."""
     here = request.peer.address or "127.0.0.1"
     before = request.header("x-forwarded-for")
     return f"{before}, {here}" if before else here
 
 
-def _said(code: int, text: str) -> Response:
+def _text_response(code: int, text: str) -> Response:
     return Response(code, f"{text}\n".encode(), _TEXT, _NO_SNIFFING)

@@ -1,8 +1,8 @@
-"""An extension server, as its APIService describes it: where it is, whether it answers, and what it says it serves.
+"""An aggregated API server, as its APIService describes it: destination, availability and discovery.
 
-`ExtensionServer` is kept for as long as there is an APIService of that name, so that what was fetched from it is still
-known after a change. It can be asked by this server itself (`fetch`); requests of clients are passed on by
-`aggregation`, which also keeps the servers. Whether one answers is found out by `availability`.
+An `AggregatedServer` lives as long as the APIService of its name, so that its discovery survives a change. `fetch`
+sends requests of this server itself; `aggregator` keeps the servers and proxies requests of clients; `availability`
+checks whether a server responds.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.apiserver.wire.users import User
 
-__all__ = ("ExtensionServer", "Fetched", "identity_headers")
+__all__ = ("AggregatedServer", "ServerResponse", "identity_headers")
 
-_LARGEST: Final = 64 * 1024 * 1024
+_MAX_BODY: Final = 64 * 1024 * 1024
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _ACCEPT: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};{_AGGREGATED}" for version in ("v2", "v2beta1")
 )
 _DISCOVERY_SECONDS: Final = 5.0
-_KNOWN_FOR: Final = 60.0
+_DISCOVERY_TTL: Final = 60.0
 _AGGREGATOR: Final = User("system:kube-aggregator", ("system:masters",))
 _UNPRIVILEGED: Final = User("system:kube-aggregator", ())
 
 
-class Fetched(Struct, frozen=True):
-    """An answer to this server itself. One that did not come has the code with which a client would learn of it."""
+class ServerResponse(Struct, frozen=True):
+    """A response to this server itself. If none came, its code is the one a client would get."""
 
     code: int
     body: bytes = b""
     content_type: str = ""
-    tag: str = ""
+    etag: str = ""
 
 
 @final
-class ExtensionServer:
-    """One extension server and what is known of it."""
+class AggregatedServer:
+    """One aggregated API server and its state."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -56,27 +56,27 @@ class ExtensionServer:
         self.service = ("", "", 443)
         """Namespace, name and port."""
         self.revision = 0
-        """The version of the APIService that was read."""
+        """The version of the APIService in `read`."""
         self.destination = Destination("")
         self.problem = ""
-        """Why no connection can be made at all."""
+        """Why no connection can be made: an unusable caBundle."""
         self.available = False
-        self.turn = 0
-        """Grows whenever it may have something else to say: its APIService was changed, or it is back."""
+        self.generation = 0
+        """Increases when its documents may have changed: with its APIService, or when it becomes available again."""
         self.due = 0.0
-        """When to look at it again."""
+        """When to sync it again."""
         self.failures = 0
-        self._described: Tree | None = None
-        self._described_at = (0, 0.0)
-        self._tag = ""
+        self._discovery: Tree | None = None
+        self._discovered_at = (0, 0.0)
+        self._etag = ""
 
     @property
     def path(self) -> str:
-        """Where its group and version begins."""
+        """The path of its group and version."""
         return f"/apis/{self.group}/{self.version}"
 
-    def read(self, entry: Entry, tree: Tree, addresses: ServiceResolver, certificate: tuple[str, str]) -> None:
-        """Learn from its APIService."""
+    def read(self, entry: Entry, tree: Tree, resolver: ServiceResolver, certificate: tuple[str, str]) -> None:
+        """Set destination and availability by its APIService."""
         spec = tree["spec"]
         service = spec["service"]
         namespace, name, port = str(service["namespace"]), str(service["name"]), int(service.get("port") or 443)
@@ -92,32 +92,32 @@ class ExtensionServer:
             authorities=authorities,
             verify=not spec.get("insecureSkipTLSVerify"),
             certificate=certificate,
-            dial=lambda: addresses.resolve(namespace, name, port),
+            dial=lambda: resolver.resolve(namespace, name, port),
         )
         self.due, self.failures = 0.0, 0
-        self.turn += 1
+        self.generation += 1
 
-    # asking it
+    # requests
 
     async def fetch(
-        self, outbound: HttpClient, path: str, *, user: User, seconds: float, accept: str = "", tag: str = ""
-    ) -> Fetched:
-        """What it answers to this server, on behalf of a user of its own."""
+        self, outbound: HttpClient, path: str, *, user: User, seconds: float, accept: str = "", etag: str = ""
+    ) -> ServerResponse:
+        """GET a path of the server, as a user of this server's own."""
         if not self.available or self.problem:
-            return Fetched(503 if not self.available else 500)
-        headers = [*identity_headers(user), *self.forwarded(path)]
+            return ServerResponse(503 if not self.available else 500)
+        headers = [*identity_headers(user), *self.forwarded_headers(path)]
         headers += [("Accept", accept)] if accept else []
-        headers += [("If-None-Match", tag)] if tag else []
+        headers += [("If-None-Match", etag)] if etag else []
         try:
             async with asyncio.timeout(seconds):
                 incoming = await outbound.request(self.destination, "GET", path, headers=headers)
-                body = await incoming.body(_LARGEST)
+                body = await incoming.body(_MAX_BODY)
         except (HttpClientError, TimeoutError):
-            return Fetched(503)
-        return Fetched(incoming.code, body, incoming.header("content-type"), incoming.header("etag"))
+            return ServerResponse(503)
+        return ServerResponse(incoming.code, body, incoming.header("content-type"), incoming.header("etag"))
 
-    def forwarded(self, path: str) -> list[tuple[str, str]]:
-        """The headers that say what was asked for, and where it really goes; none if it goes nowhere."""
+    def forwarded_headers(self, path: str) -> list[tuple[str, str]]:
+        """The Host and X-Forwarded headers of a request; empty if the service does not resolve."""
         try:
             host, port = self.destination.address()
         except HttpClientError:
@@ -133,36 +133,36 @@ class ExtensionServer:
     # discovery
 
     async def discover(self, outbound: HttpClient, now: float) -> bool:
-        """Ask what it serves, unless that is known; whether it is something else than before."""
-        turn, since = self._described_at
-        if self._described is not None and turn == self.turn and now - since < _KNOWN_FOR:
+        """Fetch its discovery unless it is known; returns whether it has changed."""
+        generation, since = self._discovered_at
+        if self._discovery is not None and generation == self.generation and now - since < _DISCOVERY_TTL:
             return False
-        self._described_at = (self.turn, now)
-        before, self._described = self._described, await self._asked(outbound)
-        if self._described is None:
-            self._tag = ""  # it may come back with what it had
-        return before != self._described
+        self._discovered_at = (self.generation, now)
+        before, self._discovery = self._discovery, await self._fetch_discovery(outbound)
+        if self._discovery is None:
+            self._etag = ""  # a 304 later would refer to a document that is no longer kept
+        return before != self._discovery
 
-    async def _asked(self, outbound: HttpClient) -> Tree | None:
-        fetched = await self.fetch(
-            outbound, "/apis", user=_AGGREGATOR, seconds=_DISCOVERY_SECONDS, accept=_ACCEPT, tag=self._tag
+    async def _fetch_discovery(self, outbound: HttpClient) -> Tree | None:
+        response = await self.fetch(
+            outbound, "/apis", user=_AGGREGATOR, seconds=_DISCOVERY_SECONDS, accept=_ACCEPT, etag=self._etag
         )
-        if fetched.code == 304:
-            return self._described
-        if fetched.code == 503:
+        if response.code == 304:
+            return self._discovery
+        if response.code == 503:
             return None
-        if fetched.code == 200 and _AGGREGATED in fetched.content_type.replace(" ", ""):
-            self._tag = fetched.tag
-            return self._own_part(_tree(fetched.body))
-        self._tag = ""
-        fetched = await self.fetch(
+        if response.code == 200 and _AGGREGATED in response.content_type.replace(" ", ""):
+            self._etag = response.etag
+            return self._own_version(_tree(response.body))
+        self._etag = ""
+        response = await self.fetch(
             outbound, self.path, user=_UNPRIVILEGED, seconds=_DISCOVERY_SECONDS, accept="application/json"
         )
-        if fetched.code != 200:
+        if response.code != 200:
             return None
-        return {"version": self.version, "resources": _described(_tree(fetched.body).get("resources") or [])}
+        return {"version": self.version, "resources": _resource_discovery(_tree(response.body).get("resources") or [])}
 
-    def _own_part(self, tree: Tree) -> Tree:
+    def _own_version(self, tree: Tree) -> Tree:
         for group in tree.get("items") or ():
             if (group.get("metadata") or {}).get("name") == self.group:
                 for version in group.get("versions") or ():
@@ -170,16 +170,16 @@ class ExtensionServer:
                         return {key: value for key, value in version.items() if key != "freshness"}
         return {"version": self.version}
 
-    def described(self) -> Tree:
-        """Its version as discovery tells of it."""
-        if not self.available or self._described is None:
+    def discovery(self) -> Tree:
+        """Its version in aggregated discovery; Stale if it is unavailable."""
+        if not self.available or self._discovery is None:
             return {"version": self.version, "freshness": "Stale"}
-        found = {key: value for key, value in self._described.items() if value}
+        found = {key: value for key, value in self._discovery.items() if value}
         return {**found, "freshness": "Current"}
 
 
 def identity_headers(user: User) -> list[tuple[str, str]]:
-    """Who asks, as the front proxy says it."""
+    """The X-Remote headers of the request-header authenticator (k8s.io/client-go/transport/round_trippers.go)."""
     found = [("X-Remote-User", user.name)]
     if user.uid:
         found.append(("X-Remote-Uid", user.uid))
@@ -223,8 +223,8 @@ def _tree(body: bytes) -> Tree:
     return tree if isinstance(tree, dict) else {}
 
 
-def _described(resources: list[Tree]) -> list[Tree]:
-    """Resources of the old form in the aggregated one."""
+def _resource_discovery(resources: list[Tree]) -> list[Tree]:
+    """The resources of unaggregated discovery as aggregated discovery."""
     found: dict[str, Tree] = {}
     for item in resources:
         name, _, sub = str(item.get("name") or "").partition("/")

@@ -1,8 +1,9 @@
-"""The proxies of the API server: `services/proxy`, `pods/proxy`, `nodes/proxy`, and the ways into a container.
+"""The connecters: `services/proxy`, `pods/proxy`, `nodes/proxy`, and exec, attach and port-forward of pods.
 
-A name may carry a scheme and a port: `https:web:8443`. The request goes on as it came, without what identifies the
-user. `exec`, `attach` and `portforward` are passed to the kubelet; when it changes the protocol, the two connections
-are joined (`tunnels`), and what is spoken over them is between the client and the kubelet. A service may change it too.
+A name may have a scheme and a port: `https:web:8443`. The proxies send the request on without its credentials. Exec,
+attach and port-forward go to the kubelet; once it switches protocols (SPDY or WebSocket), the two connections are
+joined (`upgrade`), and the stream is between client and kubelet. A proxied service may switch protocols too. Upstream:
+k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
 from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
-from kubewright.apiserver.proxy.pod_logs import chosen_container
-from kubewright.apiserver.proxy.reverse_proxy import kept_headers, protocol_headers, proxied
+from kubewright.apiserver.proxy.pod_logs import select_container
+from kubewright.apiserver.proxy.reverse_proxy import proxy_response, request_headers, upgrade_headers
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -39,12 +40,12 @@ __all__ = ("ProxyHandlers",)
 _IDENTITY: Final = frozenset({"authorization", "host"})
 _SCHEMES: Final = ("", "http", "https")
 _STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
-_WAYS_IN: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
+_KUBELET_PATHS: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
 
 
 @final
 class ProxyHandlers:
-    """Passes requests on to services, pods and nodes."""
+    """Proxies requests to services, pods and nodes."""
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class ProxyHandlers:
         self._store = store
         self._access = access
         self._outbound = outbound
-        self._addresses = addresses
+        self._resolver = addresses
         self._admission = admission
 
     async def service(self, call: Call) -> Reply:
@@ -70,10 +71,10 @@ class ProxyHandlers:
         ports = (decode_json(entry.value).get("spec") or {}).get("ports") or []
         wanted = port or (str(ports[0].get("port")) if ports else "")
         try:
-            host, number = self._addresses.resolve(call.namespace, name, wanted)
+            host, number = self._resolver.resolve(call.namespace, name, wanted)
         except HttpClientError as error:
             raise unavailable(str(error)) from None
-        return await self._pass(call, _destination(scheme, host, number))
+        return await self._proxy(call, _destination(scheme, host, number))
 
     async def pod(self, call: Call) -> Reply:
         """`pods/proxy`."""
@@ -86,15 +87,15 @@ class ProxyHandlers:
         number = int(port) if port.isdecimal() else next(
             (int(item["containerPort"]) for item in ports if not port or item.get("name") == port), 80
         )  # fmt: skip
-        return await self._pass(call, _destination(scheme, str(address), number))
+        return await self._proxy(call, _destination(scheme, str(address), number))
 
     async def node(self, call: Call) -> Reply:
         """`nodes/proxy`: the kubelet itself."""
         _, name, _ = _parts(call, "node")
-        return await self._pass(call, kubelet_destination(self._store, name, resource=call.resource.group_resource))
+        return await self._proxy(call, kubelet_destination(self._store, name, resource=call.resource.group_resource))
 
-    async def way_in(self, call: Call) -> Reply:
-        """`pods/exec`, `pods/attach` and `pods/portforward`."""
+    async def stream(self, call: Call) -> Reply:
+        """`pods/exec`, `pods/attach` and `pods/portforward`: streams of the kubelet."""
         name, sub = call.info.name, call.info.subresource
         if call.info.verb not in call.resource.subresources[sub].verbs:
             raise method_not_allowed()
@@ -102,7 +103,7 @@ class ProxyHandlers:
         pod = self._pod(call, name)
         container = ""
         if sub != "portforward":
-            container = "/" + chosen_container(pod, call.request.query.get("container", ""))
+            container = "/" + select_container(pod, call.request.query.get("container", ""))
         node = (pod.get("spec") or {}).get("nodeName")
         if not node:
             raise bad_request(f"pod {name} does not have a host assigned")
@@ -110,12 +111,16 @@ class ProxyHandlers:
         if "upgrade" not in call.request.header("connection").lower():
             raise bad_request("Upgrade request required")
         kubelet = kubelet_destination(self._store, str(node), resource=call.resource.group_resource)
-        path = f"/{_WAYS_IN[sub]}/{call.namespace}/{quote(name)}{container}"
+        path = f"/{_KUBELET_PATHS[sub]}/{call.namespace}/{quote(name)}{container}"
         wanted = urlencode(_kubelet_query(call.request))
-        return await self._pass(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
+        return await self._proxy(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
 
     def _authorize(self, call: Call) -> None:
-        """A WebSocket is asked for with GET; whoever may not create the subresource may not enter that way either."""
+        """Require the verb create for a WebSocket too, whose request is a GET.
+
+        Without this, a role with get on pods/exec could run commands
+        (k8s.io/kubernetes/pkg/registry/core/pod/rest/authorize.go).
+        """
         if call.info.verb != "create":
             decision = self._access.decide(call.user, replace(call.info, verb="create"))
             if not decision.allowed:
@@ -153,33 +158,35 @@ class ProxyHandlers:
         await self._admission.mutate(attributes)
         await self._admission.validate(attributes)
 
-    async def _pass(self, call: Call, to: Destination, *, target: str = "") -> Reply:
+    async def _proxy(self, call: Call, destination: Destination, *, target: str = "") -> Reply:
         request = call.request
         if not target:
             query = request.uri.partition("?")[2]
             target = f"/{quote(call.info.rest)}" + (f"?{query}" if query else "")
-        headers = kept_headers(request.headers.items(), without=_IDENTITY)
-        headers += protocol_headers(request)
+        headers = request_headers(request.headers.items(), without=_IDENTITY)
+        headers += upgrade_headers(request)
         headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
         headers.append(("X-Forwarded-Uri", request.path))
         try:
-            incoming = await self._outbound.request(to, request.method, target, headers=headers, body=request.body)
+            incoming = await self._outbound.request(
+                destination, request.method, target, headers=headers, body=request.body
+            )
         except HttpClientError as error:
             raise unavailable(f"error trying to reach service: {error}") from None
         if incoming.code == 101:
             return tunnel(incoming)
-        return await proxied(incoming)
+        return await proxy_response(incoming)
 
 
 def _values(request: Request, name: str) -> list[str]:
-    """Every value of a parameter that may be given several times."""
+    """All values of a repeated parameter."""
     words = parse_qsl(request.uri.partition("?")[2], keep_blank_values=True)
     return [value for key, value in words if key == name]
 
 
 def _kubelet_query(request: Request) -> list[tuple[str, str]]:
-    """The options as a kubelet reads them, whose names are others."""
-    found = [(told, "1") for name, told in _STREAMS.items() if parse_bool(request.query.get(name, "false"))]
+    """The options under the kubelet's parameter names."""
+    found = [(parameter, "1") for name, parameter in _STREAMS.items() if parse_bool(request.query.get(name, "false"))]
     found += [("command", value) for value in _values(request, "command")]
     ports = _values(request, "ports")
     return [*found, ("port", ",".join(ports))] if ports else found

@@ -1,7 +1,7 @@
-"""An answer of another server, passed on as it comes in.
+"""Copies the response of another server to the client.
 
-`ProxiedStream` is the stream of a log, of a proxied service or of an extension server. It reads no faster than its
-client takes, and lets go of the other server as soon as the client is gone.
+`ProxiedStream` is the response of a kubelet, a proxied service or an aggregated API server. It reads no faster than
+the client does, and closes the upstream response when the client disconnects.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kubewright.apiserver.outbound.http_client import HttpClientError, IncomingR
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
 
-__all__ = ("ProxiedStream", "headers_of", "kept_headers", "protocol_headers", "proxied")
+__all__ = ("ProxiedStream", "proxy_response", "request_headers", "response_headers", "upgrade_headers")
 
 _BACKLOG: Final = 1024 * 1024
 _PAUSE: Final = 0.02
 _SMALL: Final = 64 * 1024
-_HOP: Final = frozenset(
+_HOP_BY_HOP: Final = frozenset(
     {
         "connection",
         "content-length",
@@ -33,19 +33,17 @@ _HOP: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers between two neighbours."""
-_OWN: Final = _HOP | {"audit-id", "content-type", "date"}
-"""Headers every answer of this server has from elsewhere."""
+"""Hop-by-hop headers (RFC 9110, 7.6.1), which a proxy does not forward."""
+_OWN: Final = _HOP_BY_HOP | {"audit-id", "content-type", "date"}
+"""Headers that this server sets itself."""
 _PROTOCOL: Final = ("connection", "upgrade")
-_OTHERS_SITES: Final = frozenset(
-    f"access-control-allow-{what}" for what in ("credentials", "headers", "methods", "origin")
-)
-"""Which pages of other sites may read an answer is for this server to say."""
+_CORS: Final = frozenset(f"access-control-allow-{what}" for what in ("credentials", "headers", "methods", "origin"))
+"""CORS headers: this server decides, not the proxied one."""
 
 
 @final
 class ProxiedStream(Stream):
-    """The rest of an answer, to be passed on."""
+    """A response that is copied piece by piece."""
 
     def __init__(
         self,
@@ -62,51 +60,51 @@ class ProxiedStream(Stream):
         self._task: asyncio.Task[None] | None = None
 
     def start(self, sink: Sink) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._pass_on(sink), name="passing on an answer")
+        self._task = asyncio.get_running_loop().create_task(self._copy(sink), name="proxied response")
 
     def disconnected(self) -> None:
         if self._task is not None:
             self._task.cancel()
         self._incoming.close()
 
-    async def _pass_on(self, sink: Sink) -> None:
-        with contextlib.suppress(HttpClientError):  # the head is out: all that is left is to end
+    async def _copy(self, sink: Sink) -> None:
+        with contextlib.suppress(HttpClientError):  # the head is written: ending the stream is all that can be done
             async for data in self._incoming.chunks():
                 sink.write(data)
-                while sink.backlog > _BACKLOG:  # noqa: ASYNC110 - a sink does not tell when it is empty
+                while sink.backlog > _BACKLOG:  # noqa: ASYNC110 - a sink has no event for it
                     await asyncio.sleep(_PAUSE)
         self._task = None
         sink.end()
 
 
-def headers_of(incoming: IncomingResponse) -> dict[str, str]:
-    """The headers of an answer that go on to the client; several of one name are kept apart by line breaks."""
+def response_headers(incoming: IncomingResponse) -> dict[str, str]:
+    """The headers of a response for the client; line breaks separate the values of a repeated one."""
     found: dict[str, str] = {}
     for name, value in incoming.headers:
-        if name.lower() in _OWN or name.lower() in _OTHERS_SITES:
+        if name.lower() in _OWN or name.lower() in _CORS:
             continue
         key = name.title()
         found[key] = f"{found[key]}\n{value}" if key in found else value
     return found
 
 
-async def proxied(incoming: IncomingResponse) -> Reply:
-    """An answer as a reply: whole if it is small and all there, else as a stream."""
+async def proxy_response(incoming: IncomingResponse) -> Reply:
+    """A response as a reply: whole if it is small or complete, else as a stream."""
     content_type = incoming.header("content-type")
     length = incoming.header("content-length")
-    headers = headers_of(incoming)
+    headers = response_headers(incoming)
     if incoming.complete or (length.isdecimal() and int(length) <= _SMALL):
         return Response(incoming.code, await incoming.body(_SMALL), content_type, headers)
     return ProxiedStream(incoming, code=incoming.code, content_type=content_type, headers=headers)
 
 
-def kept_headers(headers: Iterable[tuple[str, str]], *, without: frozenset[str]) -> list[tuple[str, str]]:
-    """The headers of a request that go on to the other server."""
-    return [(name, value) for name, value in headers if name not in _HOP and name not in without]
+def request_headers(headers: Iterable[tuple[str, str]], *, without: frozenset[str]) -> list[tuple[str, str]]:
+    """The headers of a request for the other server."""
+    return [(name, value) for name, value in headers if name not in _HOP_BY_HOP and name not in without]
 
 
-def protocol_headers(request: Request) -> list[tuple[str, str]]:
-    """Those by which a request asks for another protocol; they go on if the other server may change it."""
+def upgrade_headers(request: Request) -> list[tuple[str, str]]:
+    """The Connection and Upgrade headers of a request to switch protocols; empty for any other request."""
     if "upgrade" not in request.header("connection").lower():
         return []
     return [(name, request.header(name)) for name in _PROTOCOL if request.header(name)]

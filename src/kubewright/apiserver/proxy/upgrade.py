@@ -1,7 +1,8 @@
-"""A connection of a client joined with one of this server, once both have left HTTP behind.
+"""Joins the connection of a client with one of this server after a switch of protocols.
 
-`kubectl exec` and its like, and WebSockets of proxied services. What is said is passed on as it is, in both directions;
-neither side is read faster than the other takes it, and when one side is gone, so is the other.
+It serves exec, attach and port-forward, and WebSockets of proxied services. Bytes are copied in both directions,
+neither side is read faster than the other is written, and when one side closes, so does the other. Upstream:
+k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from kubewright.apiserver.wire.responses import Hijack
 
 __all__ = ("tunnel",)
 
-_MOST_WAITING: Final = 1024 * 1024
+_MAX_BUFFERED: Final = 1024 * 1024
 
 
 def tunnel(incoming: IncomingResponse) -> Hijack:
-    """The reply that hands the client's connection over to a server that has answered 101."""
+    """The reply that joins the client's connection with that of a server that responded 101."""
     lines = ["HTTP/1.1 101 Switching Protocols", *(f"{name}: {value}" for name, value in incoming.headers)]
     head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
     return Hijack(head, _Tunnel(incoming.hijack()))
@@ -27,14 +28,14 @@ def tunnel(incoming: IncomingResponse) -> Hijack:
 
 @final
 class _Tunnel(asyncio.Protocol):
-    """The client's side; the other is a line of the server."""
+    """The protocol of the client's connection; `connection` is the other side."""
 
-    def __init__(self, line: ClientConnection) -> None:
-        self._line = line
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._up: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._waiting = 0
+        self._buffered = 0
         self._writable = asyncio.Event()
         self._writable.set()
 
@@ -49,8 +50,8 @@ class _Tunnel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._up.put_nowait(data)
-        self._waiting += len(data)
-        if self._waiting > _MOST_WAITING and self._transport is not None:
+        self._buffered += len(data)
+        if self._buffered > _MAX_BUFFERED and self._transport is not None:
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
@@ -71,21 +72,21 @@ class _Tunnel(asyncio.Protocol):
             for side in (up, down):
                 side.cancel()
             await asyncio.gather(up, down, return_exceptions=True)
-            self._line.close()
+            self._connection.close()
             if self._transport is not None:
                 self._transport.close()
 
     async def _upwards(self) -> None:
         with contextlib.suppress(OSError):
             while (data := await self._up.get()) is not None:
-                self._waiting -= len(data)
-                if self._waiting <= _MOST_WAITING and self._transport is not None:
+                self._buffered -= len(data)
+                if self._buffered <= _MAX_BUFFERED and self._transport is not None:
                     self._transport.resume_reading()
-                await self._line.send(data)
+                await self._connection.send(data)
 
     async def _downwards(self) -> None:
         with contextlib.suppress(HttpClientError):
-            while data := await self._line.read():
+            while data := await self._connection.read():
                 await self._writable.wait()
                 if self._transport is None:
                     return

@@ -13,8 +13,8 @@ from typing import Final, final
 
 from kubewright._base.clock import Clock
 from kubewright.api.patches import json_equal
-from kubewright.apiserver.builtin.strategy import UNTOLD
-from kubewright.apiserver.builtin.validation import refusal_kind
+from kubewright.apiserver.builtin.strategy import WITHOUT_METADATA_VALIDATION
+from kubewright.apiserver.builtin.validation import error_kind
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
@@ -88,7 +88,7 @@ class Registry:
             call.warn(text)
         errors = resource.strategy.check_create(tree)
         if errors:
-            raise invalid(refusal_kind(resource.kind), str(meta.get("name", "")), errors)
+            raise invalid(error_kind(resource.kind), str(meta.get("name", "")), errors)
         for text in resource.strategy.warnings(tree, None):
             call.warn(text)
         await self.admission.validate(attributes)
@@ -103,7 +103,7 @@ class Registry:
             stored["metadata"]["name"] = name
         errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
         if errors:
-            raise invalid(refusal_kind(resource.kind), name, errors)
+            raise invalid(error_kind(resource.kind), name, errors)
         response = of_bytes(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
         response.object_name = name
         return response
@@ -147,10 +147,10 @@ class Registry:
         keep_deletion_mark(meta_of(tree), old["metadata"])
         # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
         errors = resource.strategy.check_update(tree, old, subresource)
-        if errors or resource.kind.kind in UNTOLD:
+        if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
             errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
         if errors:
-            raise invalid(refusal_kind(resource.kind), call.info.name, errors)
+            raise invalid(error_kind(resource.kind), call.info.name, errors)
         for text in resource.strategy.warnings(tree, old):
             call.warn(text)
         await self.admission.validate(attributes)
@@ -170,7 +170,7 @@ class Registry:
         self.admission.check_commit(attributes)
         errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
         if errors:
-            raise invalid(refusal_kind(resource.kind), call.info.name, errors)
+            raise invalid(error_kind(resource.kind), call.info.name, errors)
         return of_bytes(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
 
     # without admission and validation

@@ -34,11 +34,11 @@ LIMITS: Final = Limits(
 )
 _GZIP_ABOVE: Final = 128 * 1024
 _SEPARATE: Final = ("impersonate-", "x-remote-")
-"""Headers with the names of users and groups, which may hold commas."""
+"""Headers with names of users and groups, which may contain commas, so repeated ones are not joined."""
 
 
 def http_server(handler: Handler, *, limits: Limits = LIMITS) -> HttpServer:
-    """A server whose requests are answered by `handler`."""
+    """A server that passes its requests to `handler`."""
 
     def handle(head: RequestHead, body: bytes, connection: Connection) -> Awaitable[Reply]:
         peer = connection.context

@@ -24,6 +24,7 @@ __all__ = ("Peer", "Request", "RequestInfo", "parse_query", "request_info")
 _VERBS: Final = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACE: Final = ("status", "finalize")
 """Subresources of a namespace: after its name they are not resources inside it."""
+_LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 
 
 class Peer(Struct, frozen=True):
@@ -79,6 +80,19 @@ class RequestInfo(Struct, frozen=True):
     def is_resource(self) -> bool:
         """Whether it is a resource request, not a non-resource one."""
         return bool(self.resource)
+
+    @property
+    def has_long_running_subresource(self) -> bool:
+        """Whether it is exec, attach, port-forward, log or proxy."""
+        return self.subresource in _LONG_RUNNING
+
+    @property
+    def is_long_running(self) -> bool:
+        """Whether the request may take as long as it likes: it has no deadline, and its audit event has two stages.
+
+        kube-apiserver: k8s.io/apiserver/pkg/server/filters/longrunning.go, with the sets of the generic server.
+        """
+        return self.verb in ("watch", "proxy") or self.subresource in _LONG_RUNNING
 
     @property
     def group_resource(self) -> GroupResource:

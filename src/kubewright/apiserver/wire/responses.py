@@ -29,6 +29,7 @@ __all__ = (
     "error_response",
     "indent",
     "object_response",
+    "path_not_found",
 )
 
 encode_json = json.Encoder().encode
@@ -75,6 +76,11 @@ def object_response(
     if output.media == PROTOBUF:
         return Response(code, encode(tree, tree["apiVersion"], tree["kind"]), PROTOBUF, headers or {})
     return Response(code, encode_line(tree), JSON, headers or {})
+
+
+def path_not_found() -> Response:
+    """The response of Go's http.NotFound: kube-apiserver's mux has no handler for the path."""
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8", {"X-Content-Type-Options": "nosniff"})
 
 
 def error_response(error: StatusError, output: MediaType) -> Response:

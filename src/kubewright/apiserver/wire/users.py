@@ -1,6 +1,6 @@
 """The user of a request: name, groups, uid and extra, as kube-apiserver's `user.Info`.
 
-Who authenticates a request is `kinds.access` and the room `auth`; everything that answers one reads the user here.
+`auth` authenticates requests; authorization, admission, audit and the verbs read the user.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 __all__ = ("ADMIN", "ANONYMOUS", "MASTERS", "User")
 
 MASTERS: Final = "system:masters"
-"""The group that may do everything, whatever roles say."""
+"""The group that every authorizer allows everything."""
 
 
 class User(Struct, frozen=True):
@@ -25,9 +25,9 @@ class User(Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
     def tree(self) -> dict[str, Any]:
-        """The user as a `UserInfo`, which objects and reviews contain."""
+        """The user as UserInfo of authentication.k8s.io/v1, without empty fields."""
         info: dict[str, Any] = {"username": self.name, "uid": self.uid, "groups": list(self.groups)}
-        info["extra"] = {name: list(values) for name, values in self.extra.items()}
+        info["extra"] = {name: list(self.extra[name]) for name in sorted(self.extra)}
         return {name: value for name, value in info.items() if value}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, missing_rights, summaries
+from kubewright.apiserver.auth.policy_rules import FULL_AUTHORITY, PolicyRule, format_rules, uncovered_rules
 
 
 def resources(
@@ -35,7 +35,7 @@ def urls(*paths: str) -> PolicyRule:
     ],
 )
 def test_a_wider_rule_covers_a_narrower_one(owned: PolicyRule, wanted: PolicyRule) -> None:
-    assert missing_rights([owned], [wanted]) == []
+    assert uncovered_rules([owned], [wanted]) == []
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_wider_rule_covers_a_narrower_one(owned: PolicyRule, wanted: PolicyRul
     ],
 )
 def test_what_no_rule_covers_is_missing(owned: PolicyRule, wanted: PolicyRule, missing: list[str]) -> None:
-    assert summaries(missing_rights([owned], [wanted])) == missing
+    assert format_rules(uncovered_rules([owned], [wanted])) == missing
 
 
 def test_the_verbs_of_one_resource_are_listed_together_and_names_apart() -> None:
     wanted = (resources("get list", "pods"), resources("get", "secrets", only=("a", "b")))
 
-    assert summaries(missing_rights([], wanted)) == [
+    assert format_rules(uncovered_rules([], wanted)) == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}',
         '{APIGroups:[""], Resources:["secrets"], ResourceNames:["a"], Verbs:["get"]}',
         '{APIGroups:[""], Resources:["secrets"], ResourceNames:["b"], Verbs:["get"]}',
@@ -63,4 +63,4 @@ def test_the_verbs_of_one_resource_are_listed_together_and_names_apart() -> None
 
 
 def test_full_authority_covers_everything() -> None:
-    assert missing_rights(FULL_AUTHORITY, [resources("x", "y/z", groups=("g",)), urls("/q")]) == []
+    assert uncovered_rules(FULL_AUTHORITY, [resources("x", "y/z", groups=("g",)), urls("/q")]) == []

@@ -175,6 +175,6 @@ def test_masters_need_no_role(roles: RbacAuthorizer) -> None:
 def test_the_rules_of_a_role_are_none_when_there_is_no_role(store: Store, roles: RbacAuthorizer) -> None:
     write(store, "roles", "r", "shop", rules=None)
 
-    assert roles.rules_of(RoleRef("Role", "r"), "shop") == ()
-    assert roles.rules_of(RoleRef("Role", "r"), "other") is None
-    assert roles.rules_of(RoleRef("ClusterRole", "r"), "shop") is None
+    assert roles.role_reference_rules(RoleRef("Role", "r"), "shop") == ()
+    assert roles.role_reference_rules(RoleRef("Role", "r"), "other") is None
+    assert roles.role_reference_rules(RoleRef("ClusterRole", "r"), "shop") is None

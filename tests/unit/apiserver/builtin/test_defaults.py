@@ -16,7 +16,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.defaults import apply_defaults
 from kubewright.apiserver.builtin.defaults.images import pull_policy
-from kubewright.apiserver.builtin.preparation.endpoints import is_namespaced, prepare_for_create
+from kubewright.apiserver.builtin.preparation.strategies import is_namespaced, prepare_for_create
 from kubewright.k8s import documents
 
 Tree = dict[str, Any]

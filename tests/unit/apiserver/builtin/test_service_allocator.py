@@ -14,7 +14,7 @@ from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.builtin.defaults import apply_defaults
-from kubewright.apiserver.builtin.preparation.endpoints import prepare_for_create, prepare_for_update
+from kubewright.apiserver.builtin.preparation.strategies import prepare_for_create, prepare_for_update
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.wire.status_errors import StatusError, invalid
 
@@ -179,13 +179,13 @@ def test_a_network_that_was_added_gives_what_is_asked_for_and_what_the_first_has
     taken = [service(), service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])]
     assert services.assign(taken[0]) == []
 
-    services.widen(["10.0.0.0/30", "10.9.0.0/29"], [KUBERNETES, *taken])
+    services.set_extra_networks(["10.0.0.0/30", "10.9.0.0/29"], [KUBERNETES, *taken])
 
     more = service()
     assert services.assign(more) == []
     assert more["spec"]["clusterIP"].startswith("10.9.0.")
     [error] = services.assign(service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"]))
     assert error.detail == "failed to allocate IP 10.9.0.5: provided IP is already allocated"
-    services.widen([], [])
+    services.set_extra_networks([], [])
     [error] = services.assign(service(clusterIP="10.9.0.6", clusterIPs=["10.9.0.6"]))
     assert error.detail == "failed to allocate IP 10.9.0.6: the provided network does not match the current range"

@@ -19,7 +19,7 @@ from kubewright.api.field_errors import FieldError, summary
 from kubewright.api.kinds import GroupVersion, GroupVersionKind
 from kubewright.apiserver.builtin.canonical import canonicalize
 from kubewright.apiserver.builtin.golang.decoder import normalize
-from kubewright.apiserver.builtin.validation import name_rule, refusal_kind, validate_create, validate_update
+from kubewright.apiserver.builtin.validation import error_kind, name_rule, validate_create, validate_update
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, invalid, status_error
 
 FOLDER = Path(__file__).parent
@@ -112,7 +112,7 @@ def our_answer(tree: Tree, *, old: Tree | None = None, subresource: str = "") ->
         errors += validate_update(gvk, new, old, subresource=subresource)
     if errors and gvk.kind == "Binding":  # the real server has no proper refusal for this one
         return dict(status_error(500, "", summary(errors)).status)
-    return dict(invalid(refusal_kind(gvk), name, errors).status) if errors else None
+    return dict(invalid(error_kind(gvk), name, errors).status) if errors else None
 
 
 def comparable(status: Tree | None) -> Tree | None:

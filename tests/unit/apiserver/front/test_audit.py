@@ -50,7 +50,7 @@ async def _lines(
 ) -> list[dict[str, Any]]:
     log = AuditLog(path, level=level)
     query = {"watch": "1"} if watch else {}
-    log.answered(request, request_info(request.method, request.path, query), user, reply, seconds=0.5)
+    log.observe(request, request_info(request.method, request.path, query), user, reply, seconds=0.5)
     if isinstance(reply, Stream):
         reply.finish()
     await log.close()
@@ -183,7 +183,7 @@ async def test_lines_are_written_while_requests_go_on(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = AuditLog(path)
     for _ in range(100):
-        log.answered(_request("GET", CONFIG), request_info("GET", CONFIG, {}), ANN, Response(200), seconds=0)
+        log.observe(_request("GET", CONFIG), request_info("GET", CONFIG, {}), ANN, Response(200), seconds=0)
         await asyncio.sleep(0)
 
     await log.close()

@@ -62,7 +62,7 @@ def test_readiness_has_checks_of_its_own_and_all_are_in_order() -> None:
     health.add(lambda: True, "shutdown", "etcd-readiness", "etcd")
     health.add_hooks(lambda: False, "bootstrap-controller")
 
-    assert list(health.of("livez")) == ["ping", "log", "etcd", "poststarthook/bootstrap-controller"]
-    assert list(health.of("readyz")) == [
+    assert list(health.checks_of("livez")) == ["ping", "log", "etcd", "poststarthook/bootstrap-controller"]
+    assert list(health.checks_of("readyz")) == [
         "ping", "log", "etcd", "etcd-readiness", "poststarthook/bootstrap-controller", "shutdown",
     ]  # fmt: skip

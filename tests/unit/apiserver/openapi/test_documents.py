@@ -64,7 +64,7 @@ class Documents:
         path, _, query = path.partition("?")
         pairs = dict(one.split("=") for one in query.split("&") if one)
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = self._openapi.answer(Request("GET", path, pairs, sent, b"", Peer()), User("somebody", ()))
+        answer = self._openapi.handle(Request("GET", path, pairs, sent, b"", Peer()), User("somebody", ()))
         assert isinstance(answer, Response)
         return answer
 
@@ -85,8 +85,8 @@ def test_schemas_are_published_as_by_the_real_server(crd: Tree) -> None:
     for one in served(crd):
         version, listed = version_of(one), GroupVersionKind(one.kind.group, one.kind.version, one.list_kind)
         for old, known in ((False, KNOWN["v3"][one.kind.version]), (True, KNOWN["v2"]["all"])):
-            assert item_schema(one.kind, version, old=old) == known[model_name(one.kind)]
-            assert list_schema(one.kind, one.list_kind, one.plural, version, old=old) == known[model_name(listed)]
+            assert item_schema(one.kind, version, v2=old) == known[model_name(one.kind)]
+            assert list_schema(one.kind, one.list_kind, one.plural, version, v2=old) == known[model_name(listed)]
 
 
 class Bare:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubewright.apiserver.openapi.merge import merge_into, part_of
-from kubewright.apiserver.openapi.upgrade import upgraded_document
+from kubewright.apiserver.openapi.conversion import convert_v2_to_v3
+from kubewright.apiserver.openapi.merge import filter_by_paths, merge_into
 
 Tree = dict[str, Any]
 KINDS = "x-kubernetes-group-version-kind"
@@ -113,7 +113,7 @@ def test_a_part_keeps_what_its_paths_lead_to_and_what_nothing_ever_led_to() -> N
     body = {"parameters": [{"$ref": "#/parameters/body"}]}
     whole = document({"/a/x": page(ref("A")), "/a/y": body, "/b": page(ref("C"))}, definitions, {"body": ref("D")})
 
-    found = part_of(whole, lambda path: path.startswith("/a/"))
+    found = filter_by_paths(whole, lambda path: path.startswith("/a/"))
 
     assert found["paths"].keys() == {"/a/x", "/a/y"}
     assert found["definitions"].keys() == {"A", "B", "D", "Unused"}
@@ -122,7 +122,7 @@ def test_a_part_keeps_what_its_paths_lead_to_and_what_nothing_ever_led_to() -> N
 
 def test_nothing_stands_beside_a_reference_in_the_newer_form() -> None:
     properties = {"plain": ref("B"), "told": {"description": "about it", **ref("B")}}
-    found = upgraded_document(document({}, {"A": {"properties": properties}, "B": {}}))
+    found = convert_v2_to_v3(document({}, {"A": {"properties": properties}, "B": {}}))
 
     new = {"$ref": "#/components/schemas/B"}
     assert found["components"]["schemas"]["A"]["properties"] == {

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubewright.apiserver.printers.ages import age, human_duration
+from kubewright.apiserver.printers.ages import human_duration, timestamp_since
 
 NOW = datetime(2024, 5, 1, 10, 0, 0, tzinfo=UTC)
 
@@ -54,4 +54,4 @@ def test_a_duration_has_two_or_three_figures(duration: timedelta, expected: str)
     ],
 )
 def test_an_age_is_told_from_a_field(text: str | None, expected: str) -> None:
-    assert age(text, NOW) == expected
+    assert timestamp_since(text, NOW) == expected

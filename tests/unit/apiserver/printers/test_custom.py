@@ -15,7 +15,7 @@ from kubewright.apiserver.apiextensions.resource_strategy import CustomResourceS
 from kubewright.apiserver.apiextensions.versions import versions_of
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.printers import cells, column_definitions, scale_columns
-from kubewright.apiserver.printers.jsonpath import PathError, parse_path
+from kubewright.apiserver.printers.jsonpath import InvalidPathError, parse_path
 from kubewright.apiserver.wire.responses import encode_json
 
 FOLDER = Path(__file__).parent
@@ -127,5 +127,5 @@ def test_the_scale_of_a_custom_resource_has_columns_of_its_own() -> None:
     ],
 )
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(PathError):
+    with pytest.raises(InvalidPathError):
         parse_path(path)

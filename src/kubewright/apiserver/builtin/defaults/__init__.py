@@ -1,8 +1,9 @@
-"""The values the API server fills in where a built-in object says nothing.
+"""The defaults of built-in kinds.
 
-`apply_defaults` is called with every body a client sends, after its shape was checked and before anything is
-validated. It is idempotent. Values that depend on other objects, or on who asks, are not defaults: see
-`builtin.admission`. What a write may change at all is `builtin.strategies`.
+The strategy calls `apply_defaults` on every body, after decoding and before admission and validation: an admission
+plugin and a validator may rely on defaults. It is idempotent. Values that depend on other objects or on the user are
+not defaults: admission plugins set them. Upstream: the defaults.go of each API group, for example
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _DEFAULTS: Final[Mapping[GroupVersionKind, Callable[[Tree], None]]] = {
 
 
 def apply_defaults(gvk: GroupVersionKind, obj: Tree) -> None:
-    """Fill in what the object leaves open and bring it into the server's form; changes it in place."""
+    """Set the defaults of an object, in place, and bring it into Go's encoding."""
     function = _DEFAULTS.get(gvk)
     if function is not None:
         function(obj)

@@ -1,4 +1,4 @@
-"""Defaults of what intercepts requests: webhook configurations and admission policies."""
+"""Defaults of webhook configurations and admission policies."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _HTTPS = 443
 
 
 def default_validating_webhooks(configuration: Tree) -> None:
-    """Fail closed, within ten seconds, everything selected."""
+    """ValidatingWebhookConfiguration: failure policy Fail, ten seconds, empty selectors."""
     for webhook in items(configuration, "webhooks"):
         _default_webhook(webhook)
 
 
 def default_mutating_webhooks(configuration: Tree) -> None:
-    """The same, and called once."""
+    """MutatingWebhookConfiguration: the same, and no reinvocation."""
     for webhook in items(configuration, "webhooks"):
         _default_webhook(webhook)
         fill(webhook, "reinvocationPolicy", "Never")
 
 
 def default_policy(policy: Tree) -> None:
-    """ValidatingAdmissionPolicy, and the mutating one of other versions."""
+    """ValidatingAdmissionPolicy: failure policy Fail, empty selectors."""
     spec = section(policy, "spec")
     fill(spec, "failurePolicy", "Fail")
     _default_match(spec.get("matchConstraints"))
 
 
 def default_policy_binding(binding: Tree) -> None:
-    """The binding of either."""
+    """ValidatingAdmissionPolicyBinding: empty selectors."""
     _default_match((binding.get("spec") or {}).get("matchResources"))
 
 

@@ -1,4 +1,4 @@
-"""Defaults of the HorizontalPodAutoscaler: 80 per cent of the requested CPU, and how fast to follow."""
+"""Defaults of the HorizontalPodAutoscaler: 80 percent of the requested CPU, and the scaling policies."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any, Final
 from kubewright.apiserver.builtin.trees import Tree, fill, peek, section
 
 __all__ = (
-    "CARRIED",
     "CPU_UTILIZATION",
+    "ROUND_TRIP_ANNOTATIONS",
     "cpu_metric",
     "default_autoscaler",
     "default_autoscaler_v1",
-    "drop_carried_annotations",
+    "drop_round_trip_annotations",
 )
 
 CPU_UTILIZATION: Final = 80
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
-CARRIED: Final = {
+ROUND_TRIP_ANNOTATIONS: Final = {
     "metrics": f"{_PREFIX}metrics",
     "currentMetrics": f"{_PREFIX}current-metrics",
     "conditions": f"{_PREFIX}conditions",
@@ -26,25 +26,25 @@ CARRIED: Final = {
     "scaleDownTolerance": f"{_PREFIX}scale-down-tolerance",
     "scaleUpTolerance": f"{_PREFIX}scale-up-tolerance",
 }
-"""Annotations in which the old version carries what it has no fields for."""
+"""The annotations in which autoscaling/v1 keeps what it has no fields for."""
 
 _PERIOD: Final = 15
 
 
 def default_autoscaler_v1(autoscaler: Tree) -> None:
-    """The old version knows only CPU; other metrics it carries in an annotation."""
+    """autoscaling/v1: the CPU target, unless an annotation has metrics."""
     spec = section(autoscaler, "spec")
     fill(spec, "minReplicas", 1)
     if spec.get("targetCPUUtilizationPercentage") is None:
         annotations = peek(autoscaler, "metadata", "annotations") or {}
-        if CARRIED["metrics"] not in annotations:
+        if ROUND_TRIP_ANNOTATIONS["metrics"] not in annotations:
             spec["targetCPUUtilizationPercentage"] = CPU_UTILIZATION
 
 
 def default_autoscaler(autoscaler: Tree) -> None:
-    """Behavior is filled in only where there is some: without it the controller's own settings count."""
+    """autoscaling/v2: a CPU metric; scaling policies only if there is a behavior, else the controller's flags count."""
     spec = section(autoscaler, "spec")
-    drop_carried_annotations(autoscaler)
+    drop_round_trip_annotations(autoscaler)
     fill(spec, "minReplicas", 1)
     if not spec.get("metrics"):
         spec["metrics"] = [cpu_metric(CPU_UTILIZATION)]
@@ -56,16 +56,16 @@ def default_autoscaler(autoscaler: Tree) -> None:
         _fill_rules(section(behavior, "scaleDown"), [_policy("Percent", 100)])
 
 
-def drop_carried_annotations(autoscaler: Tree) -> None:
-    """The new version has fields for all of it."""
+def drop_round_trip_annotations(autoscaler: Tree) -> None:
+    """Drop the annotations of v1 from a v2 object, which has fields for all of them."""
     annotations = peek(autoscaler, "metadata", "annotations")
     if annotations:
-        for name in CARRIED.values():
+        for name in ROUND_TRIP_ANNOTATIONS.values():
             annotations.pop(name, None)
 
 
 def cpu_metric(utilization: int) -> Tree:
-    """The metric the old version of the kind can express."""
+    """The metric that autoscaling/v1 has a field for."""
     target = {"type": "Utilization", "averageUtilization": utilization}
     return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
 

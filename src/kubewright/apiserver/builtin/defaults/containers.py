@@ -10,7 +10,7 @@ __all__ = ("default_container", "default_field_reference")
 
 
 def default_container(container: Tree) -> None:  # hot
-    """Init, plain or ephemeral: they differ in what is allowed, not in what is filled in."""
+    """A container, init container or ephemeral container."""
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = pull_policy(container.get("image") or "")
     fill_empty(container, "terminationMessagePath", "/dev/termination-log")
@@ -36,7 +36,7 @@ def default_container(container: Tree) -> None:  # hot
 
 
 def default_field_reference(holder: Tree) -> None:
-    """A reference to a field of the pod names the version of the pod."""
+    """The apiVersion of a fieldRef."""
     reference = holder.get("fieldRef")
     if reference is not None:
         fill_empty(reference, "apiVersion", "v1")

@@ -1,4 +1,4 @@
-"""Defaults of the plain kinds of the core group: ConfigMap, Secret, Namespace, Node, Service, Endpoints, quotas."""
+"""Defaults of core kinds: Secret, Namespace, Node, Service, Endpoints, LimitRange, ResourceQuota."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THREE_HOURS: Final = 10800
 
 
 def default_secret(secret: Tree) -> None:
-    """Opaque; what was given as text becomes data."""
+    """Secret: type Opaque; stringData is moved into data."""
     fill_empty(secret, "type", "Opaque")
     texts = secret.pop("stringData", None)
     if texts:
@@ -33,7 +33,7 @@ def default_secret(secret: Tree) -> None:
 
 
 def default_namespace(namespace: Tree) -> None:
-    """Its name is one of its labels, so that selectors can choose it."""
+    """Namespace: the label kubernetes.io/metadata.name, for selectors; phase Active."""
     metadata = section(namespace, "metadata")
     if metadata.get("name"):
         section(metadata, "labels")[_NAME_LABEL] = metadata["name"]
@@ -41,7 +41,7 @@ def default_namespace(namespace: Tree) -> None:
 
 
 def default_node(node: Tree) -> None:
-    """All of the capacity can be given to pods."""
+    """Node: allocatable is the capacity; podCIDR and podCIDRs agree."""
     status = node.get("status")
     if status:
         if status.get("allocatable") is None and status.get("capacity") is not None:
@@ -57,7 +57,7 @@ def default_node(node: Tree) -> None:
 
 
 def default_service(service: Tree) -> None:
-    """A cluster-internal address, TCP, the target port the same as the port."""
+    """Service: type ClusterIP, protocol TCP, the target port the same as the port."""
     spec = section(service, "spec")
     fill_empty(spec, "sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
@@ -82,14 +82,14 @@ def default_service(service: Tree) -> None:
 
 
 def default_endpoints(endpoints: Tree) -> None:
-    """TCP."""
+    """Endpoints: protocol TCP."""
     for subset in items(endpoints, "subsets"):
         for port in items(subset, "ports"):
             fill_empty(port, "protocol", "TCP")
 
 
 def default_limit_range(limit_range: Tree) -> None:
-    """For containers the default is the most there may be, and the request is the default, else the least."""
+    """LimitRange: for containers, the default limit is the max, and the default request is the limit, else the min."""
     for limit in items(limit_range.get("spec"), "limits"):
         if limit.get("type") == "Container":
             limits, requests = section(limit, "default"), section(limit, "defaultRequest")
@@ -102,6 +102,6 @@ def default_limit_range(limit_range: Tree) -> None:
 
 
 def default_resource_quota(quota: Tree) -> None:
-    """Amounts in thousandths at the finest."""
+    """ResourceQuota: quantities rounded up to milli."""
     round_amounts(quota.get("spec"), "hard")
     round_amounts(quota.get("status"), "hard", "used")

@@ -1,4 +1,4 @@
-"""Defaults of the kinds of the smaller groups: RBAC, networking, storage, discovery, flow control, devices."""
+"""Defaults of kinds of the smaller groups: RBAC, networking, storage, discovery, flow control, resource claims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 
 
 def default_role_binding(binding: Tree) -> None:
-    """RoleBinding and ClusterRoleBinding: users, groups and roles are of this group, service accounts of the core."""
+    """RoleBinding and ClusterRoleBinding: the apiGroup of users, groups and roles."""
     fill_empty(section(binding, "roleRef"), "apiGroup", _RBAC)
     for subject in items(binding, "subjects"):
         if subject.get("kind") in ("User", "Group"):
@@ -36,7 +36,7 @@ def default_role_binding(binding: Tree) -> None:
 
 
 def default_network_policy(policy: Tree) -> None:
-    """Ingress is always meant, egress where there are rules for it."""
+    """NetworkPolicy: policyTypes Ingress, and Egress if there are egress rules; protocol TCP."""
     spec = section(policy, "spec")
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
@@ -47,20 +47,20 @@ def default_network_policy(policy: Tree) -> None:
 
 
 def default_ingress_class(ingress_class: Tree) -> None:
-    """Parameters are of the cluster."""
+    """IngressClass: cluster-scoped parameters."""
     parameters = (ingress_class.get("spec") or {}).get("parameters")
     if parameters is not None:
         fill(parameters, "scope", "Cluster")
 
 
 def default_storage_class(storage_class: Tree) -> None:
-    """Volumes go with their claims, and are bound at once."""
+    """StorageClass: reclaim policy Delete, immediate binding."""
     fill(storage_class, "reclaimPolicy", "Delete")
     fill(storage_class, "volumeBindingMode", "Immediate")
 
 
 def default_csi_driver(driver: Tree) -> None:
-    """The cautious choice in each respect."""
+    """CSIDriver."""
     spec = section(driver, "spec")
     fill(spec, "attachRequired", True)
     fill(spec, "podInfoOnMount", False)
@@ -72,43 +72,43 @@ def default_csi_driver(driver: Tree) -> None:
 
 
 def default_volume_attachment(attachment: Tree) -> None:
-    """As the volume it holds inline."""
+    """VolumeAttachment: the defaults of its inline volume."""
     inline = peek(attachment, "spec", "source", "inlineVolumeSpec")
     if inline is not None:
         default_source(inline)
 
 
 def default_endpoint_slice(endpoint_slice: Tree) -> None:
-    """Ports without a name, TCP."""
+    """EndpointSlice: ports with an empty name, protocol TCP."""
     for port in items(endpoint_slice, "ports"):
         fill(port, "name", "")
         fill(port, "protocol", "TCP")
 
 
 def default_priority_class(priority_class: Tree) -> None:
-    """More important pods push others out."""
+    """PriorityClass: preemption."""
     fill(priority_class, "preemptionPolicy", "PreemptLowerPriority")
 
 
 def default_api_service(service: Tree) -> None:
-    """HTTPS."""
+    """APIService: port 443."""
     reference = (service.get("spec") or {}).get("service")
     if reference is not None:
         fill(reference, "port", 443)
 
 
 def default_token_request(request: Tree) -> None:
-    """An hour."""
+    """TokenRequest: one hour."""
     fill(section(request, "spec"), "expirationSeconds", 3600)
 
 
 def default_flow_schema(schema: Tree) -> None:
-    """In the middle of the order."""
+    """FlowSchema: matching precedence 1000."""
     fill_empty(section(schema, "spec"), "matchingPrecedence", 1000)
 
 
 def default_priority_level(level: Tree) -> None:
-    """Thirty shares, nothing lent, 64 queues of 50 dealt in hands of eight."""
+    """PriorityLevelConfiguration: 30 shares, 64 queues of length 50, hand size 8."""
     spec = level.get("spec") or {}
     limited, exempt = spec.get("limited"), spec.get("exempt")
     if limited is not None:
@@ -125,14 +125,14 @@ def default_priority_level(level: Tree) -> None:
 
 
 def default_resource_claim(claim: Tree) -> None:
-    """One device for each request."""
+    """ResourceClaim: exactly one device for each request."""
     _default_device_requests(claim.get("spec"))
     for result in items(peek(claim, "status", "allocation", "devices"), "results"):
         _default_tolerations(result)
 
 
 def default_resource_claim_template(template: Tree) -> None:
-    """As the claims made from it."""
+    """ResourceClaimTemplate: as a ResourceClaim."""
     _default_device_requests((template.get("spec") or {}).get("spec"))
 
 

@@ -1,4 +1,8 @@
-"""Read the name of a container image, as far as the pull policy depends on it."""
+"""The default pull policy of a container image, by its tag.
+
+The grammar of image names is that of github.com/distribution/reference, as used by
+k8s.io/kubernetes/pkg/util/parsers/parsers.go.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ _IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
 
 @lru_cache(maxsize=4096)
 def pull_policy(image: str) -> str:
-    """Always for the tag `latest`, said or implied; IfNotPresent for any other, and for what is no image name."""
+    """Always for the tag `latest`, explicit or implied; IfNotPresent for any other, and for an invalid name."""
     match = _TAGGED.fullmatch(image)
     if match is None or _IDENTIFIER.fullmatch(image) or not _is_name(match["name"]):
         return "IfNotPresent"

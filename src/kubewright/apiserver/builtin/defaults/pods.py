@@ -1,6 +1,7 @@
-"""Defaults of pods, and of the templates they are made from.
+"""Defaults of pods and pod templates.
 
-A pod gets a little more than a template: what depends on the whole pod is filled in once, in the pod.
+`default_pod` (SetDefaults_Pod) sets more than `default_pod_spec` (SetDefaults_PodSpec), which templates have too:
+requests from limits, for example, are set in pods only, so that a template does not change when defaults do.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from kubewright.apiserver.builtin.trees import Tree, fill, fill_empty, items, se
 
 __all__ = ("default_pod", "default_pod_spec", "default_template")
 
-# Set by clients long gone; the fields took their place and the server drops the annotations.
+# Annotations of Kubernetes before 1.8, which fields have replaced (`DropInitContainerAnnotations`).
 _OLD_ANNOTATIONS: Final = tuple(
     f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("beta", "alpha") for what in ("s", "-statuses")
 )
 
 
 def default_pod(pod: Tree) -> None:
-    """A Pod."""
+    """Pod."""
     spec = section(pod, "spec")
     for name in ("containers", "initContainers"):
         for container in items(spec, name):
@@ -43,20 +44,20 @@ def default_pod(pod: Tree) -> None:
 
 
 def default_template(holder: Tree) -> None:
-    """The `template` of a workload, a PodTemplate or a ReplicationController."""
+    """The pod template of a workload or a PodTemplate."""
     template = section(holder, "template")
     default_pod_spec(section(template, "spec"))
     _drop_old_annotations(template)
 
 
 def default_pod_spec(spec: Tree) -> None:  # hot
-    """What a pod and a template have in common."""
+    """The spec of a pod or a template."""
     fill_empty(spec, "dnsPolicy", "ClusterFirst")
     fill_empty(spec, "restartPolicy", "Always")
     fill(spec, "securityContext", {})
     fill(spec, "terminationGracePeriodSeconds", 30)
     fill_empty(spec, "schedulerName", "default-scheduler")
-    # Two names of one field; the older follows.
+    # serviceAccount is the deprecated alias of serviceAccountName.
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account

@@ -1,4 +1,4 @@
-"""Amounts of resources: rounded to thousandths, requests taken from limits, and the sum of a pod's containers."""
+"""Quantities of resource lists: rounded up to milli, requests from limits, and pod-level resources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HUGE: Final = "hugepages-"
 
 
 def round_amounts(tree: Tree | None, *names: str) -> None:
-    """Round the amounts in these lists of resources up to thousandths, as the server stores them."""
+    """Round the quantities of these resource lists up to milli (`SetDefaults_ResourceList`)."""
     for name in names if tree else ():
         amounts = tree.get(name)  # type: ignore[union-attr]  # not None, or there would be no names
         if amounts:
@@ -32,7 +32,7 @@ def round_resources(holder: Tree) -> None:
 
 
 def default_requests(container: Tree) -> None:
-    """What a container of a pod is limited to is what it asks for, unless it says otherwise."""
+    """Set the missing requests of a container to its limits."""
     resources = container.get("resources") or {}
     limits = resources.get("limits")
     if limits is not None:
@@ -44,7 +44,7 @@ def default_requests(container: Tree) -> None:
 
 
 def default_pod_resources(spec: Tree) -> None:
-    """The requests of the pod as a whole, and its huge pages, from those of its containers."""
+    """Set pod-level requests and huge pages by those of the containers (`DefaultPodLevelResources`)."""
     whole = spec.get("resources")
     if not whole:
         return
@@ -69,7 +69,10 @@ def default_pod_resources(spec: Tree) -> None:
 
 
 def sum_of_containers(spec: Tree, which: str) -> dict[str, str]:
-    """What all containers need at the same time: those that run together added, init containers one at a time."""
+    """The resources of all containers: the sum of those that run together, and at least the maximum of init containers.
+
+    k8s.io/component-helpers/resource/helpers.go.
+    """
     total: dict[str, Quantity] = {}
     for container in items(spec, "containers"):
         _add(total, _amounts(container, which))
@@ -96,7 +99,7 @@ def _amounts(container: Tree, which: str) -> dict[str, Quantity]:
         try:
             found[resource] = Quantity.parse(str(amount))
         except DecodeError:
-            continue  # validation names it
+            continue  # validation reports it
     return found
 
 
@@ -112,7 +115,7 @@ def _raise(total: dict[str, Quantity], floor: dict[str, Quantity]) -> None:
 
 
 def _is_fine(amount: Any) -> bool:
-    """Whether the amount may be finer than thousandths; canonical amounts are so only with these suffixes."""
+    """Whether the quantity may be finer than milli; a canonical one only with these suffixes."""
     return not isinstance(amount, str) or amount[-1:] in ("n", "u") or "e-" in amount or "." in amount
 
 

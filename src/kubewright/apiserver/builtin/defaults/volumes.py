@@ -1,4 +1,4 @@
-"""Defaults of volumes: those of a pod, persistent ones, and claims for them."""
+"""Defaults of volumes of pods, PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ("default_claim", "default_claim_spec", "default_source", "default_vol
 _MODE: Final = 0o644
 _HOUR: Final = 3600
 
-# Sources a pod's volume and a persistent volume share, with fields for which zero means unset.
+# Sources of both pod volumes and PersistentVolumes: fields whose zero value is unset.
 _WHEN_EMPTY: Final[dict[str, dict[str, Any]]] = {
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-# The same, for fields whose zero is a value.
+# The same: fields whose zero value is set.
 _WHEN_UNSET: Final[dict[str, dict[str, Any]]] = {
     "hostPath": {"type": ""},
     "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"},
@@ -29,7 +29,7 @@ _WITH_MODE: Final = ("secret", "configMap", "downwardAPI", "projected")
 
 
 def default_volume(volume: Tree) -> None:
-    """A volume of a pod; one without a source is an empty directory."""
+    """A volume of a pod; one without a source is an emptyDir."""
     if not any(value is not None for name, value in volume.items() if name != "name"):
         volume["emptyDir"] = {}
         return
@@ -51,7 +51,7 @@ def default_volume(volume: Tree) -> None:
 
 
 def default_source(holder: Tree) -> None:
-    """What the sources of pods' volumes and of persistent volumes have in common."""
+    """The sources that pod volumes and PersistentVolumes share."""
     for name, values in _WHEN_UNSET.items():
         source = holder.get(name)
         if source is not None:
@@ -65,7 +65,7 @@ def default_source(holder: Tree) -> None:
 
 
 def default_volume_resource(volume: Tree) -> None:
-    """A PersistentVolume."""
+    """PersistentVolume."""
     spec = section(volume, "spec")
     fill_empty(section(volume, "status"), "phase", "Pending")
     fill_empty(spec, "persistentVolumeReclaimPolicy", "Retain")
@@ -75,7 +75,7 @@ def default_volume_resource(volume: Tree) -> None:
 
 
 def default_claim(claim: Tree) -> None:
-    """A PersistentVolumeClaim, or a template of one in a StatefulSet."""
+    """PersistentVolumeClaim, or a volumeClaimTemplate of a StatefulSet."""
     status = section(claim, "status")
     fill_empty(status, "phase", "Pending")
     default_claim_spec(section(claim, "spec"))
@@ -83,7 +83,7 @@ def default_claim(claim: Tree) -> None:
 
 
 def default_claim_spec(spec: Tree) -> None:
-    """What is asked of a volume."""
+    """The spec of a PersistentVolumeClaim."""
     fill(spec, "volumeMode", "Filesystem")
     round_resources(spec)
 

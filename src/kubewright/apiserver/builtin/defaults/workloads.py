@@ -1,4 +1,4 @@
-"""Defaults of what runs pods: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, CronJob."""
+"""Defaults of workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job, CronJob."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = (
 )
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
-"""The annotation that counts the templates of a DaemonSet."""
+"""The annotation with the template generation of a DaemonSet."""
 
 _ROLLING: Final = "RollingUpdate"
 _MOST: Final = 2**31 - 1
 
 
 def default_deployment(deployment: Tree) -> None:
-    """One replica, and a quarter of them up or down while rolling."""
+    """Deployment: one replica, a rolling update of 25%."""
     spec = section(deployment, "spec")
     fill(spec, "replicas", 1)
     strategy = section(spec, "strategy")
@@ -43,14 +43,14 @@ def default_deployment(deployment: Tree) -> None:
 
 
 def default_replica_set(replica_set: Tree) -> None:
-    """One replica."""
+    """ReplicaSet: one replica."""
     spec = section(replica_set, "spec")
     fill(spec, "replicas", 1)
     default_template(spec)
 
 
 def default_daemon_set(daemon_set: Tree) -> None:
-    """One node at a time."""
+    """DaemonSet: a rolling update of one node at a time."""
     spec = section(daemon_set, "spec")
     strategy = section(spec, "updateStrategy")
     fill_empty(strategy, "type", _ROLLING)
@@ -63,12 +63,12 @@ def default_daemon_set(daemon_set: Tree) -> None:
             fill(strategy["rollingUpdate"], name, 0)
     fill(spec, "revisionHistoryLimit", 10)
     default_template(spec)
-    # Kept for old clients; `preparation` counts it.
+    # For old clients; `preparation.others` increases it.
     fill_empty(section(section(daemon_set, "metadata"), "annotations"), TEMPLATE_GENERATION, "0")
 
 
 def default_stateful_set(stateful_set: Tree) -> None:
-    """One replica, in order, and claims that outlive it."""
+    """StatefulSet: one replica, ordered, with retained claims."""
     spec = section(stateful_set, "spec")
     fill_empty(spec, "podManagementPolicy", "OrderedReady")
     strategy = section(spec, "updateStrategy")
@@ -90,7 +90,7 @@ def default_stateful_set(stateful_set: Tree) -> None:
 
 
 def default_replication_controller(controller: Tree) -> None:
-    """The selector and the labels are those of the template."""
+    """ReplicationController: one replica; selector and labels of the template."""
     spec = section(controller, "spec")
     fill(spec, "replicas", 1)
     labels = peek(spec, "template", "metadata", "labels")
@@ -102,12 +102,12 @@ def default_replication_controller(controller: Tree) -> None:
 
 
 def default_pod_template(template: Tree) -> None:
-    """A PodTemplate."""
+    """PodTemplate."""
     default_template(template)
 
 
 def default_job(job: Tree) -> None:
-    """Once, six attempts."""
+    """Job: one completion, six retries."""
     spec = section(job, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -115,7 +115,7 @@ def default_job(job: Tree) -> None:
     fill(spec, "backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _MOST)
     labels = peek(spec, "template", "metadata", "labels")
     if labels:
-        # The same dict, not a copy: labels the server adds to the template show on the job as well.
+        # The same dict: `create_job` adds labels to the template, and in Go the two maps are one.
         fill_empty(section(job, "metadata"), "labels", labels)
     _default_job_spec(spec)
     fill(spec, "completionMode", "NonIndexed")
@@ -126,7 +126,7 @@ def default_job(job: Tree) -> None:
 
 
 def default_cron_job(cron_job: Tree) -> None:
-    """The schedule; the jobs it makes get their defaults when they are made."""
+    """CronJob; its jobs get their defaults when they are created."""
     spec = section(cron_job, "spec")
     fill_empty(spec, "concurrencyPolicy", "Allow")
     fill(spec, "suspend", False)

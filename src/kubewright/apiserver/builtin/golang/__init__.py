@@ -1,2 +1,4 @@
-"""How Go reads, prints and names the fields of built-in kinds. Not whether their values make sense; see
-`builtin.validation`."""
+"""The Go types of built-in kinds: decoding, printing and naming of their fields.
+
+`builtin.validation` validates the values.
+"""

@@ -1,12 +1,11 @@
-"""Reads a decoded tree as the Go type of its kind does.
+"""Decodes a JSON tree as Go decodes into the struct of its kind.
 
-A tree from a JSON decoder may hold anything. Here wrong types are refused with the words of Go's decoder, fields
-the kind does not have are taken out and reported, nulls and zeros go where Go does not tell them from nothing, and
-quantities and times take their canonical form. What values mean is no concern of this module; `validate_create`
-judges them later, and `builtin.canonical` gives the object its final form.
+A value of a wrong type is a 400 with the error of Go's decoder; unknown fields are dropped and reported; nulls and zero
+values are dropped where Go cannot tell them from absent ones; quantities and times become canonical. Validation of the
+values comes later (`validation`), and `canonical` gives the object its final encoding.
 
-The request path calls `normalize` once for each body. A walker is made once for each type, and no paths are built
-until something is wrong.
+The strategy calls `normalize` once for each body. A walker is compiled once for each type, and paths are built only for
+errors.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.builtin.golang.quantities import canonical_quantity
 from kubewright.apiserver.builtin.golang.times import canonical_duration, canonical_micro_time, canonical_time
 from kubewright.apiserver.builtin.golang.types import GoField, fields_of, go_name, kind_type, named_type
+from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 
 __all__ = ("normalize", "normalize_type", "unknown_fields")
@@ -28,18 +28,18 @@ __all__ = ("normalize", "normalize_type", "unknown_fields")
 JSON: TypeAlias = Any
 Walker: TypeAlias = Callable[[JSON], JSON]
 
-_GONE: Final = object()
-"""What a walker returns for a value that is not printed."""
+_OMIT: Final = object()
+"""What a walker returns for a value that Go omits."""
 
 _LIMITS: Final = {"int32": 2**31, "int64": 2**63, "int": 2**63}
 
 
 class _WrongType(Exception):
-    """A value does not fit; the frames it passes add the struct and the path."""
+    """A value has a wrong type; the walkers it passes add the struct and the path."""
 
     def __init__(self, value: JSON, kind: str, *, number: bool = False) -> None:
         super().__init__()
-        self.value = f"number {value}" if number else _word(value)
+        self.value = f"number {value}" if number else json_type_name(value)
         self.kind = kind
         self.struct = ""
         self.path: list[str] = []
@@ -49,37 +49,37 @@ class _WrongType(Exception):
         return f"json: cannot unmarshal {self.value} into Go {place} of type {go_name(self.kind)}"
 
 
-class _Unreadable(Exception):
-    """A quantity, a time or encoded bytes that cannot be read; the message is the whole story."""
+class _UnparsableValue(Exception):
+    """A quantity, a time or base64 data does not parse; the message is that of its UnmarshalJSON."""
 
 
 class _UnknownField(Exception):
-    """There is a field the type does not have."""
+    """The tree has a field that the type does not have."""
 
 
 def normalize(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:  # hot
-    """Bring the tree into shape, in place; the paths of unknown fields, which are taken out, are returned.
+    """Decode a tree in place; returns the paths of the unknown fields, which are dropped.
 
-    Raises the 400 the real server gives for a value of a wrong type.
+    Raises kube-apiserver's 400 for a value of a wrong type.
     """
     kind = kind_type(gvk)
     if kind is None:
         return []
     try:
-        return _fitted(kind, obj)
-    except (_WrongType, _Unreadable) as wrong:
-        raise _refusal(gvk, str(wrong)) from None
+        return _decode(kind, obj)
+    except (_WrongType, _UnparsableValue) as wrong:
+        raise _decode_error(gvk, str(wrong)) from None
 
 
 def normalize_type(kind: str, obj: dict[str, JSON]) -> None:
-    """As `normalize`, for a type by its Go name that is no kind of a group; only what is wrong is said, in a 400."""
+    """As `normalize`, for a Go type that is not a kind of a group; the 400 has the decoder's error alone."""
     try:
-        _fitted(kind, obj)
-    except (_WrongType, _Unreadable) as wrong:
+        _decode(kind, obj)
+    except (_WrongType, _UnparsableValue) as wrong:
         raise bad_request(str(wrong)) from None
 
 
-def _fitted(kind: str, obj: dict[str, JSON]) -> list[str]:
+def _decode(kind: str, obj: dict[str, JSON]) -> list[str]:
     try:
         _walker(kind)(obj)
     except _UnknownField:
@@ -91,7 +91,7 @@ def _fitted(kind: str, obj: dict[str, JSON]) -> list[str]:
 
 
 def unknown_fields(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:
-    """The paths of fields the kind does not have, in the order of the body; they are taken out of the tree."""
+    """The paths of unknown fields, in the order of the body; they are dropped."""
     kind = kind_type(gvk)
     found: list[str] = []
     if kind is not None:
@@ -99,18 +99,8 @@ def unknown_fields(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:
     return found
 
 
-def _refusal(gvk: GroupVersionKind, why: str) -> StatusError:
+def _decode_error(gvk: GroupVersionKind, why: str) -> StatusError:
     return bad_request(f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}: {why}')
-
-
-def _word(value: JSON) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, list):
-        return "array"
-    return "object" if isinstance(value, dict) else "number"
 
 
 @cache
@@ -118,36 +108,36 @@ def _walker(kind: str) -> Walker:
     """The walker of a type; it returns the value, another one, or raises."""
     if kind.startswith("*"):
         return _walker(kind[1:])
-    special = _SPECIAL.get(kind)
-    if special is not None:
-        return special
+    known = _MARSHALERS.get(kind)
+    if known is not None:
+        return known
     target = named_type(kind)
     if fields_of(kind) is not None:
         return _struct(kind)
     if target is not None and kind not in _LEAVES:
-        return _of_shape(target, kind)
-    return _of_shape(kind, kind)
+        return _underlying_walker(target, kind)
+    return _underlying_walker(kind, kind)
 
 
-def _of_shape(shape: str, kind: str) -> Walker:
-    """A walker for a shape (`string`, `[]T`, `map[K]V`) that errors call by the name of the type."""
-    if shape == "[]byte":
+def _underlying_walker(underlying: str, kind: str) -> Walker:
+    """The walker of an underlying type (`string`, `[]T`, `map[K]V`); `kind` is the name of the type, for errors."""
+    if underlying == "[]byte":
         return _bytes(kind)
-    if shape.startswith("[]"):
-        return _sequence(shape[2:], kind)
-    if shape.startswith("map["):
-        return _mapping(shape.partition("]")[2], kind)
-    if shape in ("string", "bool", "float64"):
-        return _scalar({"string": (str,), "bool": (bool,), "float64": (int, float)}[shape], kind)
-    if shape in _LIMITS:
-        return _integer(_LIMITS[shape], kind)
-    named = named_type(shape)
-    if named is not None and named != shape:
-        return _of_shape(named, kind)
-    return _struct(shape) if fields_of(shape) is not None else _anything
+    if underlying.startswith("[]"):
+        return _sequence(underlying[2:], kind)
+    if underlying.startswith("map["):
+        return _mapping(underlying.partition("]")[2], kind)
+    if underlying in ("string", "bool", "float64"):
+        return _scalar({"string": (str,), "bool": (bool,), "float64": (int, float)}[underlying], kind)
+    if underlying in _LIMITS:
+        return _integer(_LIMITS[underlying], kind)
+    named = named_type(underlying)
+    if named is not None and named != underlying:
+        return _underlying_walker(named, kind)
+    return _struct(underlying) if fields_of(underlying) is not None else _any
 
 
-def _anything(value: JSON) -> JSON:
+def _any(value: JSON) -> JSON:
     return value
 
 
@@ -181,14 +171,14 @@ def _bytes(kind: str) -> Walker:
         try:
             b64decode(text, validate=True)
         except (binascii.Error, ValueError):
-            raise _Unreadable(f"illegal base64 data at input byte {_bad_byte(text)}") from None
+            raise _UnparsableValue(f"illegal base64 data at input byte {_bad_byte(text)}") from None
         return text
 
     return walk
 
 
 def _bad_byte(text: str) -> int:
-    """Where Go's decoder stops."""
+    """The position in the error of Go's base64 decoder."""
     alphabet = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     for position, letter in enumerate(text):
         if letter not in alphabet:
@@ -199,7 +189,7 @@ def _bad_byte(text: str) -> int:
 
 
 def _sequence(item: str, kind: str) -> Walker:
-    walk_item = _later(item)
+    walk_item = _lazy_walker(item)
     zero = _zero(item)
 
     def walk(value: JSON) -> JSON:
@@ -218,7 +208,7 @@ def _sequence(item: str, kind: str) -> Walker:
 
 
 def _mapping(item: str, kind: str) -> Walker:
-    walk_item = _later(item)
+    walk_item = _lazy_walker(item)
     zero = _zero(item)
 
     def walk(value: JSON) -> JSON:
@@ -237,7 +227,7 @@ def _mapping(item: str, kind: str) -> Walker:
 
 
 def _text_mapping(kind: str) -> Walker:
-    """Labels, annotations, data: the most common maps, without a call for each value."""
+    """The walker of map[string]string, the most common map, without a call for each value."""
 
     def walk(value: JSON) -> JSON:
         if type(value) is not dict:
@@ -252,8 +242,8 @@ def _text_mapping(kind: str) -> Walker:
     return walk
 
 
-def _later(kind: str) -> Walker:
-    """The walker of a type that may contain itself: looked up when first used."""
+def _lazy_walker(kind: str) -> Walker:
+    """The walker of a type that may contain itself: compiled on first use."""
     found: list[Walker] = []
 
     def walk(value: JSON) -> JSON:
@@ -265,15 +255,15 @@ def _later(kind: str) -> Walker:
 
 
 def _zero(kind: str) -> Callable[[], JSON]:
-    """What stands for null in a list or a map."""
+    """The JSON of a null in a list or a map: Go decodes it to the zero value."""
     if kind.startswith(("*", "[]", "map[")):
         return lambda: None
     if kind == "resource.Quantity":
         return lambda: "0"
-    shape = named_type(kind) or kind
+    underlying = named_type(kind) or kind
     if fields_of(kind) is not None:
         return dict
-    return lambda: {"string": "", "bool": False}.get(shape, 0 if shape in _LIMITS else None)
+    return lambda: {"string": "", "bool": False}.get(underlying, 0 if underlying in _LIMITS else None)
 
 
 def _struct(kind: str) -> Walker:
@@ -285,27 +275,27 @@ def _struct(kind: str) -> Walker:
     def walk(tree: JSON) -> JSON:
         if type(tree) is not dict:
             raise _WrongType(tree, kind)
-        gone: list[str] | None = None
+        omitted: list[str] | None = None
         key = ""
         try:
             for key, value in tree.items():
                 check = get(key)
                 if check is None:
                     raise _UnknownField
-                new = _GONE if value is None else check(value)
+                new = _OMIT if value is None else check(value)
                 if new is not value:
-                    if new is not _GONE:
+                    if new is not _OMIT:
                         tree[key] = new
-                    elif gone is None:
-                        gone = [key]
+                    elif omitted is None:
+                        omitted = [key]
                     else:
-                        gone.append(key)
+                        omitted.append(key)
         except _WrongType as wrong:
             wrong.struct = wrong.struct or name
             wrong.path += (key, *reversed(within.get(key, ())))
             raise
-        if gone is not None:
-            for key in gone:
+        if omitted is not None:
+            for key in omitted:
                 del tree[key]
         return tree
 
@@ -313,25 +303,25 @@ def _struct(kind: str) -> Walker:
 
 
 def _field(field: GoField) -> Walker:
-    walk = _later(field.type)
-    shape = named_type(field.type) or field.type
+    walk = _lazy_walker(field.type)
+    underlying = named_type(field.type) or field.type
     if field.type.startswith("*") or not field.omits_empty:
         return walk
-    if shape == "string":
-        return _printed_text(field.type)
-    if shape not in ("bool", "float64", *_LIMITS):
-        return walk  # an empty list is not the same as none to defaults; `canonical` takes it out later
+    if underlying == "string":
+        return _omit_empty_string(field.type)
+    if underlying not in ("bool", "float64", *_LIMITS):
+        return walk  # defaults tell an empty list from none; `canonical` drops it later
 
-    def printed(value: JSON) -> JSON:
-        return walk(value) or _GONE
+    def omit_zero(value: JSON) -> JSON:
+        return walk(value) or _OMIT
 
-    return printed
+    return omit_zero
 
 
-def _printed_text(kind: str) -> Walker:
+def _omit_empty_string(kind: str) -> Walker:
     def walk(value: JSON) -> JSON:
         if type(value) is str:
-            return value or _GONE
+            return value or _OMIT
         raise _WrongType(value, kind)
 
     return walk
@@ -347,7 +337,7 @@ def _quantity(value: JSON) -> JSON:
     try:
         return canonical_quantity(text)
     except ValueError as exc:
-        raise _Unreadable(str(exc)) from None
+        raise _UnparsableValue(str(exc)) from None
 
 
 def _int_or_string(value: JSON) -> JSON:
@@ -358,41 +348,41 @@ def _int_or_string(value: JSON) -> JSON:
     raise _WrongType(value, "int32", number=type(value) in (int, float))
 
 
-def _moment(read: Callable[[str], str]) -> Walker:
+def _time(read: Callable[[str], str]) -> Walker:
     def walk(value: JSON) -> JSON:
         if type(value) is not str:
             raise _WrongType(value, "string")
         try:
             return read(value)
         except ValueError as exc:
-            raise _Unreadable(str(exc)) from None
+            raise _UnparsableValue(str(exc)) from None
 
     return walk
 
 
-_SPECIAL: Final[dict[str, Walker]] = {
+_MARSHALERS: Final[dict[str, Walker]] = {
     "resource.Quantity": _quantity,
     "intstr.IntOrString": _int_or_string,
-    "meta/v1.Time": _moment(canonical_time),
-    "meta/v1.MicroTime": _moment(canonical_micro_time),
-    "meta/v1.Duration": _moment(canonical_duration),
-    "meta/v1.FieldsV1": _anything,
-    "runtime.RawExtension": _anything,
+    "meta/v1.Time": _time(canonical_time),
+    "meta/v1.MicroTime": _time(canonical_micro_time),
+    "meta/v1.Duration": _time(canonical_duration),
+    "meta/v1.FieldsV1": _any,
+    "runtime.RawExtension": _any,
 }
-_LEAVES: Final = frozenset(_SPECIAL)
+_LEAVES: Final = frozenset(_MARSHALERS)
 
 
 def _prune(kind: str, tree: JSON, path: str, found: list[str]) -> None:
     kind = kind.lstrip("*")
-    shape = named_type(kind) or kind
+    underlying = named_type(kind) or kind
     if kind in _LEAVES:
         return
-    if shape.startswith("[]") and isinstance(tree, list):
+    if underlying.startswith("[]") and isinstance(tree, list):
         for position, entry in enumerate(tree):
-            _prune(shape[2:], entry, f"{path}[{position}]", found)
-    elif shape.startswith("map[") and isinstance(tree, dict):
+            _prune(underlying[2:], entry, f"{path}[{position}]", found)
+    elif underlying.startswith("map[") and isinstance(tree, dict):
         for key, entry in tree.items():
-            _prune(shape.partition("]")[2], entry, f"{path}.{key}", found)
+            _prune(underlying.partition("]")[2], entry, f"{path}.{key}", found)
     elif isinstance(tree, dict) and (fields := fields_of(kind)) is not None:
         known = {field.json: field.type for field in fields}
         for key in list(tree):

@@ -1,8 +1,8 @@
-"""Values as the real server keeps them, which is how they look in its messages.
+"""Values as Go prints the internal types, for error messages.
 
-The server validates its own form of an object: fields carry Go names, unset ones show as null, and a few sit
-elsewhere than on the wire. `internal(value, "core.PodTemplateSpec")` turns a tree into that form, ready to be shown
-in an error; `difference` is the diff the server puts into "is immutable" messages.
+kube-apiserver validates the internal version of an object, whose structs have no JSON tags: fields have their Go names,
+unset ones are null, and a few are in another struct than in v1. `internal(value, "core.PodTemplateSpec")` converts a
+tree for an error message; `difference` is the diff in messages about immutable fields.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _POD_FIELDS: Final = {
     "ShareProcessNamespace": "shareProcessNamespace",
     "HostUsers": "hostUsers",
 }
-"""On the wire these are fields of the pod; the server keeps them in the security context."""
+"""Fields of v1.PodSpec that are in PodSecurityContext internally."""
 _VERSIONS: Final = {"autoscaling": ("autoscaling/v2", "autoscaling/v1")}
 
 
 def internal(value: JSON, kind: str) -> JSON:
-    """The value as the server's own type would be printed."""
+    """The value as JSON of the internal type."""
     return _printer(kind)(value)
 
 
 def difference(old: JSON, new: JSON, kind: str) -> str:
-    """A unified diff of both as the server prints them."""
+    """A unified diff of both values as the internal type."""
     before, after = (_lines(internal(value, kind)) for value in (old, new))
     return "".join(list(unified_diff(before, after, n=3))[2:])
 
 
 def _lines(value: JSON) -> list[str]:
     text = json.dumps(value, indent=1, ensure_ascii=False)
-    # Go prints empty lists and structs on one line too, so only the escapes differ.
+    # Go's encoder escapes HTML characters; the indentation is the same.
     for plain, escaped in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
         text = text.replace(plain, escaped)
     return [f"{line}\n" for line in text.split("\n")]
@@ -54,16 +54,16 @@ def _printer(kind: str) -> Callable[[JSON], JSON]:
     if kind.startswith("*"):
         inner = _printer(kind[1:])
         return lambda value: None if value is None else inner(value)
-    shape = named_type(kind) or kind
-    if shape.startswith("[]") and shape != "[]byte":
-        item = _printer(shape[2:])
+    underlying = named_type(kind) or kind
+    if underlying.startswith("[]") and underlying != "[]byte":
+        item = _printer(underlying[2:])
         return lambda value: None if value is None else [item(entry) for entry in value]
-    if shape.startswith("map["):
-        item = _printer(shape.partition("]")[2])
+    if underlying.startswith("map["):
+        item = _printer(underlying.partition("]")[2])
         return lambda value: None if value is None else {key: item(value[key]) for key in sorted(value)}
     fields = fields_of(kind)
     if fields is None or kind in ("meta/v1.Time", "meta/v1.MicroTime"):
-        zero = _ZEROS.get(kind, _ZEROS.get(shape))
+        zero = _ZEROS.get(kind, _ZEROS.get(underlying))
         return lambda value: zero if value is None else value
     return _struct(kind, fields)
 
@@ -115,5 +115,5 @@ def _wire_name(kind: str, field: GoField) -> str:
         for other in fields_of(f"{version}.{word}") or ():
             if other.name == field.name:
                 return other.json
-    special = {"DataDiskURI": "diskURI", "CephMonitors": "monitors", "RBDImage": "image"}
-    return special.get(field.name, field.name[:1].lower() + field.name[1:])
+    renamed = {"DataDiskURI": "diskURI", "CephMonitors": "monitors", "RBDImage": "image"}
+    return renamed.get(field.name, field.name[:1].lower() + field.name[1:])

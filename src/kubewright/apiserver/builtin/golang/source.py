@@ -1,8 +1,7 @@
-"""Reads Kubernetes' Go type declarations into the table that `go_types` serves; run by hand for a new version.
+"""Reads the Go type declarations of Kubernetes into the table of `types`; run by hand for a new version.
 
-How an object is decoded and printed by the real server is written in its Go types: which fields are pointers, which
-are left out when empty, what a type is called in an error. OpenAPI does not say. This is a reader of declarations
-only (`type X struct { ... }`), no Go parser. Nothing imports it:
+The Go types say which fields are pointers, which have omitempty, and what a type is called in an error; OpenAPI does
+not. This reads declarations only (`type X struct { ... }`); it is no Go parser. Nothing imports it:
 
     python -m kubewright.apiserver.builtin.golang.source <module cache>/k8s.io 0.35.4 1.35.4
 """
@@ -77,7 +76,7 @@ _INTERNAL: Final = (
 
 
 def read_package(folder: Path, name: str) -> Package:
-    """The structs of a package as `[json name, Go name, type, options]`, and what its other named types are."""
+    """The structs of a package as `[json name, Go name, type, options]`, and its other named types."""
     structs: dict[str, object] = {}
     named: dict[str, object] = {}
     for file in sorted(folder.glob("*.go")):
@@ -119,7 +118,7 @@ def _typed(kind: str, aliases: dict[str, str], package: str) -> str:
 
 
 def _short(path: str) -> str:
-    """`k8s.io/api/core/v1` is `core/v1`; types of apimachinery keep the name of their package."""
+    """The short name of a package: core/v1 for k8s.io/api/core/v1; of apimachinery, the name of the package."""
     for prefix in ("k8s.io/api/", "k8s.io/apimachinery/pkg/apis/", "k8s.io/kubernetes/pkg/apis/"):
         if path.startswith(prefix):
             return path.removeprefix(prefix)

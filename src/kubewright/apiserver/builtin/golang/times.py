@@ -1,6 +1,6 @@
-"""Times and durations as the server reads and prints them, with the complaints of Go's parser.
+"""Times and durations in objects of built-in kinds: canonical texts, and the errors of Go's time.Parse.
 
-Each function returns the canonical text or raises ValueError with the message a client sees.
+Each function returns the canonical text or raises ValueError with Go's message.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ _MICRO_TIME: Final = re.compile("".join(pattern.pattern.join(("(?:", ")")) for _
 
 
 def canonical_time(text: str) -> str:
-    """Whole seconds, in UTC."""
+    """A metav1.Time: whole seconds, in UTC."""
     try:
         return format_time(parse_time(text))
     except DecodeError:
-        raise ValueError(_complaint(text, _LAYOUT)) from None
+        raise ValueError(_parse_error(text, _LAYOUT)) from None
 
 
 def canonical_micro_time(text: str) -> str:
-    """Six digits of fraction, in UTC."""
+    """A metav1.MicroTime: six digits of fraction, in UTC."""
     try:
         if not _MICRO_TIME.fullmatch(text):
             raise DecodeError(text)
         return format_micro_time(parse_time(text))
     except DecodeError:
-        raise ValueError(_complaint(text, _MICRO_LAYOUT)) from None
+        raise ValueError(_parse_error(text, _MICRO_LAYOUT)) from None
 
 
 @lru_cache(maxsize=512)
 def canonical_duration(text: str) -> str:
-    """As Go prints a duration: `90s` is `1m30s`."""
+    """A metav1.Duration as Go prints it: `1m30s` for `90s`."""
     try:
         return str(Duration.parse(text))
     except DecodeError:
-        raise ValueError(_duration_complaint(text)) from None
+        raise ValueError(_duration_error(text)) from None
 
 
-def _duration_complaint(text: str) -> str:
+def _duration_error(text: str) -> str:
     position = 1 if text[:1] in ("+", "-") else 0
     while position < len(text):
         match = _PART.match(text, position)
@@ -85,7 +85,7 @@ def _duration_complaint(text: str) -> str:
     return f'time: invalid duration "{text}"'
 
 
-def _complaint(text: str, layout: str) -> str:
+def _parse_error(text: str, layout: str) -> str:
     position = 0
     for step, pattern in _STEPS if layout == _LAYOUT else _MICRO_STEPS:
         match = pattern.match(text, position)

@@ -1,8 +1,8 @@
-"""The Go types behind the built-in kinds: how the real server decodes, prints and names their fields.
+"""The Go types of the built-in kinds: structs with their fields, and named types.
 
-The table (`go_types.json.gz`, written by `go_source`) holds the types of the wire (`core/v1`) and the server's own
-(`core`), which differ in small ways and leak into messages: "field is immutable" shows the value as the server
-keeps it. Here are the questions one can ask of the table; `shape` and `internals` ask them.
+The table (`go_types.json.gz`, which `source` writes) has the versioned types (`core/v1`) and the internal ones
+(`core`), which error messages print: "field is immutable" shows the value of the internal type. `decoder`, `internals`
+and `canonical` use it.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class GoField(NamedTuple):
     """One field of a struct."""
 
     json: str
-    """Its name on the wire; empty in the server's own types."""
+    """Its JSON name; empty in internal types."""
     name: str
     type: str
     options: str
     within: tuple[str, ...] = ()
-    """The embedded structs it is in, which show in the paths of Go's decoder."""
+    """The embedded structs it is in, which are part of the path in errors of Go's decoder."""
 
     @property
     def omits_empty(self) -> bool:
-        """Whether it is left out when it is empty."""
+        """Whether it has omitempty."""
         return "omitempty" in self.options
 
     @property
     def omits_zero(self) -> bool:
-        """Whether it is left out when it is the zero value, a struct too."""
+        """Whether it has omitzero, which omits structs too."""
         return "omitzero" in self.options
 
 
@@ -70,20 +70,20 @@ def _table() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def kind_type(gvk: GroupVersionKind) -> str | None:
-    """The Go type of a kind, such as `apps/v1.Deployment`; None if there is none in the table."""
+    """The Go type of a kind, such as apps/v1.Deployment; None if the table has none."""
     package = f"{_GROUPS.get(gvk.group, gvk.group)}/{gvk.version}"
     known = _table().get(package)
     return f"{package}.{gvk.kind}" if known and gvk.kind in known["structs"] else None
 
 
 def fields_of(struct: str) -> tuple[GoField, ...] | None:
-    """The fields of a struct with those of embedded structs in their places; None if it is no struct."""
+    """The fields of a struct, with those of embedded structs inlined; None if it is no struct."""
     package, _, word = struct.rpartition(".")
     rows = _table().get(package, {}).get("structs", {}).get(word)
-    return None if rows is None else tuple(_flat(rows))
+    return None if rows is None else tuple(_with_embedded(rows))
 
 
-def _flat(rows: list[list[str]]) -> Iterator[GoField]:
+def _with_embedded(rows: list[list[str]]) -> Iterator[GoField]:
     for row in rows:
         field = GoField(row[0], row[1], row[2], row[3])
         if field.options == "inline":
@@ -94,7 +94,7 @@ def _flat(rows: list[list[str]]) -> Iterator[GoField]:
 
 
 def named_type(kind: str) -> str | None:
-    """What a named type that is no struct stands for: `core/v1.Protocol` is `string`."""
+    """The underlying type of a named type that is no struct: `string` for core/v1.Protocol."""
     package, _, word = kind.rpartition(".")
     target: str | None = _table().get(package, {}).get("named", {}).get(word)
     return "string" if kind in ("types.UID", "types.NodeName") else target

@@ -1,1 +1,1 @@
-"""What single kinds need before they are stored, beyond the rules all kinds share (`builtin.strategies`)."""
+"""PrepareForCreate and PrepareForUpdate of built-in kinds: `strategies` has the table, the others single kinds."""

@@ -1,6 +1,8 @@
-"""Fields of features that are off unless somebody turns them on: the server takes them in and drops them.
+"""Drops the fields of features whose gate is off by default in Kubernetes 1.35. `strategies` calls it.
 
-An object that has such a field already keeps it: it was written when the feature was on. Called by `strategies`.
+A stored object that has such a field keeps it: the field was written when the gate was on. Upstream: the
+dropDisabledFields functions of the strategies, for pods `DropDisabledPodFields` of
+k8s.io/kubernetes/pkg/api/pod/util.go.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ _PATHS: Final[Mapping[str, tuple[Path, ...]]] = {
 
 
 def drop_disabled(gvk: GroupVersionKind, obj: Tree, old: Tree | None = None) -> None:
-    """Drop what the server drops; changes the object in place."""
+    """Drop the disabled fields of an object, in place, unless `old` has them."""
     for path in _PATHS.get(gvk.kind, ()):
         if _has(obj, path) and (old is None or not _has(old, path)):
             _drop(obj, path)
@@ -112,6 +114,6 @@ def _drop(tree: Any, path: Path) -> None:
         return
     for part in _inside(tree, step):
         _drop(part, rest)
-        # Of a life cycle nothing else may be left.
+        # A lifecycle with a stopSignal only becomes nil.
         if step == "lifecycle" and not part:
             tree.pop(step)

@@ -1,14 +1,14 @@
-"""Before an object of a kind with rules of its own is stored: jobs, namespaces, volumes, certificates and others."""
+"""The preparation of Namespace, ServiceAccount, Job, DaemonSet, HorizontalPodAutoscaler, volumes, CSRs and others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubewright.apiserver.builtin.defaults.autoscaling import CARRIED
+from kubewright.apiserver.builtin.defaults.autoscaling import ROUND_TRIP_ANNOTATIONS
 from kubewright.apiserver.builtin.defaults.workloads import TEMPLATE_GENERATION
 from kubewright.apiserver.builtin.preparation.restoring import restore, restore_metadata
-from kubewright.apiserver.builtin.trees import Tree, items, peek, same, section, text
+from kubewright.apiserver.builtin.trees import Tree, items, peek, section, semantic_equal, text
 
 __all__ = (
     "clean_service_account",
@@ -42,7 +42,7 @@ _SOURCES: Final = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "V
 
 
 def create_namespace(namespace: Tree, *, now: str) -> None:
-    """Active, and not gone before its content is."""
+    """Namespace: phase Active, and the finalizer kubernetes, so that its content is deleted first."""
     namespace["status"] = {"phase": "Active"}
     finalizers = section(namespace, "spec").setdefault("finalizers", [])
     if _KUBERNETES not in finalizers:
@@ -50,12 +50,12 @@ def create_namespace(namespace: Tree, *, now: str) -> None:
 
 
 def update_namespace(namespace: Tree, old: Tree, *, now: str) -> None:
-    """Finalizers of the content have an endpoint of their own."""
+    """Namespace: spec.finalizers have an endpoint of their own."""
     restore(section(namespace, "spec"), old.get("spec") or {}, "finalizers")
 
 
 def clean_service_account(account: Tree, old: Tree | None = None, *, now: str) -> None:
-    """Of the references to secrets only the names count."""
+    """ServiceAccount: references to Secrets have names only."""
     secrets = items(account, "secrets")
     account_secrets = [{"name": secret["name"]} if secret.get("name") else {} for secret in secrets]
     if secrets:
@@ -63,7 +63,7 @@ def clean_service_account(account: Tree, old: Tree | None = None, *, now: str) -
 
 
 def create_job(job: Tree, *, now: str) -> None:
-    """Its pods are told from those of others by the uid of the job."""
+    """Job: generate the selector and labels by its uid, unless manualSelector."""
     spec = section(job, "spec")
     if spec.get("manualSelector"):
         return
@@ -79,86 +79,86 @@ def create_job(job: Tree, *, now: str) -> None:
 
 
 def drop_topology(endpoint_slice: Tree, old: Tree | None = None, *, now: str) -> None:
-    """A field only older versions could set; it stays where it is, in endpoints that did not change."""
-    if old is not None and same(endpoint_slice.get("endpoints"), old.get("endpoints")):
+    """EndpointSlice: drop deprecatedTopology, unless the endpoints are unchanged."""
+    if old is not None and semantic_equal(endpoint_slice.get("endpoints"), old.get("endpoints")):
         return
     for endpoint in items(endpoint_slice, "endpoints"):
         endpoint.pop("deprecatedTopology", None)
 
 
 def create_daemon_set(daemon_set: Tree, *, now: str) -> None:
-    """How often the template changed is kept in an annotation, for old clients."""
+    """DaemonSet: the annotation with the template generation, for old clients."""
     annotations = section(section(daemon_set, "metadata"), "annotations")
-    annotations[TEMPLATE_GENERATION] = str(max(_whole(annotations.get(TEMPLATE_GENERATION)), 1))
+    annotations[TEMPLATE_GENERATION] = str(max(_to_int(annotations.get(TEMPLATE_GENERATION)), 1))
 
 
 def update_daemon_set_status(daemon_set: Tree, old: Tree, *, now: str) -> None:
-    """The count is of the spec, wherever it is kept."""
+    """DaemonSet status: reset the spec and the template generation."""
     restore(daemon_set, old, "spec")
     count = peek(old, "metadata", "annotations", TEMPLATE_GENERATION) or "0"
     section(section(daemon_set, "metadata"), "annotations")[TEMPLATE_GENERATION] = count
 
 
 def create_autoscaler(autoscaler: Tree, *, now: str) -> None:
-    """What the first version carries of the state in annotations is state all the same, and a new one has none."""
-    _restore_carried(autoscaler, {}, "currentMetrics", "conditions")
+    """HorizontalPodAutoscaler: drop the status that v1 keeps in annotations."""
+    _restore_round_trip(autoscaler, {}, "currentMetrics", "conditions")
 
 
 def update_autoscaler(autoscaler: Tree, old: Tree, *, now: str) -> None:
-    """The same: the state has an endpoint of its own."""
-    _restore_carried(autoscaler, old, "currentMetrics", "conditions")
+    """HorizontalPodAutoscaler: reset the status that v1 keeps in annotations."""
+    _restore_round_trip(autoscaler, old, "currentMetrics", "conditions")
 
 
 def update_autoscaler_status(autoscaler: Tree, old: Tree, *, now: str) -> None:
-    """And what it carries of the spec is spec."""
+    """HorizontalPodAutoscaler status: reset the spec, also what v1 keeps in annotations."""
     restore(autoscaler, old, "spec")
-    _restore_carried(autoscaler, old, "metrics", "behavior")
+    _restore_round_trip(autoscaler, old, "metrics", "behavior")
 
 
 def update_range_status(service_range: Tree, old: Tree, *, now: str) -> None:
-    """Conditions only, though the main endpoint lets them pass as well."""
+    """ServiceCIDR status: reset spec and metadata; the main endpoint does not reset the status."""
     restore(service_range, old, "spec")
     restore_metadata(service_range, old)
 
 
 def update_daemon_set(daemon_set: Tree, old: Tree, *, now: str) -> None:
-    """Counted up with the template, and by nobody else."""
-    count = _whole(peek(old, "metadata", "annotations", TEMPLATE_GENERATION))
-    if not same(peek(daemon_set, "spec", "template"), peek(old, "spec", "template")):
+    """DaemonSet: increase the template generation with the template."""
+    count = _to_int(peek(old, "metadata", "annotations", TEMPLATE_GENERATION))
+    if not semantic_equal(peek(daemon_set, "spec", "template"), peek(old, "spec", "template")):
         count += 1
     section(section(daemon_set, "metadata"), "annotations")[TEMPLATE_GENERATION] = str(count)
 
 
 def create_volume(volume: Tree, *, now: str) -> None:
-    """Pending, as of now."""
+    """PersistentVolume: phase Pending since now."""
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": now}
 
 
 def update_volume_status(volume: Tree, old: Tree, *, now: str) -> None:
-    """The time of the last change of phase is kept by the server unless somebody sets it."""
+    """PersistentVolume status: set lastPhaseTransitionTime if the phase changes and the client does not set it."""
     restore(volume, old, "spec")
     status, before = section(volume, "status"), old.get("status") or {}
-    said, was = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+    given, was = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
     if status.get("phase") == before.get("phase"):
-        if said is None and was is not None:
+        if given is None and was is not None:
             status["lastPhaseTransitionTime"] = was
-    elif said is None or said == was:
+    elif given is None or given == was:
         status["lastPhaseTransitionTime"] = now
 
 
 def create_claim(claim: Tree, *, now: str) -> None:
-    """Pending; the two ways to name a source of data agree."""
+    """PersistentVolumeClaim: phase Pending; dataSource and dataSourceRef agree."""
     claim["status"] = {"phase": "Pending"}
     _default_data_source(section(claim, "spec"), {})
 
 
 def update_claim(claim: Tree, old: Tree, *, now: str) -> None:
-    """The same; its state is not of this endpoint."""
+    """PersistentVolumeClaim: dataSource and dataSourceRef agree."""
     _default_data_source(section(claim, "spec"), old.get("spec") or {})
 
 
 def create_api_service(service: Tree, *, now: str) -> None:
-    """What this server serves itself is available at once."""
+    """APIService: a local one is available at once."""
     service.pop("status", None)
     if peek(service, "spec", "service") is None:
         message = "Local APIServices are always available"
@@ -173,7 +173,7 @@ def create_api_service(service: Tree, *, now: str) -> None:
 
 
 def update_api_service_status(service: Tree, old: Tree, *, now: str) -> None:
-    """Conditions only."""
+    """APIService status: reset spec and metadata."""
     restore(service, old, "spec")
     metadata = section(service, "metadata")
     for name in ("labels", "annotations", "finalizers", "ownerReferences"):
@@ -181,7 +181,7 @@ def update_api_service_status(service: Tree, old: Tree, *, now: str) -> None:
 
 
 def create_certificate_request(request: Tree, *, now: str, user: Mapping[str, Any] | None = None) -> None:
-    """Who asks is not for the client to say."""
+    """CertificateSigningRequest: the user comes from the request, not from the body."""
     spec = section(request, "spec")
     for name in ("username", "uid", "groups", "extra"):
         spec.pop(name, None)
@@ -191,7 +191,7 @@ def create_certificate_request(request: Tree, *, now: str, user: Mapping[str, An
 
 
 def update_certificate_status(request: Tree, old: Tree, *, now: str) -> None:
-    """The signer's endpoint: approval and denial stay as they are."""
+    """CertificateSigningRequest status, for signers: reset the Approved and Denied conditions."""
     restore(request, old, "spec")
     conditions, before = items(request.get("status"), "conditions"), items(old.get("status"), "conditions")
     for kind in ("Approved", "Denied"):
@@ -204,7 +204,7 @@ def update_certificate_status(request: Tree, old: Tree, *, now: str) -> None:
 
 
 def update_certificate_approval(request: Tree, old: Tree, *, now: str) -> None:
-    """The approver's endpoint: conditions only."""
+    """CertificateSigningRequest approval, for approvers: reset all but the conditions."""
     conditions = items(request.get("status"), "conditions")
     _date_conditions(conditions, items(old.get("status"), "conditions"), now)
     restore(request, old, "spec")
@@ -215,20 +215,20 @@ def update_certificate_approval(request: Tree, old: Tree, *, now: str) -> None:
 
 
 def update_resource_claim_status(claim: Tree, old: Tree, *, now: str) -> None:
-    """What is told of a device goes with its allocation."""
+    """ResourceClaim status: drop the status of devices that were deallocated."""
     restore(claim, old, "spec")
     status = section(claim, "status")
-    gone = _devices(old) - _devices(claim)
-    if gone and status.get("devices"):
-        status["devices"] = [device for device in status["devices"] if _device(device) not in gone]
+    deallocated = _devices(old) - _devices(claim)
+    if deallocated and status.get("devices"):
+        status["devices"] = [device for device in status["devices"] if _device(device) not in deallocated]
 
 
-def _restore_carried(autoscaler: Tree, old: Tree, *names: str) -> None:
+def _restore_round_trip(autoscaler: Tree, old: Tree, *names: str) -> None:
     was = peek(old, "metadata", "annotations") or {}
     metadata = section(autoscaler, "metadata")
     annotations = dict(metadata.get("annotations") or {})
     for name in names:
-        restore(annotations, was, CARRIED[name])
+        restore(annotations, was, ROUND_TRIP_ANNOTATIONS[name])
     metadata["annotations"] = annotations
 
 
@@ -244,9 +244,11 @@ def _date_conditions(conditions: list[Tree], before: list[Tree], now: str) -> No
     for condition in conditions:
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
         if not condition.get("lastTransitionTime"):
-            same = (was for was in before if all(was.get(name) == condition.get(name) for name in ("type", "status")))
+            unchanged = (
+                was for was in before if all(was.get(name) == condition.get(name) for name in ("type", "status"))
+            )
             condition["lastTransitionTime"] = next(
-                (w["lastTransitionTime"] for w in same if w.get("lastTransitionTime")), now
+                (w["lastTransitionTime"] for w in unchanged if w.get("lastTransitionTime")), now
             )
 
 
@@ -256,8 +258,8 @@ def _default_data_source(spec: Tree, before: Tree) -> None:
     if reference is not None and reference.get("namespace") and before.get("dataSourceRef") is None:
         reference = None  # sources of other namespaces are a feature that is off by default
         spec.pop("dataSourceRef")
-    unfit = source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES
-    if unfit and reference is None and not in_use:
+    unsupported = source is not None and (source.get("apiGroup") or "", source.get("kind")) not in _SOURCES
+    if unsupported and reference is None and not in_use:
         source = None
         spec.pop("dataSource")
     if source is not None and reference is None:
@@ -266,7 +268,7 @@ def _default_data_source(spec: Tree, before: Tree) -> None:
         spec["dataSource"] = {name: reference.get(name) for name in ("apiGroup", "kind", "name")}
 
 
-def _whole(value: Any) -> int:
+def _to_int(value: Any) -> int:
     try:
         return int(value or 0)
     except ValueError:

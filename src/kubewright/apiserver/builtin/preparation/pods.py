@@ -1,4 +1,7 @@
-"""Before a Pod is stored: its first status, and which part each of its endpoints may change."""
+"""The preparation of pods: the initial status, and the fields that each endpoint may write.
+
+Upstream: k8s.io/kubernetes/pkg/registry/core/pod/strategy.go.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _GATED: Final = {
 
 
 def create_pod(pod: Tree, *, now: str) -> None:
-    """Pending, with its class of service; label keys become selectors."""
+    """Phase Pending, the QoS class, and matchLabelKeys added to the selectors."""
     spec = section(pod, "spec")
     status: Tree = {"phase": "Pending", "qosClass": text(pod, "status", "qosClass") or qos_class(spec)}
     if spec.get("schedulingGates"):
@@ -43,7 +46,7 @@ def create_pod(pod: Tree, *, now: str) -> None:
 
 
 def update_pod_status(pod: Tree, old: Tree, *, now: str) -> None:
-    """The kubelet's endpoint: no spec, no owners, no end of life; a class of service once given stays."""
+    """pods/status: reset spec, deletionTimestamp and ownerReferences; the QoS class stays."""
     restore(pod, old, "spec")
     metadata = section(pod, "metadata")
     metadata.pop("deletionTimestamp", None)
@@ -63,18 +66,18 @@ def update_pod_status(pod: Tree, old: Tree, *, now: str) -> None:
 
 
 def update_pod_ephemeral_containers(pod: Tree, old: Tree, *, now: str) -> None:
-    """Only the list of ephemeral containers."""
-    asked = peek(pod, "spec", "ephemeralContainers")
+    """pods/ephemeralcontainers: reset all but the ephemeral containers."""
+    ephemeral_containers = peek(pod, "spec", "ephemeralContainers")
     _restore_all(pod, old)
     pod["spec"] = spec = dict(old["spec"])
-    if asked:
-        spec["ephemeralContainers"] = asked
+    if ephemeral_containers:
+        spec["ephemeralContainers"] = ephemeral_containers
     else:
         spec.pop("ephemeralContainers", None)
 
 
 def update_pod_resize(pod: Tree, old: Tree, *, now: str) -> None:
-    """Only resources and how a change of them is carried out; anything else is left for validation to refuse."""
+    """pods/resize: reset all but resources and resizePolicy; other containers are left for validation to reject."""
     spec, before = section(pod, "spec"), old["spec"]
     names = ("containers", "initContainers")
     if any(len(items(spec, name)) != len(items(before, name)) for name in names):
@@ -85,7 +88,7 @@ def update_pod_resize(pod: Tree, old: Tree, *, now: str) -> None:
 
 
 def qos_class(spec: Tree) -> str:
-    """Guaranteed, Burstable or BestEffort, by the CPU and memory the pod asks for and is limited to."""
+    """Guaranteed, Burstable or BestEffort, by requests and limits of CPU and memory."""
     whole = spec.get("resources")
     if whole is not None:
         holders = [{"resources": whole}]

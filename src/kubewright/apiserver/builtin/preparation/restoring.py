@@ -1,6 +1,6 @@
-"""Put back what an endpoint may not change.
+"""Resets fields to those of the stored object.
 
-What is put back is shared with the stored object, not copied: from here on to the store nobody changes it.
+The values are shared with the stored object, not copied: nothing changes them between here and the store.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kubewright.apiserver.builtin.trees import Tree, section
 
 __all__ = ("restore", "restore_metadata")
 
-_KEPT: Final = (
+_METADATA: Final = (
     "deletionTimestamp",
     "generation",
     "selfLink",
@@ -23,7 +23,7 @@ _KEPT: Final = (
 
 
 def restore(tree: Tree, old: Tree, name: str) -> None:
-    """A field back to what it was, or away when it was not there."""
+    """Reset a field to the old object's, or drop it if the old object has none."""
     if name in old:
         tree[name] = old[name]
     else:
@@ -31,7 +31,7 @@ def restore(tree: Tree, old: Tree, name: str) -> None:
 
 
 def restore_metadata(obj: Tree, old: Tree) -> None:
-    """All metadata an endpoint for a part of the object may not touch; managed fields are the server's."""
+    """Reset the metadata that a status endpoint may not write (`ResetObjectMetaForStatus`)."""
     metadata = section(obj, "metadata")
-    for name in _KEPT:
+    for name in _METADATA:
         restore(metadata, old["metadata"], name)

@@ -1,7 +1,8 @@
-"""Before a Service is stored: what it was given it keeps, and when its type changes, what the old type had goes.
+"""The preparation of Services: patch in allocated values, and drop the fields of the old type.
 
-Only what the client did not change as well; what it changed is for validation to judge. Addresses and ports are
-allocated by `builtin.services`.
+An update that leaves out cluster IPs and node ports keeps them, and one that changes the type drops what only the old
+type has, unless the client changed it too (`patchAllocatedValues` and `dropTypeDependentFields` of
+k8s.io/kubernetes/pkg/registry/core/service). `service_allocator` allocates.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = (
 
 
 def create_service(service: Tree, *, now: str) -> None:
-    """The address and the list of addresses say the same."""
+    """Set clusterIPs by clusterIP."""
     spec = section(service, "spec")
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
@@ -27,7 +28,7 @@ def create_service(service: Tree, *, now: str) -> None:
 
 
 def update_service(service: Tree, old: Tree, *, now: str) -> None:
-    """Fill in what was left out, drop what no longer applies."""
+    """Patch in allocated values and drop type-dependent fields."""
     spec, before = section(service, "spec"), section(old, "spec")
     _keep_allocated(spec, before)
     _align_addresses(spec, before)
@@ -46,8 +47,8 @@ def update_service(service: Tree, old: Tree, *, now: str) -> None:
         for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
             if _same(spec, before, name):
                 _drop(spec, name)
-    no_longer_outside = is_externally_accessible(before) and not is_externally_accessible(spec)
-    if no_longer_outside and _same(spec, before, "externalTrafficPolicy"):
+    lost_external_access = is_externally_accessible(before) and not is_externally_accessible(spec)
+    if lost_external_access and _same(spec, before, "externalTrafficPolicy"):
         _drop(spec, "externalTrafficPolicy")
     if spec.get("type") != "LoadBalancer" and service.get("status"):
         service["status"] = {**service["status"], "loadBalancer": {}}
@@ -76,7 +77,7 @@ def _keep_allocated(spec: Tree, before: Tree) -> None:
 
 
 def _align_addresses(spec: Tree, before: Tree) -> None:
-    """Old clients know one address only: where it changed and the list did not, the list follows."""
+    """Old clients write clusterIP only: if it changed and clusterIPs did not, clusterIPs follows."""
     now, was = spec.get("clusterIP") or "", before.get("clusterIP") or ""
     if now == was:
         if before.get("clusterIPs") and not spec.get("clusterIPs"):
@@ -89,23 +90,23 @@ def _align_addresses(spec: Tree, before: Tree) -> None:
 
 
 def is_externally_accessible(spec: Tree) -> bool:
-    """Whether traffic from outside of the cluster reaches it."""
+    """Whether it can be reached from outside of the cluster."""
     kind = spec.get("type")
     return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
 def needs_node_ports(spec: Tree) -> bool:
-    """Whether its type has a port on every node."""
+    """Whether its type has node ports."""
     return spec.get("type") in ("NodePort", "LoadBalancer")
 
 
 def needs_health_port(spec: Tree) -> bool:
-    """Whether a load balancer asks the nodes which of them have a pod."""
+    """Whether it has a health check node port: a load balancer with local traffic."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def node_ports_of(spec: Tree) -> set[int]:
-    """The ports on the nodes it has or wants."""
+    """The node ports it has or requests."""
     return {port["nodePort"] for port in items(spec, "ports") if port.get("nodePort")}
 
 

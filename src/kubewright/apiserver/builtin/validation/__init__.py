@@ -1,8 +1,9 @@
-"""Whether an object of a built-in kind makes sense: the verdicts and the words of the real server.
+"""Validates objects of built-in kinds: the table of validators by kind and subresource.
 
-`validate_create` and `validate_update` look at a tree that has its shape (`shape.normalize`) and its defaults; they
-change nothing. Metadata is judged elsewhere, except what only a kind knows: `name_rule`, and that finalizers of
-built-in objects need a domain. One module per noun holds the rules; here is only who calls whom.
+The strategy calls `validate_create` and `validate_update` on a decoded object with defaults; they change nothing. The
+strategy validates metadata itself; only the name rule of a kind (`name_rule`) and the finalizers of built-in kinds are
+validated here. There is one module for each noun. Upstream: the validation.go of each group in
+k8s.io/kubernetes/pkg/apis.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kubewright.apiserver.builtin.validation import (
     rbac,
     requests,
 )
-from kubewright.apiserver.builtin.validation.names import name_rule, refusal_kind
+from kubewright.apiserver.builtin.validation.names import error_kind, name_rule
 from kubewright.apiserver.builtin.validation.network import addresses, endpoints, networking, services
 from kubewright.apiserver.builtin.validation.pods import pod_status, pods
 from kubewright.apiserver.builtin.validation.pods import volume_claims as claims
@@ -31,7 +32,7 @@ from kubewright.apiserver.builtin.validation.storage import volumes as storage
 from kubewright.apiserver.builtin.validation.workloads import apps as workloads
 from kubewright.apiserver.builtin.validation.workloads import autoscaling, disruption, job_status, jobs
 
-__all__ = ("name_rule", "refusal_kind", "validate_create", "validate_update")
+__all__ = ("error_kind", "name_rule", "validate_create", "validate_update")
 
 Tree: TypeAlias = dict[str, Any]
 Create: TypeAlias = Callable[[Tree], list[FieldError]]
@@ -175,7 +176,7 @@ _UPDATE: Final[Mapping[tuple[str, str, str], Update]] = {
     (_STORAGE, "VolumeAttributesClass", ""): drivers.attributes_class_update_errors,
 }
 _FREE_FINALIZERS: Final = frozenset((_ADMISSION, "apiregistration.k8s.io", "coordination.k8s.io", "events.k8s.io"))
-"""Groups whose objects may have finalizers without a domain."""
+"""Groups whose finalizers need no domain."""
 
 
 @cache
@@ -197,14 +198,14 @@ def _updater(gvk: GroupVersionKind, subresource: str) -> Update:
 
 
 def validate_create(gvk: GroupVersionKind, obj: Tree) -> list[FieldError]:  # hot
-    """What is wrong with a new object, in the order the real server says it."""
+    """The errors of a new object, in kube-apiserver's order."""
     create = _creator(gvk)
     errors = _finalizer_errors(gvk, obj)
     return errors + create(obj) if create is not None else errors
 
 
 def validate_update(gvk: GroupVersionKind, obj: Tree, old: Tree, *, subresource: str = "") -> list[FieldError]:
-    """What is wrong with a changed object, on the main endpoint or on a subresource of it."""
+    """The errors of an update of the main endpoint or of a subresource."""
     errors = _finalizer_errors(gvk, obj)
     if gvk.kind == "CertificateSigningRequest":
         return errors + requests.certificate_request_update_errors(obj, old, subresource)

@@ -1,14 +1,17 @@
-"""Webhook configurations and admission policies; their expressions are checked by `expression_checks`."""
+"""Validates webhook configurations and admission policies; `expressions.validation` validates their expressions.
+
+Upstream: k8s.io/kubernetes/pkg/apis/admissionregistration/validation/validation.go.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
 
 from kubewright.apiserver.builtin.validation.fields import (
     JSON,
     Errors,
+    choice_errors,
     duplicate,
     each,
     forbidden,
@@ -24,8 +27,8 @@ from kubewright.apiserver.builtin.validation.formats import (
     dns_label_1035,
     dns_subdomain,
     path_segment,
-    port_number_errors,
 )
+from kubewright.apiserver.builtin.validation.webhook_clients import client_config_errors
 from kubewright.apiserver.expressions.validation import PolicyExpressions, condition_errors
 
 __all__ = (
@@ -38,18 +41,17 @@ __all__ = (
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 _REVIEWS: Final = ("v1", "v1beta1")
-_FORM: Final = "; desired format: https://host[/path]"
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _IDENTIFIER: Final = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
 
 
 def validating_webhooks_errors(configuration: JSON, old: JSON = None) -> Errors:
-    """A ValidatingWebhookConfiguration."""
+    """ValidateValidatingWebhookConfiguration."""
     return _webhooks(configuration, mutating=False)
 
 
 def mutating_webhooks_errors(configuration: JSON, old: JSON = None) -> Errors:
-    """A MutatingWebhookConfiguration."""
+    """ValidateMutatingWebhookConfiguration."""
     return _webhooks(configuration, mutating=True)
 
 
@@ -70,12 +72,12 @@ def _webhook(path: str, hook: JSON, *, mutating: bool) -> Errors:
     errors = _qualified(f"{path}.name", hook.get("name", ""))
     for position, rule in enumerate(hook.get("rules") or ()):
         errors += _rule(f"{path}.rules[{position}]", rule)
-    errors += _choice(f"{path}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore"))
-    errors += _choice(f"{path}.matchPolicy", hook.get("matchPolicy"), ("Equivalent", "Exact"))
+    errors += choice_errors(f"{path}.failurePolicy", hook.get("failurePolicy"), ("Fail", "Ignore"))
+    errors += choice_errors(f"{path}.matchPolicy", hook.get("matchPolicy"), ("Equivalent", "Exact"))
     effects = hook.get("sideEffects")
     if effects is None:
         errors.append(required(f"{path}.sideEffects", f"must specify one of {', '.join(_NO_SIDE_EFFECTS)}"))
-    errors += _choice(f"{path}.sideEffects", effects, _NO_SIDE_EFFECTS)
+    errors += choice_errors(f"{path}.sideEffects", effects, _NO_SIDE_EFFECTS)
     seconds = hook.get("timeoutSeconds")
     if seconds is not None and not 1 <= seconds <= 30:
         detail = "the timeout value must be between 1 and 30 seconds"
@@ -84,13 +86,9 @@ def _webhook(path: str, hook: JSON, *, mutating: bool) -> Errors:
         errors += label_selector_errors(f"{path}.{name}", hook.get(name))
     if mutating:
         policy = hook.get("reinvocationPolicy")
-        errors += _choice(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
-    errors += _client(f"{path}.clientConfig", hook.get("clientConfig") or {})
+        errors += choice_errors(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
+    errors += client_config_errors(f"{path}.clientConfig", hook.get("clientConfig") or {})
     return errors + _match_conditions(f"{path}.matchConditions", hook.get("matchConditions") or ())
-
-
-def _choice(path: str, value: str | None, known: tuple[str, ...]) -> Errors:
-    return [] if value is None or value in known else [one_of(path, value, known)]
 
 
 def _qualified(path: str, name: str) -> Errors:
@@ -136,7 +134,7 @@ def _rule(path: str, rule: JSON) -> Errors:
     versions = rule.get("apiVersions") or ()
     errors += [required(f"{path}.apiVersions[{position}]") for position, one in enumerate(versions) if not one]
     errors += _resources(f"{path}.resources", rule.get("resources") or [])
-    return errors + _choice(f"{path}.scope", rule.get("scope"), ("*", "Cluster", "Namespaced"))
+    return errors + choice_errors(f"{path}.scope", rule.get("scope"), ("*", "Cluster", "Namespaced"))
 
 
 def _resources(path: str, resources: list[str]) -> Errors:
@@ -171,60 +169,6 @@ def _resources(path: str, resources: list[str]) -> Errors:
     return errors
 
 
-def _client(path: str, config: JSON) -> Errors:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
-    return _url(f"{path}.url", url) if url is not None else _service(f"{path}.service", service)
-
-
-def _url(path: str, url: str) -> Errors:
-    try:
-        parts = urlsplit(url)
-        host, user = parts.netloc.rpartition("@")[2], parts.netloc.rpartition("@")[0]
-    except ValueError as exc:
-        return [required(path, f"url must be a valid URL: {exc}{_FORM}")]
-    errors: Errors = []
-    if parts.scheme != "https":
-        errors.append(invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
-    if not host:
-        errors.append(invalid(path, host, f"host must be specified{_FORM}"))
-    if "@" in parts.netloc:
-        errors.append(invalid(path, user, "user information is not permitted in the URL"))
-    if parts.fragment:
-        errors.append(invalid(path, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        errors.append(invalid(path, parts.query, "query parameters are not permitted in the URL"))
-    return errors
-
-
-def _service(path: str, service: JSON) -> Errors:
-    # The server mixes the two up in its call; with both missing nobody can tell.
-    errors: Errors = []
-    if not service.get("namespace"):
-        errors.append(required(f"{path}.name"))
-    if not service.get("name"):
-        errors.append(required(f"{path}.namespace"))
-    port = service.get("port", 443)
-    if wrong := port_number_errors(port):
-        errors.append(invalid(f"{path}.port", port, f"port is not valid: {', '.join(wrong)}"))
-    return errors + _service_path(f"{path}.path", service.get("path") or "")
-
-
-def _service_path(path: str, text: str) -> Errors:
-    if text in ("", "/"):
-        return []
-    if text == "//":
-        return [invalid(path, text, "segment[0] may not be empty")]
-    errors = [] if text.startswith("/") else [invalid(path, text, "must start with a '/'")]
-    for position, step in enumerate(text[1:].removesuffix("/").split("/")):
-        if not step:
-            errors.append(invalid(path, text, f"segment[{position}] may not be empty"))
-            continue
-        errors += each(path, text, [f"segment[{position}]: {wrong}" for wrong in dns_subdomain(step)])
-    return errors
-
-
 def _match_conditions(path: str, conditions: JSON, *, params: bool = False) -> Errors:
     errors = [too_many(path, len(conditions), 64)] if len(conditions) > 64 else []
     names: set[str] = set()
@@ -243,11 +187,11 @@ def _match_conditions(path: str, conditions: JSON, *, params: bool = False) -> E
 
 
 def policy_errors(policy: JSON, old: JSON = None) -> Errors:
-    """A ValidatingAdmissionPolicy."""
+    """ValidateValidatingAdmissionPolicy."""
     spec = policy.get("spec") or {}
     failure = spec.get("failurePolicy")
     errors = [required("spec.failurePolicy")] if failure is None else []
-    errors += _choice("spec.failurePolicy", failure, ("Fail", "Ignore"))
+    errors += choice_errors("spec.failurePolicy", failure, ("Fail", "Ignore"))
     if spec.get("paramKind") is not None:
         errors += _param_kind("spec.paramKind", spec["paramKind"])
     constraints = spec.get("matchConstraints")
@@ -303,7 +247,7 @@ def _validation(path: str, validation: JSON, expressions: PolicyExpressions) -> 
         errors.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
         errors.append(invalid(f"{path}.message", message, "must not contain line breaks"))
-    return errors + _choice(f"{path}.reason", validation.get("reason"), _REASONS)
+    return errors + choice_errors(f"{path}.reason", validation.get("reason"), _REASONS)
 
 
 def _variable(path: str, variable: JSON, expressions: PolicyExpressions) -> Errors:
@@ -346,7 +290,7 @@ def _param_kind(path: str, kind: JSON) -> Errors:
 def _match_resources(path: str, match: JSON) -> Errors:
     policy = match.get("matchPolicy")
     errors = [required(f"{path}.matchPolicy")] if policy is None else []
-    errors += _choice(f"{path}.matchPolicy", policy, ("Equivalent", "Exact"))
+    errors += choice_errors(f"{path}.matchPolicy", policy, ("Equivalent", "Exact"))
     for name in ("namespaceSelector", "objectSelector"):
         if match.get(name) is None:
             errors.append(required(f"{path}.{name}"))
@@ -364,7 +308,7 @@ def _match_resources(path: str, match: JSON) -> Errors:
 
 
 def policy_binding_errors(binding: JSON, old: JSON = None) -> Errors:
-    """A ValidatingAdmissionPolicyBinding."""
+    """ValidateValidatingAdmissionPolicyBinding."""
     spec = binding.get("spec") or {}
     name = spec.get("policyName", "")
     errors = long_name_errors("spec.policyName", name) if name else [required("spec.policyName")]

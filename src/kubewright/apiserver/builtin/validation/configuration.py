@@ -1,4 +1,4 @@
-"""Config maps, secrets, and namespaces: keys, sizes, and what is frozen."""
+"""Validates ConfigMaps, Secrets and Namespaces: keys, sizes, immutability and finalizers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _decoded_size(text: str | None) -> int:
 
 
 def config_map_errors(config: JSON) -> Errors:  # hot
-    """A config map."""
+    """ValidateConfigMap."""
     errors: Errors = []
     data, binary = config.get("data") or {}, config.get("binaryData") or {}
     size = 0
@@ -64,7 +64,7 @@ def config_map_errors(config: JSON) -> Errors:  # hot
 
 
 def config_map_update_errors(config: JSON, old: JSON) -> Errors:
-    """A changed config map, if it may change."""
+    """ValidateConfigMapUpdate: an immutable ConfigMap stays as it is."""
     errors = _frozen_errors(config, old, "data", "binaryData") if old.get("immutable") else []
     return errors + config_map_errors(config)
 
@@ -75,7 +75,7 @@ def _frozen_errors(new: JSON, old: JSON, *names: str) -> Errors:
 
 
 def secret_errors(secret: JSON) -> Errors:
-    """A secret, and what its type wants to be in it."""
+    """ValidateSecret: keys, size, and the data that its type requires."""
     data = secret.get("data") or {}
     errors: Errors = []
     for key in data:
@@ -104,12 +104,12 @@ def _registry_errors(data: JSON, key: str) -> Errors:
     if key not in data:
         return [required(f"data[{key}]")]
     text = b64decode(data[key] or "")
-    why = _json_complaint(text)
+    why = _json_error(text)
     return [invalid(f"data[{key}]", "<secret contents redacted>", why)] if why else []
 
 
-def _json_complaint(text: bytes) -> str:
-    """Why this is no JSON object, as Go's decoder says it."""
+def _json_error(text: bytes) -> str:
+    """Go's error for a text that is not a JSON object; empty if it is one."""
     if not text.strip():
         return "unexpected end of JSON input"
     try:
@@ -127,7 +127,7 @@ def _json_complaint(text: bytes) -> str:
 
 
 def secret_update_errors(secret: JSON, old: JSON) -> Errors:
-    """A changed secret keeps its type."""
+    """ValidateSecretUpdate: the type is immutable."""
     errors: Errors = []
     if secret.get("type", "") != old.get("type", ""):
         errors.append(invalid("type", secret.get("type", ""), IMMUTABLE))
@@ -137,7 +137,7 @@ def secret_update_errors(secret: JSON, old: JSON) -> Errors:
 
 
 def finalizer_errors(path: str, name: str) -> Errors:
-    """Finalizers of built-in objects: a well-known word, or with a domain."""
+    """ValidateFinalizerName: a qualified name, or one of the standard finalizers."""
     if "/" in name or name in _FINALIZERS:
         return []
     return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
@@ -152,17 +152,17 @@ def _spec_finalizers(namespace: JSON, *, indexed: bool) -> Errors:
 
 
 def namespace_errors(namespace: JSON) -> Errors:
-    """A new namespace."""
+    """ValidateNamespace."""
     return _spec_finalizers(namespace, indexed=False)
 
 
 def namespace_finalize_errors(namespace: JSON, old: JSON) -> Errors:
-    """The finalizers of a namespace that is going away."""
+    """ValidateNamespaceFinalizeUpdate."""
     return _spec_finalizers(namespace, indexed=True)
 
 
 def namespace_status_errors(namespace: JSON, old: JSON) -> Errors:
-    """The phase follows the deletion."""
+    """ValidateNamespaceStatusUpdate: the phase is Terminating if and only if the namespace is being deleted."""
     phase = (namespace.get("status") or {}).get("phase", "")
     deleted = bool((namespace.get("metadata") or {}).get("deletionTimestamp"))
     wanted, state = ("Terminating", "not empty") if deleted else ("Active", "empty")

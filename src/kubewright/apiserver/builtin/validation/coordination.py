@@ -1,4 +1,4 @@
-"""Leases, events and priority classes: small kinds with few rules."""
+"""Validates Leases, Events and PriorityClasses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HIGHEST: Final = 1000000000
 
 
 def lease_errors(lease: JSON) -> Errors:
-    """Who holds something, and for how long."""
+    """ValidateLease."""
     spec = lease.get("spec") or {}
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     errors: Errors = []
@@ -53,12 +53,12 @@ def lease_errors(lease: JSON) -> Errors:
 
 
 def core_event_errors(event: JSON, old: JSON = None) -> Errors:
-    """An event of the core group."""
+    """ValidateEventCreate, of core/v1."""
     return _event(event, event.get("involvedObject") or {}, event.get("reportingComponent", ""), "reportingComponent")
 
 
 def event_errors(event: JSON) -> Errors:
-    """An event of events.k8s.io, which has stricter rules."""
+    """ValidateEventCreate, of events.k8s.io/v1, which is stricter."""
     errors = _new_event(event) + _series(event)
     if not event.get("eventTime"):
         errors.append(required("eventTime"))
@@ -122,7 +122,7 @@ def _reported(event: JSON, controller: str, field: str) -> Errors:
 
 
 def event_update_errors(event: JSON, old: JSON) -> Errors:
-    """An event of events.k8s.io changes only in its series."""
+    """ValidateEventUpdate, of events.k8s.io/v1: only the series may change."""
     errors = _new_event(event)
     if event.get("series") != old.get("series"):
         errors += _series(event)
@@ -149,7 +149,7 @@ def event_update_errors(event: JSON, old: JSON) -> Errors:
 
 
 def priority_class_errors(kind: JSON) -> Errors:
-    """How important pods are."""
+    """ValidatePriorityClass."""
     name, value = (kind.get("metadata") or {}).get("name", ""), kind.get("value", 0)
     errors: Errors = []
     if name.startswith("system-"):
@@ -172,7 +172,7 @@ def _not_of_the_system(name: str, value: int, default: bool) -> str:
 
 
 def priority_class_update_errors(kind: JSON, old: JSON) -> Errors:
-    """A changed class is as important as before."""
+    """ValidatePriorityClassUpdate: value and preemption policy are immutable."""
     errors: Errors = []
     if kind.get("value", 0) != old.get("value", 0):
         errors.append(forbidden("value", "may not be changed in an update."))

@@ -1,6 +1,8 @@
-"""The small checks every validator is made of, and short ways to say what is wrong with a field.
+"""Constructors of field errors, and the checks that many validators share.
 
-Paths are written by the caller, as Kubernetes writes them. Checks return lists of errors; constructors return one.
+The caller writes the path. A check returns a list of errors, a constructor one error. Upstream:
+k8s.io/apimachinery/pkg/util/validation/field/errors.go and
+k8s.io/apimachinery/pkg/apis/meta/v1/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ __all__ = (
     "JSON",
     "Errors",
     "annotations_errors",
+    "choice_errors",
     "conditions_errors",
     "duplicate",
     "each",
@@ -57,78 +60,83 @@ _NEGATIVE: Final = "must be greater than or equal to 0"
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """The field is missing or empty."""
+    """The field is absent or empty (field.Required)."""
     return FieldError(path, "Required", detail)
 
 
 def invalid(path: str, value: JSON, detail: str) -> FieldError:
-    """The value breaks a rule."""
+    """The value is invalid (field.Invalid)."""
     return FieldError(path, "Invalid", detail, value)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """The field may not be set, or not now."""
+    """The field may not be set, or not now (field.Forbidden)."""
     return FieldError(path, "Forbidden", detail)
 
 
 def duplicate(path: str, value: JSON) -> FieldError:
-    """The value is there already."""
+    """The value occurs twice (field.Duplicate)."""
     return FieldError(path, "Duplicate", "", value)
 
 
 def not_found(path: str, value: JSON, detail: str = "") -> FieldError:
-    """The value names something that is not there."""
+    """The value refers to something that does not exist (field.NotFound)."""
     return FieldError(path, "NotFound", detail, value)
 
 
 def too_long(path: str, limit: int) -> FieldError:
-    """The value has too many bytes."""
+    """The value has too many bytes (field.TooLong)."""
     return FieldError(path, "TooLong", f"may not be more than {limit} bytes")
 
 
 def too_many(path: str, count: int, limit: int) -> FieldError:
-    """The list has too many items."""
+    """The list has too many items (field.TooMany)."""
     return FieldError(path, "TooMany", f"must have at most {limit} items", count)
 
 
 def one_of(path: str, value: JSON, supported: Iterable[str]) -> FieldError:
-    """The value is none of those allowed, listed in the order given."""
+    """The value is not supported; the supported ones are listed in this order (field.NotSupported)."""
     names = ", ".join(f'"{name}"' for name in supported)
     return FieldError(path, "NotSupported", f"supported values: {names}", value)
 
 
+def choice_errors(path: str, value: str | None, supported: tuple[str, ...]) -> list[FieldError]:
+    """The error of a value that is not supported; an absent one is fine."""
+    return [] if value is None or value in supported else [one_of(path, value, supported)]
+
+
 def each(path: str, value: JSON, details: Iterable[str]) -> Errors:
-    """One error for each broken rule."""
+    """An error for each message."""
     return [FieldError(path, "Invalid", detail, value) for detail in details]
 
 
 def not_negative(path: str, value: int | None) -> Errors:
-    """Zero and above; a missing number is fine."""
+    """The error of a negative number; an absent one is fine."""
     return [invalid(path, value, _NEGATIVE)] if value is not None and value < 0 else []
 
 
 def positive(path: str, value: int) -> Errors:
-    """Above zero."""
+    """The error of a number that is not positive."""
     return [] if value > 0 else [invalid(path, value, "must be greater than zero")]
 
 
 def short_name_errors(path: str, value: str) -> Errors:
-    """A DNS label."""
+    """The errors of a DNS label."""
     return each(path, value, dns_label(value))
 
 
 def long_name_errors(path: str, value: str) -> Errors:
-    """A DNS subdomain."""
+    """The errors of a DNS subdomain."""
     return each(path, value, dns_subdomain(value))
 
 
 def label_name_errors(path: str, key: str) -> Errors:
-    """The key of a label."""
+    """The errors of a label key."""
     return each(path, key, qualified_name_errors(key))
 
 
 def labels_errors(path: str, labels: Mapping[str, str] | None) -> Errors:
-    """Keys and values; all errors are at the same path."""
+    """The errors of labels, all with the same path (ValidateLabels)."""
     errors: Errors = []
     for key, value in (labels or {}).items():
         errors += each(path, key, qualified_name_errors(key))
@@ -137,7 +145,7 @@ def labels_errors(path: str, labels: Mapping[str, str] | None) -> Errors:
 
 
 def annotations_errors(path: str, annotations: Mapping[str, str] | None) -> Errors:
-    """Keys, and the size of all together."""
+    """The errors of annotations: their keys and total size (ValidateAnnotations)."""
     errors: Errors = []
     size = 0
     for key, value in (annotations or {}).items():
@@ -149,7 +157,7 @@ def annotations_errors(path: str, annotations: Mapping[str, str] | None) -> Erro
 
 
 def label_selector_errors(path: str, selector: JSON, *, any_operator: bool = False) -> Errors:
-    """A selector by labels and expressions; none at all is fine."""
+    """The errors of a label selector, if there is one (ValidateLabelSelector)."""
     if not selector:
         return []
     errors = labels_errors(f"{path}.matchLabels", selector.get("matchLabels"))
@@ -160,7 +168,7 @@ def label_selector_errors(path: str, selector: JSON, *, any_operator: bool = Fal
 
 
 def requirement_errors(path: str, expression: JSON, *, any_operator: bool = False) -> Errors:
-    """One expression of a label selector."""
+    """The errors of a label selector requirement."""
     errors: Errors = []
     operator, values = expression.get("operator", ""), expression.get("values") or ()
     if operator in ("In", "NotIn"):
@@ -179,17 +187,17 @@ def requirement_errors(path: str, expression: JSON, *, any_operator: bool = Fals
 
 
 def shown_selector(selector: JSON) -> JSON:
-    """A label selector as it shows in messages: maps are sorted."""
+    """A label selector as Go prints it: with sorted maps."""
     return internal(selector, "*meta/v1.LabelSelector")
 
 
 def shown_map(values: Mapping[str, JSON] | None) -> JSON:
-    """Labels as they show in messages: sorted."""
+    """Labels as Go prints them: sorted."""
     return None if values is None else dict(sorted(values.items()))
 
 
 def selects(selector: JSON, labels: Mapping[str, str]) -> bool | None:
-    """Whether a valid label selector selects these labels; None for one that makes no sense."""
+    """Whether a label selector matches labels; None for an invalid selector."""
     if selector is None:
         return False
     for key, value in (selector.get("matchLabels") or {}).items():
@@ -214,21 +222,21 @@ def _holds(expression: JSON, labels: Mapping[str, str]) -> bool | None:
 
 
 def port_errors(path: str, port: int | str | None) -> Errors:
-    """A port by number or by name."""
+    """The errors of a port number or name (ValidatePortNumOrName)."""
     if isinstance(port, str):
         return each(path, port, port_name_errors(port))
     return each(path, port or 0, port_number_errors(port or 0))
 
 
 def immutable_errors(path: str, value: JSON, old: JSON, *, shown: JSON = None) -> Errors:
-    """The field must stay as it is; `shown` is the value as the server keeps it, if that differs."""
+    """The error of a changed immutable field; `shown` is its value of the internal type, if that differs."""
     if (value or None) == (old or None):
         return []
     return [invalid(path, value if shown is None else shown, IMMUTABLE)]
 
 
 def conditions_errors(path: str, conditions: Iterable[JSON] | None) -> Errors:
-    """Conditions of the standard form: one of each type, complete, with proper reasons."""
+    """The errors of metav1.Conditions (ValidateConditions)."""
     errors: Errors = []
     seen: set[str] = set()
     for position, condition in enumerate(conditions or ()):

@@ -1,7 +1,8 @@
-"""What a string in a built-in object may look like: names, ports, addresses, keys; complaints in the server's words.
+"""Validates the syntax of strings: names, ports, addresses, keys.
 
-Each function returns sentences, one for each broken rule; an empty list means the value is fine. The rules that
-clients also need are in `kubewright.api.names`; those of labels are taken from there.
+Each function returns messages, one for each violated rule; none if the value is valid. The rules that clients need too,
+such as those of labels, are in `kubewright.api.names`. Upstream: k8s.io/apimachinery/pkg/util/validation/validation.go
+and ip.go.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ __all__ = (
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 NameRule: TypeAlias = Callable[[str, bool], list[str]]
-"""Takes a name and whether more will be appended to it."""
+"""Takes a name and whether it is a prefix (generateName)."""
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -65,12 +66,12 @@ _ENDS: Final = "and must start and end with an alphanumeric character"
 
 
 def _characters(errors: list[str]) -> list[str]:
-    # The server counts labels in bytes and names in characters, and says so.
+    # As in the messages: labels are limited in bytes, names in characters.
     return [error.replace(" bytes", " characters") for error in errors] if errors else errors
 
 
 def _unfinished(name: str, prefix: bool) -> str:
-    """A prefix may end with a dash: something follows."""
+    """A prefix may end with a dash, since a suffix follows (maskTrailingDash)."""
     return f"{name[:-2]}a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
@@ -85,22 +86,22 @@ def _label(name: str) -> tuple[str, ...]:
 
 
 def dns_subdomain(name: str, prefix: bool = False) -> list[str]:
-    """Most names: `example.com`."""
+    """NameIsDNSSubdomain: most names, such as example.com."""
     return list(_subdomain(_unfinished(name, prefix)))
 
 
 def dns_label(name: str, prefix: bool = False) -> list[str]:
-    """Names that become part of a host name: `my-name`."""
+    """NameIsDNSLabel: names that become part of a host name, such as my-name."""
     return list(_label(_unfinished(name, prefix)))
 
 
 def dns_label_1035(name: str, prefix: bool = False) -> list[str]:
-    """Names of services: a label that starts with a letter."""
+    """NameIsDNS1035Label: names of Services."""
     return _characters(dns1035_label_errors(_unfinished(name, prefix)))
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """Names that only have to fit into a URL, such as those of roles."""
+    """IsValidPathSegmentName: names that only have to be a segment of a URL, such as those of roles."""
     if name in (".", "..") and not prefix:
         return [f"may not be '{name}'"]
     return [f"may not contain '{part}'" for part in ("/", "%") if part in name]
@@ -116,7 +117,7 @@ def search_domain_errors(name: str) -> list[str]:
 
 
 def wildcard_domain_errors(name: str) -> list[str]:
-    """`*.example.com`"""
+    """IsWildcardDNS1123Subdomain: `*.example.com`."""
     errors = ["must be no more than 253 characters"] if len(name) > 253 else []
     if not _IS_WILDCARD.fullmatch(name):
         errors.append(
@@ -128,22 +129,22 @@ def wildcard_domain_errors(name: str) -> list[str]:
 
 
 def range_error(low: int, high: int) -> str:
-    """A number outside its range."""
+    """InclusiveRangeError."""
     return f"must be between {low} and {high}, inclusive"
 
 
 def port_number_errors(port: int) -> list[str]:
-    """1 to 65535."""
+    """IsValidPortNum."""
     return [] if 1 <= port <= 65535 else [range_error(1, 65535)]
 
 
 def id_errors(number: int) -> list[str]:
-    """User and group ids."""
+    """IsValidUserID and IsValidGroupID."""
     return [] if 0 <= number <= 2**31 - 1 else [range_error(0, 2**31 - 1)]
 
 
 def port_name_errors(name: str) -> list[str]:
-    """An IANA service name, such as `http`."""
+    """IsValidPortName: an IANA service name, such as `http`."""
     errors = ["must be no more than 15 characters"] if len(name) > 15 else []
     if not _IS_PORT_NAME.fullmatch(name):
         errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -157,7 +158,7 @@ def port_name_errors(name: str) -> list[str]:
 
 
 def percent_errors(text: str) -> list[str]:
-    """`25%`"""
+    """IsValidPercent: `25%`."""
     if _IS_PERCENT.fullmatch(text):
         return []
     rule = "a valid percent string must be a numeric string followed by an ending '%'"
@@ -165,14 +166,14 @@ def percent_errors(text: str) -> list[str]:
 
 
 def env_name_errors(name: str) -> list[str]:
-    """Names of environment variables: any printable ASCII but `=`."""
+    """IsRelaxedEnvVarName: any printable ASCII characters but `=`."""
     if all(" " <= letter <= "~" and letter != "=" for letter in name):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
 
 
 def config_key_errors(key: str) -> list[str]:
-    """Keys of config maps and secrets, which become file names."""
+    """IsConfigMapKey: keys of ConfigMaps and Secrets, which become file names."""
     errors = ["must be no more than 253 characters"] if len(key) > 253 else []
     if not _IS_CONFIG_KEY.fullmatch(key):
         errors.append(
@@ -187,7 +188,7 @@ def config_key_errors(key: str) -> list[str]:
 
 
 def header_errors(name: str) -> list[str]:
-    """Names of HTTP headers."""
+    """IsHTTPHeaderName."""
     if _IS_HEADER.fullmatch(name):
         return []
     rule = "a valid HTTP header must consist of alphanumeric characters or '-'"
@@ -195,7 +196,7 @@ def header_errors(name: str) -> list[str]:
 
 
 def mode_errors(mode: int) -> list[str]:
-    """File permissions."""
+    """A file mode."""
     return [] if 0 <= mode <= 0o777 else ["must be a number between 0 and 0777 (octal), both inclusive"]
 
 
@@ -203,7 +204,7 @@ _LEADING_ZEROS: Final = re.compile(r"(?<![0-9.])0+(?=[0-9])|(?<=\.)0+(?=[0-9])")
 
 
 def parse_ip(text: str) -> Address | None:
-    """An address as the server reads those of old fields: leading zeros do no harm."""
+    """An address as ParseIPSloppy reads it: leading zeros are ignored."""
     if "%" in text or text != text.strip():
         return None
     try:
@@ -213,12 +214,12 @@ def parse_ip(text: str) -> Address | None:
 
 
 def ip_errors(text: str) -> list[str]:
-    """An IP address of either family."""
+    """IsValidIPForLegacyField: an address of either family."""
     return [] if parse_ip(text) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
 
 
 def parse_cidr(text: str) -> Network | None:
-    """A network; bits beyond the prefix do no harm."""
+    """A network as ParseCIDRSloppy reads it: bits beyond the prefix are ignored."""
     address, slash, bits = text.partition("/")
     start = parse_ip(address)
     if start is None or not slash or not bits.isascii() or not bits.isdigit():
@@ -231,5 +232,5 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def cidr_errors(text: str) -> list[str]:
-    """A network of either family."""
+    """IsValidCIDRForLegacyField: a network of either family."""
     return [] if parse_cidr(text) else ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]

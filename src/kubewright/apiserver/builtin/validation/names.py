@@ -1,4 +1,4 @@
-"""How objects of each built-in kind may be named."""
+"""The name rules of built-in kinds, and the kind in their 422."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubewright.apiserver.builtin.validation.formats import (
 )
 from kubewright.apiserver.builtin.validation.network.addresses import strict_address_errors
 
-__all__ = ("name_rule", "refusal_kind")
+__all__ = ("error_kind", "name_rule")
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 
@@ -51,13 +51,13 @@ _RULES: Final[Mapping[tuple[str, str], NameRule]] = {
 
 
 def name_rule(gvk: GroupVersionKind) -> NameRule:
-    """The rule for names of a kind: takes a name and whether it is a prefix, returns what is wrong with it."""
+    """The name rule of a kind: takes a name and whether it is a prefix, and returns messages."""
     return _RULES.get((gvk.group, gvk.kind), dns_subdomain)
 
 
-def refusal_kind(gvk: GroupVersionKind) -> GroupVersionKind:
-    """The kind a 422 is about, which is how the server calls it inside: all events are of the core group."""
+def error_kind(gvk: GroupVersionKind) -> GroupVersionKind:
+    """The kind in a 422, which is that of the internal version: all Events are of the core group."""
     if gvk.group == "events.k8s.io":
         return GroupVersionKind("", "v1", gvk.kind)
-    # Reviews are never stored and have no name for themselves.
+    # Access reviews: kube-apiserver takes the kind of the internal object, whose TypeMeta is empty.
     return GroupVersionKind(gvk.group, gvk.version, "") if gvk.group == "authorization.k8s.io" else gvk

@@ -1,4 +1,4 @@
-"""Nodes: taints, pod networks, and what may not change."""
+"""Validates Nodes: taints, pod CIDRs, and immutable fields."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _taint_errors(node: JSON) -> Errors:
     errors: Errors = []
     seen: set[tuple[str, str]] = set()
     for position, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
-        # The server says metadata here and means spec; clients match the words.
+        # kube-apiserver's path is metadata, though it means spec; clients match the text.
         place = f"metadata.taints[{position}]"
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
         errors += label_name_errors(f"{place}.key", key)
@@ -48,7 +48,7 @@ def _resource_errors(node: JSON) -> Errors:
 
 
 def node_errors(node: JSON) -> Errors:
-    """A new node."""
+    """ValidateNode."""
     errors = _taint_errors(node) + _resource_errors(node)
     networks = (node.get("spec") or {}).get("podCIDRs") or []
     for position, text in enumerate(networks):
@@ -62,7 +62,7 @@ def node_errors(node: JSON) -> Errors:
 
 
 def node_update_errors(node: JSON, old: JSON) -> Errors:
-    """A changed node."""
+    """ValidateNodeUpdate."""
     spec, before = node.get("spec") or {}, old.get("spec") or {}
     errors = _resource_errors(node)
     seen: list[JSON] = []

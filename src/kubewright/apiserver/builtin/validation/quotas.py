@@ -1,4 +1,4 @@
-"""Resource quotas and limit ranges."""
+"""Validates ResourceQuotas and LimitRanges."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _amounts(path: str, amounts: JSON) -> Errors:
     return errors
 
 
-def _fits(scope: str, resource: str) -> bool:
+def _is_supported(scope: str, resource: str) -> bool:
     if scope == "BestEffort":
         return resource == "pods"
     if scope == "VolumeAttributesClass":
@@ -61,12 +61,12 @@ def _fits(scope: str, resource: str) -> bool:
     return scope not in _SCOPES or resource in _COMPUTE
 
 
-def _misfits(scope: str, hard: JSON) -> int:
-    return sum(1 for name in hard if is_standard_quota_resource(name) and not _fits(scope, name))
+def _count_unsupported(scope: str, hard: JSON) -> int:
+    return sum(1 for name in hard if is_standard_quota_resource(name) and not _is_supported(scope, name))
 
 
 def quota_errors(quota: JSON) -> Errors:
-    """A quota."""
+    """ValidateResourceQuota."""
     spec, status = quota.get("spec") or {}, quota.get("status") or {}
     errors = _spec_errors(spec)
     return errors + _amounts("status.hard", status.get("hard")) + _amounts("status.used", status.get("used"))
@@ -78,7 +78,7 @@ def _spec_errors(spec: JSON) -> Errors:
     for scope in scopes:
         if scope not in _SCOPES:
             errors.append(invalid(place, scopes, "unsupported scope"))
-        errors += [invalid(place, scopes, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += [invalid(place, scopes, "unsupported scope applied to resource")] * _count_unsupported(scope, hard)
     errors += [invalid(place, scopes, "conflicting scopes") for pair in _PAIRS if set(pair) <= set(scopes)]
     selector = spec.get("scopeSelector")
     return errors + (_selector_errors(spec, selector, hard) if selector is not None else [])
@@ -94,7 +94,7 @@ def _selector_errors(spec: JSON, selector: JSON, hard: JSON) -> Errors:
         if scope not in _SCOPES:
             errors.append(invalid(f"{place}.scopeName", scope, "unsupported scope"))
         shown = internal(selector, "core.ScopeSelector")
-        errors += [invalid(place, shown, "unsupported scope applied to resource")] * _misfits(scope, hard)
+        errors += [invalid(place, shown, "unsupported scope applied to resource")] * _count_unsupported(scope, hard)
         if scope in _SCOPES and scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":
             errors.append(invalid(f"{place}.operator", operator, _EXISTS))
         if operator in ("In", "NotIn"):
@@ -113,7 +113,7 @@ def _selector_errors(spec: JSON, selector: JSON, hard: JSON) -> Errors:
 
 
 def quota_update_errors(quota: JSON, old: JSON) -> Errors:
-    """A changed quota keeps its scopes."""
+    """ValidateResourceQuotaUpdate: the scopes are immutable."""
     spec = quota.get("spec") or {}
     errors = _spec_errors(spec)
     if set(spec.get("scopes") or ()) != set((old.get("spec") or {}).get("scopes") or ()):
@@ -122,14 +122,14 @@ def quota_update_errors(quota: JSON, old: JSON) -> Errors:
 
 
 def quota_status_errors(quota: JSON, old: JSON) -> Errors:
-    """What the quota controller counts."""
+    """ValidateResourceQuotaStatusUpdate."""
     status = quota.get("status") or {}
     errors = [] if (quota.get("metadata") or {}).get("resourceVersion") else [required("resourceVersion")]
     return errors + _amounts("status.hard", status.get("hard")) + _amounts("status.used", status.get("used"))
 
 
 def limit_range_errors(limits: JSON) -> Errors:
-    """A limit range."""
+    """ValidateLimitRange."""
     errors: Errors = []
     seen: set[str] = set()
     for position, limit in enumerate((limits.get("spec") or {}).get("limits") or ()):

@@ -1,4 +1,4 @@
-"""Roles and bindings."""
+"""Validates roles and bindings."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def role_errors(role: JSON) -> Errors:
-    """Rights in a namespace."""
+    """ValidateRole."""
     return _rules(role, namespaced=True)
 
 
 def cluster_role_errors(role: JSON) -> Errors:
-    """Rights anywhere, or collected from other roles."""
+    """ValidateClusterRole."""
     errors = _rules(role, namespaced=False)
     aggregation = role.get("aggregationRule")
     if aggregation is None:
@@ -78,22 +78,22 @@ def _rule(path: str, rule: JSON, *, namespaced: bool) -> Errors:
 
 
 def role_binding_errors(binding: JSON) -> Errors:
-    """Who has a role in a namespace."""
+    """ValidateRoleBinding."""
     return _binding(binding, ("Role", "ClusterRole"), namespaced=True)
 
 
 def cluster_role_binding_errors(binding: JSON) -> Errors:
-    """Who has a role everywhere."""
+    """ValidateClusterRoleBinding."""
     return _binding(binding, ("ClusterRole",), namespaced=False)
 
 
 def role_binding_update_errors(binding: JSON, old: JSON) -> Errors:
-    """A changed binding is about the same role."""
+    """ValidateRoleBindingUpdate: the roleRef is immutable."""
     return role_binding_errors(binding) + _changed_role(binding, old)
 
 
 def cluster_role_binding_update_errors(binding: JSON, old: JSON) -> Errors:
-    """A changed binding is about the same role."""
+    """ValidateClusterRoleBindingUpdate: the roleRef is immutable."""
     return cluster_role_binding_errors(binding) + _changed_role(binding, old)
 
 

@@ -1,4 +1,4 @@
-"""Objects that ask the server something: certificates, access, tokens; and API services."""
+"""Validates CertificateSigningRequests, access reviews, TokenRequests and APIServices."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _FINAL: Final = ("Approved", "Denied", "Failed")
 
 
 def signer_name_errors(path: str, name: str) -> Errors:
-    """`kubernetes.io/kube-apiserver-client`"""
+    """ValidateSignerName: `example.com/signer-name`."""
     if not name:
         return [required(path)]
     segments = name.split("/")
@@ -95,7 +95,7 @@ def _first_wrong(path: str, text: str, rule: NameRule) -> Errors:
 
 
 def _pem_error(data: str) -> str:
-    """Why this is no certificate request; the signature inside is the signer's business."""
+    """Why this is no PEM of a certificate request; the signer checks its signature."""
     try:
         text = b64decode(data or "").decode()
         body = text.partition("-----BEGIN CERTIFICATE REQUEST-----")[2].partition("-----END CERTIFICATE REQUEST-----")
@@ -108,7 +108,7 @@ def _pem_error(data: str) -> str:
 
 
 def _certificate_error(data: str) -> str:
-    """Why these are no certificates, as far as their wrapping tells."""
+    """Why these are no PEM certificates."""
     if not data:
         return ""
     kinds = _BLOCK.findall(b64decode(data).decode(errors="replace"))
@@ -119,7 +119,7 @@ def _certificate_error(data: str) -> str:
 
 
 def certificate_request_errors(request: JSON) -> Errors:
-    """A request for a certificate."""
+    """ValidateCertificateSigningRequestCreate."""
     spec = request.get("spec") or {}
     usages, name, seconds = spec.get("usages") or [], spec.get("signerName", ""), spec.get("expirationSeconds")
     why = _pem_error(spec.get("request", ""))
@@ -164,7 +164,7 @@ def _condition_errors(conditions: JSON) -> Errors:
 
 
 def certificate_request_update_errors(request: JSON, old: JSON, subresource: str) -> Errors:
-    """Approval and issuing have endpoints of their own."""
+    """The updates of a CertificateSigningRequest: main endpoint, status and approval."""
     errors = certificate_request_errors(request)
     new, before = request.get("status") or {}, old.get("status") or {}
     why = _certificate_error(new.get("certificate") or "")
@@ -194,17 +194,17 @@ def _of_type(status: JSON, kind: str) -> list[JSON]:
 
 
 def access_review_errors(review: JSON) -> Errors:
-    """May this user do that?"""
+    """ValidateSubjectAccessReview."""
     return _review(review, self_review=False, meta_rule="must be empty")
 
 
 def self_access_review_errors(review: JSON) -> Errors:
-    """May I do that?"""
+    """ValidateSelfSubjectAccessReview."""
     return _review(review, self_review=True, meta_rule="must be empty")
 
 
 def local_access_review_errors(review: JSON) -> Errors:
-    """May this user do that in this namespace?"""
+    """ValidateLocalSubjectAccessReview."""
     errors = _review(review, self_review=False, meta_rule="must be empty except for namespace")
     spec, namespace = review.get("spec") or {}, (review.get("metadata") or {}).get("namespace", "")
     resource = spec.get("resourceAttributes")
@@ -270,7 +270,7 @@ def _selector(path: str, selector: JSON, *, labels: bool) -> Errors:
 
 
 def token_request_errors(request: JSON) -> Errors:
-    """A token for a service account."""
+    """ValidateTokenRequest."""
     seconds, place = (request.get("spec") or {}).get("expirationSeconds", 0), "spec.expirationSeconds"
     if seconds < 600:
         return [invalid(place, seconds, "may not specify a duration less than 10 minutes")]
@@ -280,7 +280,7 @@ def token_request_errors(request: JSON) -> Errors:
 
 
 def api_service_errors(service: JSON, old: JSON = None) -> Errors:
-    """Who serves a group and version."""
+    """ValidateAPIService."""
     spec = service.get("spec") or {}
     group, version, backend = spec.get("group", ""), spec.get("version", ""), spec.get("service")
     errors: Errors = []
@@ -312,7 +312,7 @@ def api_service_errors(service: JSON, old: JSON = None) -> Errors:
 
 
 def api_service_status_errors(service: JSON, old: JSON) -> Errors:
-    """Whether it is reachable."""
+    """ValidateAPIServiceStatus."""
     return [
         one_of(f"status.conditions[{position}].status", condition.get("status", ""), ("True", "False", "Unknown"))
         for position, condition in enumerate((service.get("status") or {}).get("conditions") or ())

@@ -1,1 +1,1 @@
-"""Warnings for whoever writes a built-in object that is accepted all the same. Not refusals."""
+"""The warnings about objects of built-in kinds, which the server accepts all the same."""

@@ -1,4 +1,4 @@
-"""Addresses and networks that are accepted but not well written, told to whoever writes them."""
+"""Warnings about addresses and CIDRs that are accepted but not canonical."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FUTURE: Final = "will be considered invalid in a future Kubernetes release: use
 
 
 def address_warnings(path: str, value: str) -> list[str]:
-    """About one address."""
+    """The warnings about an address (`GetWarningsForIP`)."""
     plain = _without_zeros(value)
     try:
         address = ip_address(plain)
     except ValueError:
-        return []  # validation names it
+        return []  # validation reports it
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     if plain != value or mapped is not None:
         return [f'{path}: non-standard IP address "{value}" {_FUTURE} "{mapped or address}"']
@@ -28,7 +28,7 @@ def address_warnings(path: str, value: str) -> list[str]:
 
 
 def network_warnings(path: str, value: str) -> list[str]:
-    """About one network, such as 10.0.0.0/8."""
+    """The warnings about a CIDR (`GetWarningsForCIDR`)."""
     head, slash, length = value.partition("/")
     plain = _without_zeros(head)
     try:
@@ -50,7 +50,7 @@ def network_warnings(path: str, value: str) -> list[str]:
 
 
 def _without_zeros(value: str) -> str:
-    """Leading zeros were once ignored; nobody reads them as octal here."""
+    """The address without leading zeros, which are ignored, not octal."""
     if not _DOTTED.fullmatch(value):
         return value
     return ".".join(str(int(part)) for part in value.split("."))

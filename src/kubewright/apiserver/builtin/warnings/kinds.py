@@ -1,6 +1,6 @@
-"""What the server tells whoever writes an object of a built-in kind, though it takes it: `Warning` headers.
+"""The warnings of each built-in kind, for Warning headers: WarningsOnCreate and WarningsOnUpdate of the strategies.
 
-`warnings_for` looks at one write; `deprecation` is what every request to a deprecated kind is answered with.
+`warnings_for` is about one write; `deprecation` about every request to a deprecated version.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.names import dns1123_label_errors
 from kubewright.api.quantity import Quantity
-from kubewright.apiserver.builtin.trees import Tree, items, peek, same, text
+from kubewright.apiserver.builtin.trees import Tree, items, peek, semantic_equal, text
 from kubewright.apiserver.builtin.warnings.addresses import address_warnings, network_warnings
 from kubewright.apiserver.builtin.warnings.pods import (
     claim_warnings,
@@ -51,12 +51,12 @@ _VOLUME_SOURCES: Final = {
 
 
 def deprecation(gvk: GroupVersionKind) -> str:
-    """What every request to this kind is answered with; empty for all but a few."""
+    """The warning of a deprecated version; empty for most."""
     return _DEPRECATED.get(gvk.kind, "") if gvk.api_version == "v1" else ""
 
 
 def warnings_for(gvk: GroupVersionKind, obj: Tree, old: Tree | None = None) -> list[str]:
-    """What the writer of this object is told, in order; `old` is the object it replaces, if any."""
+    """The warnings about a write; `old` is the object before an update."""
     function = _KINDS.get((gvk.group, gvk.kind))
     if gvk.kind in _TEMPLATES and (gvk.group, gvk.kind) in _HOLDERS:
         return _template(gvk.kind, obj, old)
@@ -68,7 +68,7 @@ def _template(kind: str, obj: Tree, old: Tree | None) -> list[str]:
     name = text(obj, "metadata", "name")
     if old is None and kind in _NAMED_PODS:
         found += _surprising(name, "this is used in Pod names and hostnames")
-    # Only a new generation may bring something new.
+    # As in the strategies: no warnings about a template that the update did not change.
     if old is None or peek(obj, "metadata", "generation") != peek(old, "metadata", "generation"):
         path = _TEMPLATES[kind]
         found += pod_warnings(path, peek(obj, *path.split(".")) or {})
@@ -237,7 +237,7 @@ def _storage_class(storage: Tree, old: Tree | None) -> Iterator[str]:
 
 def _csi_driver(driver: Tree, old: Tree | None) -> Iterator[str]:
     spec = driver.get("spec") or {}
-    changed = old is None or not same(peek(old, "spec", "tokenRequests"), spec.get("tokenRequests"))
+    changed = old is None or not semantic_equal(peek(old, "spec", "tokenRequests"), spec.get("tokenRequests"))
     if changed and spec.get("tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
         advice = "set to true to prevent possible logging of tokens in volume attributes"
         yield f"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, {advice}"

@@ -1,6 +1,6 @@
-"""What the server tells people about the pods they write: deprecated, ambiguous or useless, but not refused.
+"""The warnings about pods and pod templates: deprecated, ambiguous or useless fields. `kinds` calls it.
 
-One entry point for pods and for templates of pods; a path says where in the object the pod stands. `warnings` calls.
+Upstream: k8s.io/kubernetes/pkg/api/pod/warnings.go.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from kubewright.api.names import label_value_errors
 from kubewright.api.quantity import Quantity
 from kubewright.apiserver.builtin.app_armor import annotated_profile, annotation_warning
-from kubewright.apiserver.builtin.trees import Tree, items, peek, same
+from kubewright.apiserver.builtin.trees import Tree, items, peek, semantic_equal
 from kubewright.apiserver.builtin.warnings.addresses import address_warnings
 from kubewright.errors import DecodeError
 
@@ -40,7 +40,7 @@ _VOLUMES: Final = {
     "storageOS": "deprecated in v1.22, non-functional in v1.25+",
     "quobyte": "deprecated in v1.22, non-functional in v1.25+",
     "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
-    "ephemeral": "",  # holds its place: the claim in it is looked at
+    "ephemeral": "",  # in the order of the sources: its claim template has warnings
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
@@ -49,7 +49,7 @@ _NO_POD: Final = "a null labelSelector results in matching no pod"
 
 
 def pod_warnings(path: str, pod: Tree) -> list[str]:
-    """About a pod (the path is empty) or a template."""
+    """The warnings about a pod, with an empty path, or about a pod template."""
     prefix = f"{path}." if path else ""
     spec = pod.get("spec") or {}
     annotations = peek(pod, "metadata", "annotations") or {}
@@ -82,7 +82,7 @@ def pod_warnings(path: str, pod: Tree) -> list[str]:
 
 
 def claim_warnings(path: str, spec: Tree) -> list[str]:
-    """About what is asked of a volume."""
+    """The warnings about the spec of a PersistentVolumeClaim."""
     found: list[str] = []
     for which in ("requests", "limits"):
         amount = peek(spec, "resources", which, "storage")
@@ -92,12 +92,12 @@ def claim_warnings(path: str, spec: Tree) -> list[str]:
 
 
 def node_label_warning(key: str) -> str:
-    """Why a label of nodes should not be used any more; empty if it may."""
+    """The warning about a deprecated label of nodes; empty for any other."""
     return _NODE_LABELS.get(key, "")
 
 
 def node_term_warnings(path: str, term: Tree, *, check_values: bool = False) -> Iterator[str]:
-    """About a term that selects nodes."""
+    """The warnings about a node selector term."""
     for index, rule in enumerate(items(term, "matchExpressions")):
         why = node_label_warning(rule.get("key", ""))
         if why:
@@ -179,7 +179,7 @@ def _trimmed(item: Tree) -> str:
 
 
 def _collisions(paths: list[tuple[str, str]], seen: list[tuple[str, str]] | None = None) -> Iterator[tuple[str, str]]:
-    """Each path that is, holds or is inside of one seen before; adds the paths to those seen."""
+    """The paths that equal, contain or are inside of an earlier one; adds the paths to the earlier ones."""
     seen = [] if seen is None else seen
     for path, source in paths:
         for other, origin in seen if path else ():
@@ -242,9 +242,9 @@ def _container(prefix: str, path: str, container: Tree, annotations: Tree, whole
     key = f"container.seccomp.security.alpha.kubernetes.io/{name}"
     if key in annotations and context.get("seccompProfile") is None:
         yield f"{prefix}metadata.annotations[{key}]: {_SECCOMP}"
-    if prefix and context.get("appArmorProfile") is None:  # of a pod it was told when the field was set
-        said, profile = annotated_profile(annotations, name)
-        if said and (whole is None or not same(profile, whole)):
+    if prefix and context.get("appArmorProfile") is None:  # of a pod, `app_armor` warns when it sets the field
+        has_annotation, profile = annotated_profile(annotations, name)
+        if has_annotation and (whole is None or not semantic_equal(profile, whole)):
             yield annotation_warning(prefix, name)
     resources = container.get("resources") or {}
     for resource in ("memory", "ephemeral-storage"):

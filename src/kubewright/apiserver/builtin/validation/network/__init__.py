@@ -1,1 +1,1 @@
-"""Validation of services, endpoints, ingresses, network policies and service addresses."""
+"""Validates Services, Endpoints, EndpointSlices, Ingresses, NetworkPolicies, ServiceCIDRs and IPAddresses."""

@@ -1,4 +1,4 @@
-"""Where the addresses of services come from: ranges of them, and each one that is taken."""
+"""Validates IPAddresses and ServiceCIDRs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from kubewright.apiserver.builtin.validation.formats import (
     parse_ip,
     path_segment,
 )
-from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.pods import equal_ignoring_empty
 
 __all__ = ("address_errors", "address_update_errors", "range_errors", "range_update_errors", "strict_address_errors")
 
 
 def strict_address_errors(name: str) -> list[str]:
-    """An address in its one canonical form, as names of addresses must be."""
+    """IsValidIP: an address in its canonical form."""
     address = parse_ip(name)
     if address is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
@@ -36,7 +36,7 @@ def strict_address_errors(name: str) -> list[str]:
 
 
 def address_errors(address: JSON) -> Errors:
-    """An address that is taken, and by whom."""
+    """ValidateIPAddress."""
     parent, place = (address.get("spec") or {}).get("parentRef"), "spec.parentRef"
     if parent is None:
         return [required(place)]
@@ -50,15 +50,15 @@ def address_errors(address: JSON) -> Errors:
 
 
 def address_update_errors(address: JSON, old: JSON) -> Errors:
-    """A taken address stays with who took it."""
+    """ValidateIPAddressUpdate: the parentRef is immutable."""
     new, before = ((side.get("spec") or {}).get("parentRef") for side in (address, old))
-    if same(new, before):
+    if equal_ignoring_empty(new, before):
         return []
     return [invalid("spec.parentRef", internal(new, "*networking.ParentReference"), IMMUTABLE)]
 
 
 def range_errors(cidrs: JSON) -> Errors:
-    """A range to take addresses from, one for each family at most."""
+    """ValidateServiceCIDR: one CIDR for each family at most."""
     return _ranges((cidrs.get("spec") or {}).get("cidrs") or [])
 
 
@@ -89,7 +89,7 @@ def _strict(text: str) -> list[str]:
 
 
 def range_update_errors(cidrs: JSON, old: JSON) -> Errors:
-    """A range stays; a second family may be added."""
+    """ValidateServiceCIDRUpdate: a second family may be added."""
     new, before = ((side.get("spec") or {}).get("cidrs") or [] for side in (cidrs, old))
     if len(new) == len(before):
         return [

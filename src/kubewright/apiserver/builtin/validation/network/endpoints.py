@@ -1,4 +1,4 @@
-"""Endpoints and endpoint slices: addresses that can be reached, ports with names."""
+"""Validates Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 
 def endpoint_ip_errors(path: str, text: str) -> Errors:
-    """An address traffic can be sent to."""
+    """ValidateEndpointIP."""
     address = parse_ip(text)
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]
@@ -52,7 +52,7 @@ def endpoint_ip_errors(path: str, text: str) -> Errors:
 
 
 def endpoints_errors(endpoints: JSON, old: JSON = None) -> Errors:
-    """The kind Endpoints; subsets that were there before are left alone."""
+    """ValidateEndpoints; subsets of the old object are not validated again."""
     errors: Errors = []
     for number, subset in enumerate(endpoints.get("subsets") or ()):
         place = f"subsets[{number}]"
@@ -90,7 +90,7 @@ def _port_errors(path: str, port: JSON, *, named: bool) -> Errors:
 
 
 def slice_create_errors(piece: JSON, old: JSON = None) -> Errors:
-    """An endpoint slice."""
+    """ValidateEndpointSliceCreate."""
     errors: Errors = []
     kind = piece.get("addressType", "")
     if kind not in ("FQDN", "IPv4", "IPv6"):
@@ -106,7 +106,7 @@ def slice_create_errors(piece: JSON, old: JSON = None) -> Errors:
 
 
 def slice_update_errors(piece: JSON, old: JSON) -> Errors:
-    """A changed slice keeps its kind of addresses."""
+    """ValidateEndpointSliceUpdate: the address type is immutable."""
     errors = slice_create_errors(piece, old)
     if piece.get("addressType", "") != old.get("addressType", ""):
         errors.append(invalid("addressType", piece.get("addressType", ""), IMMUTABLE))

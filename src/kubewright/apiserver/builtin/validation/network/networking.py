@@ -1,4 +1,4 @@
-"""Network policies, ingresses and their classes."""
+"""Validates NetworkPolicies, Ingresses and IngressClasses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 def network_policy_errors(policy: JSON, known: frozenset[str] = frozenset()) -> Errors:
-    """A network policy; networks in `known` were there before and are left alone."""
+    """ValidateNetworkPolicy; CIDRs in `known` are of the old object and not validated again."""
     spec = policy.get("spec") or {}
     errors = label_selector_errors("spec.podSelector", spec.get("podSelector"))
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -69,7 +69,7 @@ def network_policy_errors(policy: JSON, known: frozenset[str] = frozenset()) -> 
 
 
 def network_policy_update_errors(policy: JSON, old: JSON) -> Errors:
-    """A changed network policy."""
+    """ValidateNetworkPolicyUpdate."""
     known: set[str] = set()
     spec = old.get("spec") or {}
     for direction, peers in (("ingress", "from"), ("egress", "to")):
@@ -137,7 +137,7 @@ def _block(path: str, block: JSON, known: frozenset[str]) -> Errors:
 
 
 def ingress_create_errors(ingress: JSON) -> Errors:
-    """A new ingress."""
+    """ValidateIngressCreate."""
     errors = ingress_errors(ingress)
     note = ((ingress.get("metadata") or {}).get("annotations") or {}).get(_CLASS)
     name = (ingress.get("spec") or {}).get("ingressClassName")
@@ -148,7 +148,7 @@ def ingress_create_errors(ingress: JSON) -> Errors:
 
 
 def ingress_errors(ingress: JSON, old: JSON = None) -> Errors:
-    """An ingress: hosts, paths, backends."""
+    """ValidateIngressSpec."""
     spec = ingress.get("spec") or {}
     rules, backend = spec.get("rules"), spec.get("defaultBackend")
     errors: Errors = []
@@ -246,7 +246,7 @@ def _tls(path: str, tls: JSON) -> Errors:
 
 
 def ingress_status_errors(ingress: JSON, old: JSON) -> Errors:
-    """What the ingress controller reports."""
+    """ValidateIngressStatusUpdate."""
     new, before = (
         ((side.get("status") or {}).get("loadBalancer") or {}).get("ingress") or () for side in (ingress, old)
     )
@@ -254,7 +254,7 @@ def ingress_status_errors(ingress: JSON, old: JSON) -> Errors:
 
 
 def ingress_class_errors(kind: JSON) -> Errors:
-    """Which controller serves ingresses of this class."""
+    """ValidateIngressClass."""
     spec = kind.get("spec") or {}
     controller, parameters = spec.get("controller", ""), spec.get("parameters")
     errors = [too_long("spec.controller", 250)] if len(controller) > 250 else []
@@ -278,7 +278,7 @@ def ingress_class_errors(kind: JSON) -> Errors:
 
 
 def ingress_class_update_errors(kind: JSON, old: JSON) -> Errors:
-    """A changed class keeps its controller."""
+    """ValidateIngressClassUpdate: the controller is immutable."""
     new, before = ((side.get("spec") or {}).get("controller", "") for side in (kind, old))
     errors = [] if new == before else [invalid("spec.controller", new, IMMUTABLE)]
     return errors + ingress_class_errors(kind)

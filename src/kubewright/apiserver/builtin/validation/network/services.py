@@ -1,4 +1,4 @@
-"""Services: ports, addresses, types, and what may not change once it is given out."""
+"""Validates Services: ports, addresses, types, and what may not change once it is allocated."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _FIXED: Final = "may not change once set"
 
 
 def service_create_errors(service: JSON) -> Errors:
-    """A new service."""
+    """ValidateServiceCreate."""
     return _service_errors(service, None)
 
 
 def service_update_errors(service: JSON, old: JSON) -> Errors:
-    """A changed service: its addresses stay."""
+    """ValidateServiceUpdate: the primary cluster IP is immutable."""
     spec, before = service.get("spec") or {}, old.get("spec") or {}
     errors = _cluster_ip_changes(spec, before) + _family_changes(spec, before)
     errors += _class_errors(spec, before)
@@ -348,7 +348,7 @@ def _family_changes(spec: JSON, before: JSON) -> Errors:
 
 
 def service_status_errors(service: JSON, old: JSON) -> Errors:
-    """What the cloud reports about a load balancer."""
+    """ValidateServiceStatusUpdate."""
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
     before = ((old.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
     place, entries = "status.loadBalancer.ingress", balancer.get("ingress") or ()
@@ -358,7 +358,7 @@ def service_status_errors(service: JSON, old: JSON) -> Errors:
 
 
 def load_balancer_errors(path: str, entries: JSON, before: JSON, *, modes: bool) -> Errors:
-    """Addresses and host names of load balancers; `modes` are those of services."""
+    """ValidateLoadBalancerStatus; `modes` are the ipModes of Services."""
     errors: Errors = []
     known = {entry.get("ip") for entry in before}
     for position, entry in enumerate(entries):

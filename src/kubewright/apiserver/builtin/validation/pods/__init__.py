@@ -1,1 +1,4 @@
-"""Validation of pods and of everything a pod template holds. Not of the workloads around the template."""
+"""Validates pods and pod templates; `validation.workloads` validates the workloads.
+
+Upstream: k8s.io/kubernetes/pkg/apis/core/validation/validation.go.
+"""

@@ -1,4 +1,4 @@
-"""Where pods may run: node selectors, affinity, tolerations, taints, topology spread."""
+"""Validates node selectors, affinity, tolerations, taints and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WEIGHT: Final = "must be in the range 1-100"
 
 
 def node_selector_errors(path: str, selector: JSON) -> Errors:
-    """Terms of which one must fit a node."""
+    """ValidateNodeSelector."""
     terms = selector.get("nodeSelectorTerms") or ()
     place = f"{path}.nodeSelectorTerms"
     if not terms:
@@ -92,7 +92,7 @@ def _field_errors(path: str, expression: JSON) -> Errors:
 
 
 def affinity_errors(path: str, affinity: JSON) -> Errors:
-    """Affinity to nodes and to other pods."""
+    """validateAffinity."""
     if not affinity:
         return []
     errors: Errors = []
@@ -165,12 +165,12 @@ def _label_keys(path: str, match: JSON, mismatch: JSON, selector: JSON) -> Error
 
 
 def taint_effect_errors(path: str, effect: str) -> Errors:
-    """What a taint does to pods that do not tolerate it."""
+    """validateTaintEffect."""
     return [] if effect in _EFFECTS else [one_of(path, effect, _EFFECTS)]
 
 
 def tolerations_errors(path: str, tolerations: JSON) -> Errors:
-    """Taints that do not keep a pod away."""
+    """ValidateTolerations."""
     errors: Errors = []
     for position, toleration in enumerate(tolerations or ()):
         errors += _toleration_errors(f"{path}[{position}]", toleration)
@@ -200,7 +200,7 @@ def _toleration_errors(path: str, toleration: JSON) -> Errors:
 
 
 def topology_spread_errors(path: str, constraints: JSON) -> Errors:
-    """How evenly pods are spread."""
+    """validateTopologySpreadConstraints."""
     errors: Errors = []
     for position, constraint in enumerate(constraints or ()):
         place = f"{path}[{position}]"

@@ -1,4 +1,4 @@
-"""Containers of pods: names, images, ports, environment, mounts, and what differs for init and ephemeral ones."""
+"""Validates containers, init containers and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kubewright.apiserver.builtin.validation.pods.resources import container_res
 from kubewright.apiserver.builtin.validation.pods.security import container_security_errors
 from kubewright.apiserver.builtin.validation.pods.volume_sources import pull_policy_errors
 
-__all__ = ("Surroundings", "containers_errors", "ephemeral_errors", "image_padding_errors", "init_errors")
+__all__ = ("PodContext", "containers_errors", "ephemeral_errors", "image_padding_errors", "init_errors")
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _MESSAGES: Final = ("File", "FallbackToLogsOnError")
@@ -36,8 +36,8 @@ _NOT_EPHEMERAL_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a container's pod has to say about it."""
+class PodContext:
+    """What the validation of a container needs to know of its pod."""
 
     volumes: Mapping[str, JSON]
     claims: frozenset[str]
@@ -47,8 +47,8 @@ class Surroundings:
     system: JSON
 
 
-def containers_errors(path: str, containers: JSON, pod: Surroundings) -> Errors:
-    """The containers that make up the pod."""
+def containers_errors(path: str, containers: JSON, pod: PodContext) -> Errors:
+    """validateContainers."""
     if not containers:
         return [required(path)]
     errors: Errors = []
@@ -66,8 +66,8 @@ def containers_errors(path: str, containers: JSON, pod: Surroundings) -> Errors:
     return errors + _host_port_errors(path, containers)
 
 
-def init_errors(path: str, containers: JSON, regular: JSON, pod: Surroundings) -> Errors:
-    """Those that run before, and those beside (restartPolicy Always)."""
+def init_errors(path: str, containers: JSON, regular: JSON, pod: PodContext) -> Errors:
+    """validateInitContainers, restartable ones included."""
     errors: Errors = []
     names = {container.get("name", "") for container in regular or ()}
     for position, container in enumerate(containers or ()):
@@ -92,8 +92,8 @@ def init_errors(path: str, containers: JSON, regular: JSON, pod: Surroundings) -
     return errors
 
 
-def ephemeral_errors(path: str, spec: JSON, pod: Surroundings) -> Errors:
-    """Those added to a running pod to look into it."""
+def ephemeral_errors(path: str, spec: JSON, pod: PodContext) -> Errors:
+    """validateEphemeralContainers."""
     errors: Errors = []
     others = {
         container.get("name", "") for part in ("containers", "initContainers") for container in spec.get(part) or ()
@@ -126,7 +126,7 @@ def _ephemeral_fields(path: str, container: JSON) -> Errors:
 
 
 def image_padding_errors(path: str, containers: JSON) -> Errors:
-    """Images with blanks around them, which only pods refuse."""
+    """Images with leading or trailing spaces, which are rejected in pods but not in templates."""
     errors: Errors = []
     for position, container in enumerate(containers or ()):
         errors += _padding(f"{path}[{position}]", container)
@@ -139,7 +139,7 @@ def _padding(path: str, container: JSON) -> Errors:
     return [] if image == image.strip() else [invalid(f"{path}.image", image, detail)]
 
 
-def _common(path: str, container: JSON, pod: Surroundings) -> Errors:  # hot
+def _common(path: str, container: JSON, pod: PodContext) -> Errors:  # hot
     name = container.get("name", "")
     errors = short_name_errors(f"{path}.name", name) if name else [required(f"{path}.name")]
     if not container.get("image"):

@@ -1,4 +1,4 @@
-"""Environment variables of containers, and where their values come from."""
+"""Validates environment variables of containers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kubewright.apiserver.builtin.validation.fields import JSON, Errors, each, invalid, required, short_name_errors
 from kubewright.apiserver.builtin.validation.formats import config_key_errors, dns_subdomain, env_name_errors
-from kubewright.apiserver.builtin.validation.pods.paths import climbing_errors
+from kubewright.apiserver.builtin.validation.pods.paths import backstep_errors
 from kubewright.apiserver.builtin.validation.pods.projections import field_ref_errors, resource_ref_errors
 
 __all__ = ("environment_errors",)
@@ -17,7 +17,7 @@ _SEVERAL: Final = "may not have more than one field specified at a time"
 
 
 def environment_errors(path: str, container: JSON) -> Errors:
-    """`env` and `envFrom` of a container."""
+    """ValidateEnv and ValidateEnvFrom."""
     errors: Errors = []
     for position, variable in enumerate(container.get("env") or ()):
         place, name = f"{path}.env[{position}]", variable.get("name", "")
@@ -59,7 +59,7 @@ def _file_key(path: str, source: JSON) -> Errors:
     key, volume, file = source.get("key", ""), source.get("volumeName", ""), source.get("path", "")
     errors = each(f"{path}.key", key, env_name_errors(key)) if key else [required(f"{path}.key")]
     errors += short_name_errors(f"{path}.volumeName", volume) if volume else [required(f"{path}.volumeName")]
-    return errors + (climbing_errors(f"{path}.path", file) if file else [required(f"{path}.path")])
+    return errors + (backstep_errors(f"{path}.path", file) if file else [required(f"{path}.path")])
 
 
 def _env_from(path: str, sources: JSON) -> Errors:

@@ -1,4 +1,4 @@
-"""What containers mount: every mount has its volume, no two in one place."""
+"""Validates volume mounts and volume devices of containers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubewright.apiserver.builtin.validation.fields import JSON, Errors, forbidden, invalid, not_found, one_of, required
-from kubewright.apiserver.builtin.validation.pods.paths import climbing_errors, descending_errors
+from kubewright.apiserver.builtin.validation.pods.paths import backstep_errors, descending_path_errors
 
 __all__ = ("devices_errors", "mounts_errors")
 
@@ -15,7 +15,7 @@ _RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
 
 
 def mounts_errors(path: str, mounts: JSON, devices: JSON, volumes: Mapping[str, JSON], container: JSON) -> Errors:
-    """File systems."""
+    """ValidateVolumeMounts."""
     errors: Errors = []
     points: set[str] = set()
     device_paths = {device.get("name", ""): device.get("devicePath", "") for device in devices}
@@ -43,12 +43,12 @@ def _mount_options(path: str, place: str, mount: JSON, container: JSON) -> Error
     errors: Errors = []
     sub, expression = mount.get("subPath", ""), mount.get("subPathExpr", "")
     if sub:
-        errors += descending_errors(f"{path}.subPath", sub)
+        errors += descending_path_errors(f"{path}.subPath", sub)
     if expression:
         if sub:
             detail = "subPathExpr and subPath are mutually exclusive"
             errors.append(invalid(f"{place}.subPathExpr", expression, detail))
-        errors += descending_errors(f"{path}.subPathExpr", expression)
+        errors += descending_path_errors(f"{path}.subPathExpr", expression)
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         if propagation not in _PROPAGATIONS:
@@ -74,7 +74,7 @@ def _recursive(path: str, mount: JSON) -> Errors:
 
 
 def devices_errors(path: str, devices: JSON, mounts: JSON, volumes: Mapping[str, JSON]) -> Errors:
-    """Raw block devices."""
+    """ValidateVolumeDevices."""
     errors: Errors = []
     names: set[str] = set()
     points: set[str] = set()
@@ -95,7 +95,7 @@ def devices_errors(path: str, devices: JSON, mounts: JSON, volumes: Mapping[str,
             errors.append(required(f"{place}.devicePath"))
         if point in points:
             errors.append(invalid(f"{place}.devicePath", point, "must be unique"))
-        if point and climbing_errors("", point):
+        if point and backstep_errors("", point):
             errors.append(invalid(f"{place}.devicePath", point, "can not contain backsteps ('..')"))
         else:
             points.add(point)

@@ -1,4 +1,4 @@
-"""The spec of a pod, alone or in the template of a workload: everything that is checked in both places."""
+"""Validates the spec of a pod, in a pod or in a template (ValidatePodSpec)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from kubewright.apiserver.builtin.validation.pods.affinity import (
     topology_spread_errors,
 )
 from kubewright.apiserver.builtin.validation.pods.containers import (
-    Surroundings,
+    PodContext,
     containers_errors,
     ephemeral_errors,
     init_errors,
 )
-from kubewright.apiserver.builtin.validation.pods.paths import descending_errors
+from kubewright.apiserver.builtin.validation.pods.paths import descending_path_errors
 from kubewright.apiserver.builtin.validation.pods.resources import container_resource_errors, pod_resource_errors
 from kubewright.apiserver.builtin.validation.pods.security import (
     annotation_mismatch_errors,
@@ -65,7 +65,7 @@ _WINDOWS: Final = "cannot be set for a windows pod"
 
 
 def all_containers(path: str, spec: JSON) -> list[tuple[str, JSON]]:
-    """Every container with its path: init, regular, ephemeral."""
+    """All containers with their paths: init, regular, ephemeral."""
     return [
         (f"{path}.{part}[{position}]", container)
         for part in ("initContainers", "containers", "ephemeralContainers")
@@ -74,7 +74,7 @@ def all_containers(path: str, spec: JSON) -> list[tuple[str, JSON]]:
 
 
 def template_errors(path: str, template: JSON) -> Errors:
-    """The template pods are made from."""
+    """ValidatePodTemplateSpec."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     annotations = meta.get("annotations")
     errors = labels_errors(f"{path}.labels", meta.get("labels"))
@@ -90,7 +90,7 @@ def template_errors(path: str, template: JSON) -> Errors:
 
 
 def pod_annotation_errors(path: str, annotations: JSON, spec: JSON) -> Errors:
-    """Annotations with a meaning for pods."""
+    """ValidatePodSpecificAnnotations."""
     if not annotations:
         return []
     errors: Errors = []
@@ -125,12 +125,12 @@ def _seccomp_note(path: str, profile: str) -> Errors:
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return []
     if profile.startswith("localhost/"):
-        return descending_errors(path, profile.removeprefix("localhost/"))
+        return descending_path_errors(path, profile.removeprefix("localhost/"))
     return [invalid(path, profile, "must be a valid seccomp profile")]
 
 
 def pod_spec_errors(path: str, spec: JSON, meta: JSON = None) -> Errors:  # hot
-    """Everything about a spec; `meta` is the pod's metadata, or None in a template."""
+    """ValidatePodSpec; `meta` is the metadata of the pod, None in a template."""
     errors: Errors = []
     is_pod = meta is not None
     grace = spec.get("terminationGracePeriodSeconds")
@@ -141,7 +141,7 @@ def pod_spec_errors(path: str, spec: JSON, meta: JSON = None) -> Errors:  # hot
     errors += wrong
     claims = spec.get("resourceClaims") or ()
     errors += _resource_claims(f"{path}.resourceClaims", claims, meta)
-    pod = Surroundings(
+    pod = PodContext(
         volumes,
         frozenset(claim["name"] for claim in claims if claim.get("name")),
         spec.get("restartPolicy", ""),
@@ -323,7 +323,7 @@ def _hostname_override(path: str, name: str, spec: JSON) -> Errors:
 
 
 def preemption_errors(path: str, policy: str) -> Errors:
-    """Whether pods of lower priority are evicted."""
+    """ValidatePreemptionPolicy."""
     if policy in ("PreemptLowerPriority", "Never"):
         return []
     return [one_of(path, policy, ("PreemptLowerPriority", "Never")) if policy else required(path)]

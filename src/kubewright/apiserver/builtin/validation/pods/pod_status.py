@@ -1,4 +1,4 @@
-"""The status of pods, as kubelets report it."""
+"""Validates updates of the status of pods, which kubelets write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ("pod_status_errors",)
 
 
 def pod_status_errors(pod: JSON, old: JSON) -> Errors:
-    """A reported status against the one before."""
+    """ValidatePodStatusUpdate."""
     status, before = pod.get("status") or {}, old.get("status") or {}
     spec, old_spec = pod.get("spec") or {}, old.get("spec") or {}
     errors = annotation_change_errors(pod, old) + _conditions(status.get("conditions") or ())
@@ -60,7 +60,7 @@ def _conditions(conditions: JSON) -> Errors:
 
 
 def _transitions(part: str, new: JSON, old: JSON, spec: JSON) -> Errors:
-    """A container that has ended for good does not run again."""
+    """ValidateContainerStateTransition: a terminated container that may not restart stays terminated."""
     policy = spec.get("restartPolicy")
     names = {status.get("name"): status for status in new}
     listed = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}.get(part, "")

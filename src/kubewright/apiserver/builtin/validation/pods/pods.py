@@ -1,4 +1,4 @@
-"""Pods: created, changed (which is mostly refused), resized, debugged, bound, and their status."""
+"""Validates pods (create, update, ephemeral containers, resize), PodTemplates and Bindings."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from kubewright.apiserver.builtin.validation.pods.security import annotation_mis
 __all__ = (
     "binding_errors",
     "ephemeral_containers_errors",
+    "equal_ignoring_empty",
     "pod_create_errors",
     "pod_resize_errors",
     "pod_template_errors",
     "pod_update_errors",
-    "same",
 )
 
 _UPDATABLE: Final = (
@@ -45,12 +45,12 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 
-def same(left: JSON, right: JSON) -> bool:
-    """Equal as the server sees it: what is empty is not there."""
+def equal_ignoring_empty(left: JSON, right: JSON) -> bool:
+    """Whether two values are equal in Go, where absent, null, [] and {} are the same in most fields."""
     if isinstance(left, dict) and isinstance(right, dict):
-        return all(same(left.get(name), right.get(name)) for name in {*left, *right})
+        return all(equal_ignoring_empty(left.get(name), right.get(name)) for name in {*left, *right})
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same, left, right))
+        return len(left) == len(right) and all(map(equal_ignoring_empty, left, right))
     return left == right or (left in (None, [], {}) and right in (None, [], {}))
 
 
@@ -59,7 +59,7 @@ def _annotations(pod: JSON) -> dict[str, str]:
 
 
 def pod_create_errors(pod: JSON) -> Errors:
-    """A new pod."""
+    """ValidatePodCreate."""
     spec = pod.get("spec") or {}
     errors = _everything(pod)
     if spec.get("ephemeralContainers"):
@@ -72,7 +72,7 @@ def pod_create_errors(pod: JSON) -> Errors:
 
 
 def pod_template_errors(template: JSON) -> Errors:
-    """The kind PodTemplate."""
+    """ValidatePodTemplate."""
     return template_errors("template", template.get("template") or {})
 
 
@@ -93,7 +93,7 @@ def _everything(pod: JSON) -> Errors:
 
 
 def annotation_change_errors(pod: JSON, old: JSON) -> Errors:
-    """Annotations that stay as they were."""
+    """ValidatePodSpecificAnnotationUpdates: some annotations are immutable."""
     new, before = _annotations(pod), _annotations(old)
     errors: Errors = []
     for key in before:
@@ -114,7 +114,7 @@ def annotation_change_errors(pod: JSON, old: JSON) -> Errors:
 
 
 def pod_update_errors(pod: JSON, old: JSON) -> Errors:
-    """A changed pod: images, a shorter deadline, more tolerations, fewer gates, and little else."""
+    """ValidatePodUpdate: images, a shorter deadline, more tolerations, fewer scheduling gates, and little else."""
     spec, before = pod.get("spec") or {}, old.get("spec") or {}
     errors = _everything(pod) + annotation_change_errors(pod, old)
     for part in ("containers", "initContainers"):
@@ -129,12 +129,12 @@ def pod_update_errors(pod: JSON, old: JSON) -> Errors:
         return errors
     errors += _toleration_errors(spec.get("tolerations") or [], before.get("tolerations") or [])
     errors += _gate_errors(spec.get("schedulingGates") or [], before.get("schedulingGates") or [])
-    if same(spec, before):
+    if equal_ignoring_empty(spec, before):
         return errors
     munged = _munged(spec, before)
     if before.get("schedulingGates"):
         errors += _gated_errors(munged, before)
-    if not same(munged, before):
+    if not equal_ignoring_empty(munged, before):
         changes = difference(before, munged, "core.PodSpec")
         errors.append(forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changes}"))
     return errors
@@ -176,7 +176,7 @@ def _gate_errors(new: JSON, old: JSON) -> Errors:
 
 
 def _munged(spec: JSON, before: JSON) -> JSON:
-    """The new spec with everything put back that may change."""
+    """The new spec with everything that may change reset (mungedPodSpec)."""
     munged = deepcopy(spec)
     for part in ("containers", "initContainers"):
         for container, kept in zip(munged.get(part) or (), before.get(part) or (), strict=True):
@@ -192,7 +192,7 @@ def _munged(spec: JSON, before: JSON) -> JSON:
 
 
 def _gated_errors(munged: JSON, before: JSON) -> Errors:
-    """Pods that wait for the scheduler may get narrower node selectors."""
+    """Pods with scheduling gates may get narrower node selectors."""
     errors: Errors = []
     new, old = munged.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if new != old:
@@ -203,7 +203,7 @@ def _gated_errors(munged: JSON, before: JSON) -> Errors:
         if "nodeSelector" in before:
             munged["nodeSelector"] = before["nodeSelector"]
     affinity, kept = munged.get("affinity"), (before.get("affinity") or {}).get("nodeAffinity")
-    if not same((affinity or {}).get("nodeAffinity"), kept):
+    if not equal_ignoring_empty((affinity or {}).get("nodeAffinity"), kept):
         errors += _node_affinity_errors((affinity or {}).get("nodeAffinity") or {}, kept or {})
         rest = {name: value for name, value in (affinity or {}).items() if name != "nodeAffinity"}
         put_back = {**rest, "nodeAffinity": kept} if kept is not None else rest
@@ -241,7 +241,7 @@ def _only_added(new: JSON, old: JSON) -> bool:
 
 
 def ephemeral_containers_errors(pod: JSON, old: JSON) -> Errors:
-    """A container added to look into a pod; none removed, none changed."""
+    """ValidatePodEphemeralContainersUpdate: containers may be added, not removed or changed."""
     if _MIRROR in _annotations(old):
         return [forbidden("", "static pods do not support ephemeral containers")]
     errors = _everything(pod) + annotation_change_errors(pod, old)
@@ -251,7 +251,7 @@ def ephemeral_containers_errors(pod: JSON, old: JSON) -> Errors:
         if name not in new:
             detail = f'existing ephemeral containers "{name}" may not be removed\n'
             errors.append(forbidden("spec.ephemeralContainers", detail))
-        elif not same(container, new[name]):
+        elif not equal_ignoring_empty(container, new[name]):
             changes = difference(container, new[name], "core.EphemeralContainer")
             detail = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
             errors.append(forbidden("spec.ephemeralContainers", detail))
@@ -259,7 +259,7 @@ def ephemeral_containers_errors(pod: JSON, old: JSON) -> Errors:
 
 
 def pod_resize_errors(pod: JSON, old: JSON) -> Errors:
-    """More or less CPU and memory for running containers."""
+    """ValidatePodResize."""
     if _MIRROR in _annotations(old):
         return [forbidden("", "static pods cannot be resized")]
     spec, before = pod.get("spec") or {}, old.get("spec") or {}
@@ -284,7 +284,7 @@ def pod_resize_errors(pod: JSON, old: JSON) -> Errors:
             if part == "containers" or container.get("restartPolicy") == "Always":
                 container["resources"] = _without_compute(container.get("resources"), kept.get("resources"))
     errors += _mutable_errors(munged, before)
-    if not errors and not same(munged, before):
+    if not errors and not equal_ignoring_empty(munged, before):
         errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
     return errors
 
@@ -329,10 +329,10 @@ def _without_compute(new: JSON, old: JSON) -> JSON:
 def _mutable_errors(munged: JSON, before: JSON) -> Errors:
     errors: Errors = []
     for container, kept in zip(munged.get("containers") or (), before.get("containers") or (), strict=True):
-        if not same(container, kept):
+        if not equal_ignoring_empty(container, kept):
             errors.append(forbidden("spec", "only cpu and memory resources are mutable"))
     for container, kept in zip(munged.get("initContainers") or (), before.get("initContainers") or (), strict=True):
-        if same(container, kept):
+        if equal_ignoring_empty(container, kept):
             continue
         sidecar = container.get("restartPolicy") == "Always"
         detail = "only cpu and memory resources for sidecar containers are mutable"
@@ -342,7 +342,7 @@ def _mutable_errors(munged: JSON, before: JSON) -> Errors:
 
 
 def quality_of_service(spec: JSON) -> str:
-    """The class the scheduler and the kubelet give a pod."""
+    """The QoS class of a pod, as the resize validation computes it."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     requests, limits, guaranteed = False, False, True
     for container in containers:
@@ -359,7 +359,7 @@ def quality_of_service(spec: JSON) -> str:
 
 
 def binding_errors(binding: JSON) -> Errors:
-    """A pod given to a node."""
+    """ValidatePodBinding."""
     target = binding.get("target") or {}
     errors: Errors = []
     if target.get("kind", "") not in ("", "Node"):

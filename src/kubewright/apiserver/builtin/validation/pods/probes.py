@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks of containers: one handler each, sensible numbers."""
+"""Validates probes and lifecycle hooks of containers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
 def probes_errors(path: str, container: JSON, grace: int | None) -> Errors:
-    """The three probes of a container."""
+    """The liveness, readiness and startup probes of a container."""
     errors: Errors = []
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
@@ -98,7 +98,7 @@ def _probe(path: str, probe: JSON, grace: int | None) -> Errors:
 
 
 def lifecycle_errors(path: str, lifecycle: JSON, grace: int | None, system: JSON) -> Errors:
-    """What runs after the start and before the stop."""
+    """validateLifecycle."""
     errors: Errors = []
     for name in ("postStart", "preStop"):
         if lifecycle.get(name) is not None:

@@ -1,4 +1,4 @@
-"""What is projected into files of a pod: items of secrets and config maps, fields of the pod, tokens."""
+"""Validates what is projected into files: items of Secrets and ConfigMaps, the downward API, tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.fields import JSON, Errors, each, forbidden, invalid, one_of, required
 from kubewright.apiserver.builtin.validation.formats import mode_errors, qualified_name_errors
-from kubewright.apiserver.builtin.validation.pods.paths import file_path_errors
+from kubewright.apiserver.builtin.validation.pods.paths import non_reserved_path_errors
 
 __all__ = ("downward_file_errors", "field_ref_errors", "items_errors", "projected_errors", "resource_ref_errors")
 
@@ -40,7 +40,7 @@ _KEY_TYPES: Final = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521"
 
 
 def items_errors(path: str, items: JSON) -> Errors:
-    """Which key goes into which file."""
+    """The items of a Secret or ConfigMap volume: key to path."""
     errors: Errors = []
     for position, item in enumerate(items):
         errors += _item_errors(f"{path}[{position}]", item)
@@ -49,21 +49,21 @@ def items_errors(path: str, items: JSON) -> Errors:
 
 def _item_errors(path: str, item: JSON) -> Errors:
     errors = [required(f"{path}.{name}") for name in ("key", "path") if not item.get(name)]
-    errors += file_path_errors(f"{path}.path", item.get("path", ""))
+    errors += non_reserved_path_errors(f"{path}.path", item.get("path", ""))
     if item.get("mode") is not None:
         errors += each(f"{path}.mode", item["mode"], mode_errors(item["mode"]))
     return errors
 
 
 def field_ref_errors(path: str, reference: JSON, *, volume: bool) -> Errors:
-    """A field of the pod, by its path."""
+    """validateObjectFieldSelector."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version:
         return [required(f"{path}.apiVersion")]
     if not field:
         return [required(f"{path}.fieldPath")]
     base, subscript = _split(field)
-    why = _unreadable(version, field, base, subscript)
+    why = _field_path_error(version, field, base, subscript)
     if why:
         return [invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {why}")]
     if subscript is not None:
@@ -75,12 +75,12 @@ def field_ref_errors(path: str, reference: JSON, *, volume: bool) -> Errors:
 
 
 def _split(field: str) -> tuple[str, str | None]:
-    """`metadata.labels['a']` is `metadata.labels` and `a`."""
+    """SplitMaybeSubscriptedPath: `metadata.labels['a']` is `metadata.labels` and `a`."""
     base, found, rest = field.removesuffix("']").partition("['")
     return (base, rest) if field.endswith("']") and found and base else (field, None)
 
 
-def _unreadable(version: str, field: str, base: str, subscript: str | None) -> str:
+def _field_path_error(version: str, field: str, base: str, subscript: str | None) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscript is not None:
@@ -90,7 +90,7 @@ def _unreadable(version: str, field: str, base: str, subscript: str | None) -> s
 
 
 def resource_ref_errors(path: str, reference: JSON, *, volume: bool) -> Errors:
-    """A request or a limit of a container."""
+    """validateContainerResourceFieldSelector."""
     errors: Errors = []
     resource = reference.get("resource", "")
     if volume and not reference.get("containerName"):
@@ -120,9 +120,9 @@ def _divisor_errors(path: str, resource: str, divisor: str) -> Errors:
 
 
 def downward_file_errors(path: str, file: JSON) -> Errors:
-    """One file with something of the pod in it."""
+    """validateDownwardAPIVolumeFile."""
     errors = [] if file.get("path") else [required(f"{path}.path")]
-    errors += file_path_errors(f"{path}.path", file.get("path", ""))
+    errors += non_reserved_path_errors(f"{path}.path", file.get("path", ""))
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
         errors += field_ref_errors(f"{path}.fieldRef", field, volume=True)
@@ -139,7 +139,7 @@ def downward_file_errors(path: str, file: JSON) -> Errors:
 
 
 def projected_errors(path: str, source: JSON, selector_errors: Callable[[str, JSON], Errors]) -> Errors:
-    """Several sources in one folder, no file twice."""
+    """validateProjectedVolumeSource: no path twice."""
     errors: Errors = []
     seen: set[str] = set()
     for position, entry in enumerate(source.get("sources") or ()):
@@ -192,7 +192,7 @@ def _token(path: str, place: str, source: JSON, seen: set[str]) -> Errors:
         errors.append(invalid(f"{place}.expirationSeconds", seconds, detail))
     if not source.get("path"):
         return [*errors, required(f"{path}.path")]
-    return errors + file_path_errors(f"{path}.path", source["path"])
+    return errors + non_reserved_path_errors(f"{path}.path", source["path"])
 
 
 def _trust_bundle(path: str, place: str, source: JSON, seen: set[str]) -> Errors:
@@ -211,7 +211,7 @@ def _trust_bundle(path: str, place: str, source: JSON, seen: set[str]) -> Errors
         errors.append(required(place, "either name or signerName must be specified"))
     if not source.get("path"):
         errors.append(required(f"{place}.path"))
-    errors += file_path_errors(f"{place}.path", source.get("path", ""))
+    errors += non_reserved_path_errors(f"{place}.path", source.get("path", ""))
     return errors + _taken(path, source.get("path", ""), source.get("path", ""), seen)
 
 
@@ -221,7 +221,7 @@ def _pod_certificate(path: str, place: str, source: JSON, seen: set[str]) -> Err
         errors.append(one_of(f"{place}.keyType", source.get("keyType", ""), _KEY_TYPES))
     targets = [name for name in ("credentialBundlePath", "keyPath", "certificateChainPath") if source.get(name)]
     for name in targets:
-        errors += file_path_errors(f"{place}.{name}", source[name])
+        errors += non_reserved_path_errors(f"{place}.{name}", source[name])
         errors += _taken(path, source[name], source[name], seen)
     if not targets:
         detail = "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"

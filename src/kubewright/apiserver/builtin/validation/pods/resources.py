@@ -1,4 +1,4 @@
-"""Resource names and amounts: what may be asked for in `resources`, quotas and limit ranges."""
+"""Validates resource names and quantities of containers, pods, quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ def _is_extended(name: str) -> bool:
 
 
 def is_overcommit_allowed(name: str) -> bool:
-    """Whether requests and limits of this resource may differ."""
+    """Whether requests and limits of a resource may differ (IsOvercommitAllowed)."""
     return _is_native(name) and not name.startswith(_HUGE_PAGES)
 
 
 def is_standard_quota_resource(name: str) -> bool:
-    """Whether a quota knows this resource by itself."""
+    """Whether a resource is a standard one of quotas (IsStandardQuotaResourceName)."""
     return name in _QUOTA or _is_quota_huge_pages(name)
 
 
 def resource_name_errors(path: str, name: str) -> Errors:
-    """Any resource: standard, or with a domain."""
+    """validateResourceName."""
     errors = each(path, name, qualified_name_errors(name))
     if not errors and "/" not in name and name not in _STANDARD and not _is_quota_huge_pages(name):
         errors.append(invalid(path, name, "must be a standard resource type or fully qualified"))
@@ -99,7 +99,7 @@ def resource_name_errors(path: str, name: str) -> Errors:
 
 
 def container_resource_name_errors(path: str, name: str) -> Errors:
-    """A resource a container may ask for."""
+    """ValidateContainerResourceName."""
     if name in _CONTAINER:
         return []
     errors = resource_name_errors(path, name)
@@ -119,7 +119,7 @@ def _pod_resource_name_errors(path: str, name: str) -> Errors:
 
 
 def quota_resource_name_errors(path: str, name: str) -> Errors:
-    """A resource a quota may limit."""
+    """ValidateResourceQuotaResourceName."""
     errors = resource_name_errors(path, name)
     if "/" not in name and not is_standard_quota_resource(name):
         errors.append(invalid(path, name, "must be a standard resource for quota"))
@@ -127,12 +127,12 @@ def quota_resource_name_errors(path: str, name: str) -> Errors:
 
 
 def negative_errors(path: str, value: JSON) -> Errors:
-    """Quantities that may not be below zero."""
+    """ValidateNonnegativeQuantity."""
     return [invalid(path, value, "must be greater than or equal to 0")] if amount(value) < 0 else []
 
 
 def amount_errors(path: str, name: str, value: JSON) -> Errors:
-    """How much of a resource: not negative, whole where it is counted."""
+    """ValidateResourceQuantityValue: not negative, and an integer for resources that are counted."""
     errors = negative_errors(path, value)
     if (name in _COUNTS or _is_extended(name)) and amount(value).milli_value % 1000:
         errors.append(invalid(path, value, "must be an integer"))
@@ -150,12 +150,12 @@ def _indivisible(name: str, value: JSON) -> str:
 
 
 def container_resource_errors(path: str, resources: JSON, claims: Collection[str]) -> Errors:
-    """`resources` of a container; `claims` are the names of the pod's resource claims."""
+    """ValidateContainerResourceRequirements; `claims` are the names of the pod's resource claims."""
     return _requirements(path, resources, claims, container_resource_name_errors)
 
 
 def pod_resource_errors(path: str, resources: JSON, claims: Collection[str]) -> Errors:
-    """`resources` of a whole pod."""
+    """validatePodResources, of pod-level resources."""
     return _requirements(path, resources, claims, _pod_resource_name_errors)
 
 

@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers."""
+"""Validates security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from kubewright.apiserver.builtin.golang.internals import internal
 from kubewright.apiserver.builtin.validation.fields import (
     JSON,
     Errors,
+    choice_errors,
     duplicate,
     each,
     forbidden,
@@ -18,7 +19,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     too_long,
 )
 from kubewright.apiserver.builtin.validation.formats import dns_subdomain, id_errors
-from kubewright.apiserver.builtin.validation.pods.paths import descending_errors
+from kubewright.apiserver.builtin.validation.pods.paths import descending_path_errors
 
 __all__ = ("annotation_mismatch_errors", "container_security_errors", "host_process_errors", "pod_security_errors")
 
@@ -47,7 +48,7 @@ _USER: Final = "runAsUserName's User"
 
 
 def pod_security_errors(path: str, spec: JSON) -> Errors:
-    """`securityContext` of a pod, and the fields of the pod that belong to it."""
+    """validatePodSpecSecurityContext: the security context of a pod, and host namespaces."""
     context = spec.get("securityContext")
     if context is None:
         return []
@@ -61,21 +62,19 @@ def pod_security_errors(path: str, spec: JSON) -> Errors:
         detail = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{path}.shareProcessNamespace", True, detail))
     errors += _sysctls(f"{path}.sysctls", context.get("sysctls") or (), spec)
-    errors += _choice(f"{path}.fsGroupChangePolicy", context.get("fsGroupChangePolicy"), ("Always", "OnRootMismatch"))
+    errors += choice_errors(
+        f"{path}.fsGroupChangePolicy", context.get("fsGroupChangePolicy"), ("Always", "OnRootMismatch")
+    )
     errors += _seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
     errors += _windows(f"{path}.windowsOptions", context.get("windowsOptions"))
     errors += _app_armor(f"{path}.appArmorProfile", context.get("appArmorProfile"))
     policy = context.get("supplementalGroupsPolicy")
-    errors += _choice(f"{path}.supplementalGroupsPolicy", policy, ("Merge", "Strict"))
-    return errors + _choice(f"{path}.seLinuxChangePolicy", context.get("seLinuxChangePolicy"), ("Recursive",))
-
-
-def _choice(path: str, value: str | None, supported: tuple[str, ...]) -> Errors:
-    return [] if value is None or value in supported else [one_of(path, value, supported)]
+    errors += choice_errors(f"{path}.supplementalGroupsPolicy", policy, ("Merge", "Strict"))
+    return errors + choice_errors(f"{path}.seLinuxChangePolicy", context.get("seLinuxChangePolicy"), ("Recursive",))
 
 
 def container_security_errors(path: str, context: JSON, *, host_users: bool) -> Errors:
-    """`securityContext` of a container."""
+    """ValidateSecurityContext, of a container."""
     if context is None:
         return []
     errors: Errors = []
@@ -83,7 +82,7 @@ def container_security_errors(path: str, context: JSON, *, host_users: bool) -> 
         if context.get(name) is not None:
             errors += each(f"{path}.{name}", context[name], id_errors(context[name]))
     mount = context.get("procMount")
-    errors += _choice(f"{path}.procMount", mount, ("Default", "Unmasked"))
+    errors += choice_errors(f"{path}.procMount", mount, ("Default", "Unmasked"))
     if mount == "Unmasked" and host_users:
         errors.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
     errors += _seccomp(f"{path}.seccompProfile", context.get("seccompProfile"))
@@ -147,7 +146,7 @@ def _seccomp(path: str, profile: JSON) -> Errors:
         if local is None:
             errors.append(required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost"))
         else:
-            errors += descending_errors(f"{path}.localhostProfile", local)
+            errors += descending_path_errors(f"{path}.localhostProfile", local)
     elif local is not None:
         shown = internal(profile, "core.SeccompProfile")
         errors.append(invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost"))
@@ -217,7 +216,7 @@ def _user_name(name: str) -> list[str]:
 
 
 def host_process_errors(path: str, spec: JSON, containers: list[tuple[str, JSON]]) -> Errors:
-    """Windows containers that run on the host: all of a pod or none, and on the host's network."""
+    """validateWindowsHostProcessPod: all containers of a pod or none, with host network."""
     of_pod = ((spec.get("securityContext") or {}).get("windowsOptions") or {}).get("hostProcess")
     errors: Errors = []
     count = 0
@@ -238,7 +237,7 @@ def host_process_errors(path: str, spec: JSON, containers: list[tuple[str, JSON]
 
 
 def annotation_mismatch_errors(path: str, annotations: JSON, spec: JSON, containers: list[tuple[str, JSON]]) -> Errors:
-    """Profiles named both in an old annotation and in a field must be the same."""
+    """Profiles that have an annotation and a field must be the same."""
     if not annotations:
         return []
     errors: Errors = []

@@ -1,4 +1,4 @@
-"""Persistent volume claims: what is asked for, and that it does not change."""
+"""Validates PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _RESIZES: Final = (
 
 
 def access_modes_errors(path: str, modes: JSON) -> Errors:
-    """Known modes, and the exclusive one alone."""
+    """The access modes: supported ones, and ReadWriteOncePod alone."""
     errors = [one_of(path, mode, _MODES) for mode in modes if mode not in _MODES]
     known = {mode for mode in modes if mode in _MODES}
     if "ReadWriteOncePod" in known and len(known) > 1:
@@ -53,12 +53,12 @@ def access_modes_errors(path: str, modes: JSON) -> Errors:
 
 
 def claim_create_errors(claim: JSON) -> Errors:
-    """A new claim."""
+    """ValidatePersistentVolumeClaim."""
     return claim_spec_errors("spec", claim.get("spec") or {})
 
 
 def claim_template_errors(path: str, template: JSON) -> Errors:
-    """A claim a pod brings with it."""
+    """ValidatePersistentVolumeClaimTemplate, of an ephemeral volume."""
     meta = template.get("metadata") or {}
     errors = annotations_errors(f"{path}.metadata.annotations", meta.get("annotations"))
     errors += labels_errors(f"{path}.metadata.labels", meta.get("labels"))
@@ -69,7 +69,7 @@ def claim_template_errors(path: str, template: JSON) -> Errors:
 
 
 def claim_spec_errors(path: str, spec: JSON) -> Errors:
-    """What is asked for."""
+    """ValidatePersistentVolumeClaimSpec."""
     errors: Errors = []
     modes = spec.get("accessModes") or ()
     if not modes:
@@ -127,7 +127,7 @@ def _reference_errors(path: str, reference: JSON) -> Errors:
 
 
 def claim_update_errors(claim: JSON, old: JSON) -> Errors:
-    """The spec stays, but for the size of bound claims, and the volume once it is found."""
+    """ValidatePersistentVolumeClaimUpdate: immutable but for the size of a bound claim, class and volume name."""
     spec, before = claim.get("spec") or {}, old.get("spec") or {}
     errors = claim_spec_errors("spec", spec)
     new, kept = deepcopy(spec), deepcopy(before)
@@ -161,7 +161,7 @@ def _without_empty(spec: JSON) -> JSON:
 
 
 def _class_errors(claim: JSON, old: JSON, new: JSON, kept: JSON) -> Errors:
-    """The class may move from the old annotation to the field, or from nothing to something."""
+    """The class may be moved from the beta annotation to the field, or be set if it was not."""
     notes = (claim.get("metadata") or {}).get("annotations") or {}
     old_notes = (old.get("metadata") or {}).get("annotations") or {}
     name, before = new.get("storageClassName"), kept.get("storageClassName")
@@ -187,7 +187,7 @@ def _size_errors(spec: JSON, old: JSON) -> Errors:
 
 
 def claim_status_errors(claim: JSON, old: JSON) -> Errors:
-    """What the resizer reports."""
+    """ValidatePersistentVolumeClaimStatusUpdate."""
     errors: Errors = []
     if not (claim.get("metadata") or {}).get("resourceVersion"):
         errors.append(required("resourceVersion"))

@@ -1,4 +1,4 @@
-"""Where a volume comes from: the sources pods and persistent volumes have in common."""
+"""Validates the volume sources that pods and PersistentVolumes share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     too_long,
 )
 from kubewright.apiserver.builtin.validation.formats import dns_subdomain, range_error
-from kubewright.apiserver.builtin.validation.pods.paths import climbing_errors
+from kubewright.apiserver.builtin.validation.pods.paths import backstep_errors
 
 __all__ = ("SHARED_SOURCES", "driver_name_errors", "pull_policy_errors", "required_names")
 
@@ -39,12 +39,12 @@ _INITIATORS: Final = {
 
 
 def required_names(path: str, source: JSON, *names: str) -> Errors:
-    """Fields that may not be empty."""
+    """The errors of absent required fields."""
     return [required(f"{path}.{name}") for name in names if not source.get(name)]
 
 
 def pull_policy_errors(path: str, policy: str) -> Errors:
-    """When an image is pulled."""
+    """validatePullPolicy."""
     if policy in ("Always", "IfNotPresent", "Never"):
         return []
     if not policy:
@@ -53,7 +53,7 @@ def pull_policy_errors(path: str, policy: str) -> Errors:
 
 
 def driver_name_errors(path: str, name: str) -> Errors:
-    """The name of a CSI driver."""
+    """ValidateCSIDriverName."""
     if not name:
         return [required(path)]
     errors = [too_long(path, 63)] if len(name) > 63 else []
@@ -63,7 +63,7 @@ def driver_name_errors(path: str, name: str) -> Errors:
 def _host_path(path: str, source: JSON) -> Errors:
     if not source.get("path"):
         return [required(f"{path}.path")]
-    errors = climbing_errors(f"{path}.path", source["path"])
+    errors = backstep_errors(f"{path}.path", source["path"])
     kind = source.get("type")
     if kind is not None and kind not in _HOST_PATHS:
         errors.append(one_of(f"{path}.type", kind, _HOST_PATHS))

@@ -1,6 +1,6 @@
-"""Volumes of pods: exactly one source each, and each source complete.
+"""Validates the volumes of pods: exactly one source each.
 
-Sources that persistent volumes share are checked by `volume_sources`; here are those only pods have, and the list.
+`volume_sources` validates the sources that PersistentVolumes share; those of pods alone are here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     short_name_errors,
 )
 from kubewright.apiserver.builtin.validation.formats import dns_subdomain, mode_errors
-from kubewright.apiserver.builtin.validation.pods.paths import file_path_errors
+from kubewright.apiserver.builtin.validation.pods.paths import non_reserved_path_errors
 from kubewright.apiserver.builtin.validation.pods.projections import (
     downward_file_errors,
     items_errors,
@@ -41,7 +41,7 @@ Check = Callable[[str, JSON], Errors]
 
 
 def volumes_errors(path: str, volumes: JSON, pod_name: str, *, is_pod: bool) -> tuple[dict[str, JSON], Errors]:
-    """The volumes that are fine, by name, for the mounts to look up; and what is wrong with the others."""
+    """ValidateVolumes: the valid volumes by name, for the validation of mounts, and the errors."""
     errors: Errors = []
     good: dict[str, JSON] = {}
     created = {f"{pod_name}-{volume.get('name', '')}" for volume in volumes or () if pod_name and "ephemeral" in volume}
@@ -103,7 +103,7 @@ def _empty_dir(path: str, source: JSON) -> Errors:
 
 def _git_repo(path: str, source: JSON) -> Errors:
     errors = required_names(path, source, "repository")
-    return errors + file_path_errors(f"{path}.directory", source.get("directory", ""))
+    return errors + non_reserved_path_errors(f"{path}.directory", source.get("directory", ""))
 
 
 def _secret(path: str, source: JSON) -> Errors:
@@ -175,7 +175,7 @@ _SOURCES: Final[dict[str, Check]] = {
     "csi": _csi,
     "ephemeral": _ephemeral,
 }
-# The order in which the server looks, which is the order of its complaints.
+# kube-apiserver's order, which is the order of the errors.
 _ORDER: Final = [
     "emptyDir",
     "hostPath",

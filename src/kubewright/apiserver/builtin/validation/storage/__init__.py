@@ -1,1 +1,1 @@
-"""Validation of volumes, storage classes, storage drivers and devices. Not of the volumes in a pod's spec."""
+"""Validates PersistentVolumes, storage classes, storage drivers and resource claims; not the volumes of pods."""

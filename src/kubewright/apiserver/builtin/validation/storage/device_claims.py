@@ -1,7 +1,7 @@
-"""What is asked for with dynamic resource allocation: ResourceClaims, their templates, and DeviceClasses.
+"""Validates ResourceClaims, ResourceClaimTemplates and DeviceClasses of dynamic resource allocation.
 
-What becomes of a claim, and what drivers say, is judged by `device_slices`, with some of the rules from here. What an
-expression may cost is not looked at.
+`device_slices` validates ResourceSlices and the status of claims, with some of the checks here. The estimated cost of
+CEL selectors is not limited. Upstream: k8s.io/kubernetes/pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ _NO_REQUEST: Final = (
 
 
 def resource_claim_errors(claim: JSON) -> Errors:
-    """A new claim."""
+    """ValidateResourceClaim."""
     return _spec_errors("spec", claim.get("spec") or {})
 
 
 def resource_claim_update_errors(claim: JSON, old: JSON) -> Errors:
-    """A claim asks for the same as long as it is there."""
+    """ValidateResourceClaimUpdate: the spec is immutable."""
     spec = claim.get("spec") or {}
     return immutable_errors("spec", spec, old.get("spec"), shown=internal(spec, "resource.ResourceClaimSpec"))
 
 
 def resource_claim_template_errors(template: JSON) -> Errors:
-    """A new template."""
+    """ValidateResourceClaimTemplate."""
     spec = template.get("spec") or {}
     meta = spec.get("metadata") or {}
     errors = annotations_errors("spec.metadata.annotations", meta.get("annotations"))
@@ -82,22 +82,22 @@ def resource_claim_template_errors(template: JSON) -> Errors:
 
 
 def resource_claim_template_update_errors(template: JSON, old: JSON) -> Errors:
-    """Templates do not change either."""
+    """ValidateResourceClaimTemplateUpdate: the spec is immutable."""
     spec = template.get("spec") or {}
-    # Go prints the metadata as fields of the whole.
+    # Go prints the embedded ObjectMeta as fields of the struct.
     shown = {**(spec.get("metadata") or {}), **internal(spec, "resource.ResourceClaimTemplateSpec")}
     return immutable_errors("spec", spec, old.get("spec"), shown=shown)
 
 
 def device_class_errors(device_class: JSON) -> Errors:
-    """A DeviceClass, new or changed."""
+    """ValidateDeviceClass and ValidateDeviceClassUpdate."""
     spec = device_class.get("spec") or {}
     errors = items_errors("spec.selectors", spec.get("selectors") or (), _selector)
     return errors + items_errors("spec.config", spec.get("config") or (), _opaque)
 
 
 def request_names(spec: JSON) -> dict[str, set[str]]:
-    """The requests of a claim, each with its alternatives."""
+    """The names of the requests of a claim, each with its subrequests."""
     requests = (spec.get("devices") or {}).get("requests") or ()
     return {
         request.get("name", ""): {part.get("name", "") for part in request.get("firstAvailable") or ()}
@@ -139,19 +139,19 @@ def _request(path: str, request: JSON) -> Errors:
     elif alternatives:
         errors += unique_errors(f"{path}.firstAvailable", alternatives, _alternative, most=_MOST_ALTERNATIVES)
     else:
-        errors += _wish(f"{path}.exactly", exactly)
+        errors += _device_request(f"{path}.exactly", exactly)
     return errors
 
 
 def _alternative(path: str, request: JSON) -> Errors:
-    return short_name_errors(f"{path}.name", request.get("name", "")) + _wish(path, request)
+    return short_name_errors(f"{path}.name", request.get("name", "")) + _device_request(path, request)
 
 
-def _wish(path: str, wish: JSON) -> Errors:
-    name = wish.get("deviceClassName", "")
+def _device_request(path: str, request: JSON) -> Errors:
+    name = request.get("deviceClassName", "")
     errors = long_name_errors(f"{path}.deviceClassName", name) if name else [required(f"{path}.deviceClassName")]
-    errors += items_errors(f"{path}.selectors", wish.get("selectors") or (), _selector)
-    mode, count = wish.get("allocationMode", ""), wish.get("count") or 0
+    errors += items_errors(f"{path}.selectors", request.get("selectors") or (), _selector)
+    mode, count = request.get("allocationMode", ""), request.get("count") or 0
     if mode == "ExactCount":
         errors += positive(f"{path}.count", count)
     elif mode != "All":
@@ -175,7 +175,7 @@ def _selector(path: str, selector: JSON) -> Errors:
 
 
 def qualified_errors(path: str, name: str) -> Errors:
-    """The name of an attribute or a capacity, with or without a domain."""
+    """validateQualifiedName: of an attribute or a capacity, with or without a domain."""
     domain, slash, own = name.partition("/")
     if not slash:
         return _identifier(path, name)
@@ -189,7 +189,7 @@ def _identifier(path: str, name: str) -> Errors:
 
 
 def configuration_errors(path: str, config: JSON, names: Mapping[str, set[str]]) -> Errors:
-    """What a driver is to do, and for which requests."""
+    """validateDeviceConfiguration of the requests."""
     return _references(f"{path}.requests", config.get("requests") or (), names) + _opaque(path, config)
 
 
@@ -209,7 +209,7 @@ def _references(path: str, references: Sequence[str], names: Mapping[str, set[st
 
 
 def reference_errors(path: str, name: str, names: Mapping[str, set[str]]) -> Errors:
-    """The name of a request, or of one of its alternatives."""
+    """validateRequestNameRef: the name of a request or a subrequest."""
     first, *rest = name.split("/")
     if len(rest) > 1:
         return [invalid(path, name, _NO_REQUEST)]
@@ -220,14 +220,14 @@ def reference_errors(path: str, name: str, names: Mapping[str, set[str]]) -> Err
 
 
 def items_errors(path: str, items: Sequence[JSON], check: Check, *, most: int = _MOST) -> Errors:
-    """Every item by itself; if there are too many, only that is said."""
+    """validateSlice: the errors of each item, or of the size alone."""
     if len(items) > most:
         return [too_many(path, len(items), most)]
     return [error for place, item in enumerate(items) for error in check(f"{path}[{place}]", item)]
 
 
 def unique_errors(path: str, items: Sequence[JSON], check: Check, *, key: str = "name", most: int = _MOST) -> Errors:
-    """The same of items that are told apart by a field."""
+    """validateSet: the same for items that must be unique by a field."""
     errors = items_errors(path, items, check, most=most)
     return errors if len(items) > most else errors + _repeated(path, [item.get(key, "") for item in items])
 

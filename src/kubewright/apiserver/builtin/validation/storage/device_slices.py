@@ -1,6 +1,6 @@
-"""What drivers say of devices: ResourceSlices, and what becomes of a claim (its allocation, who uses it).
+"""Validates ResourceSlices and the status of ResourceClaims.
 
-Fields of features that are switched off do not get here: the server drops them.
+Fields of disabled features do not get here: `preparation.disabled_fields` drops them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ONE_PLACE: Final = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `per
 
 
 def resource_slice_errors(resource_slice: JSON, old: JSON | None = None) -> Errors:
-    """A slice, new or changed."""
+    """ValidateResourceSlice and ValidateResourceSliceUpdate."""
     spec = resource_slice.get("spec") or {}
     pool = spec.get("pool") or {}
     errors = driver_name_errors("spec.driver", spec.get("driver", ""))
@@ -68,7 +68,7 @@ def resource_slice_errors(resource_slice: JSON, old: JSON | None = None) -> Erro
 
 
 def resource_slice_update_errors(resource_slice: JSON, old: JSON) -> Errors:
-    """A changed slice stays where it is."""
+    """ValidateResourceSliceUpdate: node name, driver and pool are immutable."""
     return resource_slice_errors(resource_slice, old)
 
 
@@ -149,11 +149,11 @@ def _pool_name(path: str, name: str) -> Errors:
 
 
 def resource_claim_status_errors(claim: JSON, old: JSON) -> Errors:
-    """Who uses a claim, and what it was given."""
+    """ValidateResourceClaimStatusUpdate."""
     status, before = claim.get("status") or {}, old.get("status") or {}
     users, allocation = status.get("reservedFor") or [], status.get("allocation")
     errors = unique_errors("status.reservedFor", users, _user, key="uid", most=_MOST_USERS)
-    errors += _told(status.get("devices") or (), allocation or {})
+    errors += _device_status(status.get("devices") or (), allocation or {})
     if users and allocation is None:
         errors.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
     elif (claim.get("metadata") or {}).get("deletionTimestamp") and any(
@@ -173,8 +173,8 @@ def _user(path: str, user: JSON) -> Errors:
     return [required(f"{path}.{name}") for name in ("resource", "name", "uid") if not user.get(name)]
 
 
-def _told(devices: JSON, allocation: JSON) -> Errors:
-    """What drivers tell of the devices that were given."""
+def _device_status(devices: JSON, allocation: JSON) -> Errors:
+    """validateDeviceStatus: the status of allocated devices, which drivers write."""
     given = {_identity(result) for result in (allocation.get("devices") or {}).get("results") or ()}
     errors: Errors = []
     for position, device in enumerate(devices):

@@ -1,4 +1,4 @@
-"""What storage drivers and container runtimes register: CSI objects, attachments, attribute and runtime classes."""
+"""Validates CSI kinds, VolumeAttachments, VolumeAttributesClasses and RuntimeClasses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubewright.apiserver.builtin.validation.fields import (
 )
 from kubewright.apiserver.builtin.validation.formats import qualified_name_errors
 from kubewright.apiserver.builtin.validation.pods.affinity import tolerations_errors
-from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.pods import equal_ignoring_empty
 from kubewright.apiserver.builtin.validation.pods.resources import container_resource_errors, negative_errors
 from kubewright.apiserver.builtin.validation.pods.volume_sources import driver_name_errors
 
@@ -45,9 +45,9 @@ __all__ = (
 
 
 def driver_errors(driver: JSON) -> Errors:
-    """A CSI driver."""
+    """ValidateCSIDriver."""
     spec = driver.get("spec") or {}
-    # The first name is the server's own slip.
+    # The first name is wrong in kube-apiserver too.
     names = (("attachRequired", "attachedRequired"), ("podInfoOnMount",) * 2, ("storageCapacity",) * 2)
     errors = [required(f"spec.{shown}") for name, shown in names if spec.get(name) is None]
     policy, known = spec.get("fsGroupPolicy"), ("File", "None", "ReadWriteOnceWithFSType")
@@ -93,17 +93,17 @@ def _token_requests(requests: JSON) -> Errors:
 
 
 def driver_update_errors(driver: JSON, old: JSON) -> Errors:
-    """A changed driver attaches as before."""
+    """ValidateCSIDriverUpdate: some fields are immutable."""
     errors = driver_errors(driver)
     spec, before = driver.get("spec") or {}, old.get("spec") or {}
     for name, shown in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
-        if not same(spec.get(name), before.get(name)):
+        if not equal_ignoring_empty(spec.get(name), before.get(name)):
             errors.append(invalid(f"spec.{shown}", spec.get(name), IMMUTABLE))
     return errors
 
 
 def node_drivers_errors(node: JSON) -> Errors:
-    """Which drivers a node has."""
+    """ValidateCSINode."""
     errors: Errors = []
     names: set[str] = set()
     for position, driver in enumerate((node.get("spec") or {}).get("drivers") or ()):
@@ -128,7 +128,7 @@ def node_drivers_errors(node: JSON) -> Errors:
 
 
 def node_drivers_update_errors(node: JSON, old: JSON) -> Errors:
-    """A driver that stays on a node stays as it is, but for how much it can take."""
+    """ValidateCSINodeUpdate: a driver is immutable but for its allocatable count."""
     errors = node_drivers_errors(node)
     new = (node.get("spec") or {}).get("drivers") or ()
     for before in (old.get("spec") or {}).get("drivers") or ():
@@ -136,23 +136,23 @@ def node_drivers_update_errors(node: JSON, old: JSON) -> Errors:
             if driver.get("name") != before.get("name"):
                 continue
             mine, kept = ({**side, "allocatable": None} for side in (driver, before))
-            if not same(mine, kept):
+            if not equal_ignoring_empty(mine, kept):
                 shown = internal(mine, "storage.CSINodeDriver")
                 errors.append(invalid("spec.drivers", shown, IMMUTABLE))
     return errors
 
 
 def storage_capacity_errors(capacity: JSON) -> Errors:
-    """How much a driver has left."""
+    """ValidateCSIStorageCapacity."""
     errors = label_selector_errors("nodeTopology", capacity.get("nodeTopology"))
     errors += long_name_errors("storageClassName", capacity.get("storageClassName", ""))
     return errors + (negative_errors("capacity", capacity["capacity"]) if capacity.get("capacity") else [])
 
 
 def storage_capacity_update_errors(capacity: JSON, old: JSON) -> Errors:
-    """A changed capacity is about the same storage."""
+    """ValidateCSIStorageCapacityUpdate: topology and storage class are immutable."""
     errors: Errors = []
-    if not same(capacity.get("nodeTopology"), old.get("nodeTopology")):
+    if not equal_ignoring_empty(capacity.get("nodeTopology"), old.get("nodeTopology")):
         errors.append(invalid("nodeTopology", shown_selector(capacity.get("nodeTopology")), IMMUTABLE))
     if capacity.get("storageClassName") != old.get("storageClassName"):
         errors.append(invalid("storageClassName", capacity.get("storageClassName", ""), IMMUTABLE))
@@ -160,7 +160,7 @@ def storage_capacity_update_errors(capacity: JSON, old: JSON) -> Errors:
 
 
 def attachment_errors(attachment: JSON) -> Errors:
-    """A volume at a node."""
+    """ValidateVolumeAttachment."""
     spec = attachment.get("spec") or {}
     attacher, source = spec.get("attacher", ""), spec.get("source") or {}
     errors = [] if attacher else [required("spec.attacher")]
@@ -179,16 +179,16 @@ def attachment_errors(attachment: JSON) -> Errors:
 
 
 def attachment_update_errors(attachment: JSON, old: JSON) -> Errors:
-    """A changed attachment is still the same one."""
+    """ValidateVolumeAttachmentUpdate: the spec is immutable."""
     errors = attachment_errors(attachment)
-    if not same(attachment.get("spec"), old.get("spec")):
+    if not equal_ignoring_empty(attachment.get("spec"), old.get("spec")):
         shown = internal(attachment.get("spec"), "storage.VolumeAttachmentSpec")
         errors.append(invalid("spec", shown, IMMUTABLE))
     return errors
 
 
 def attributes_class_errors(kind: JSON) -> Errors:
-    """Attributes volumes can be given."""
+    """ValidateVolumeAttributesClass."""
     name, parameters = kind.get("driverName", ""), kind.get("parameters") or {}
     errors = [] if name else [required("driverName")]
     errors += each("driverName", name.lower(), qualified_name_errors(name.lower())) if name else []
@@ -201,17 +201,17 @@ def attributes_class_errors(kind: JSON) -> Errors:
 
 
 def attributes_class_update_errors(kind: JSON, old: JSON) -> Errors:
-    """A changed class gives the same attributes."""
+    """ValidateVolumeAttributesClassUpdate: driver and parameters are immutable."""
     errors = [
         forbidden(name, f"updates to {name} are forbidden.")
         for name in ("driverName", "parameters")
-        if not same(kind.get(name), old.get(name))
+        if not equal_ignoring_empty(kind.get(name), old.get(name))
     ]
     return errors + attributes_class_errors(kind)
 
 
 def runtime_class_errors(kind: JSON) -> Errors:
-    """What runs containers of this class."""
+    """ValidateRuntimeClass."""
     errors = short_name_errors("handler", kind.get("handler", ""))
     if kind.get("overhead") is not None:
         errors += container_resource_errors("overhead", {"limits": kind["overhead"].get("podFixed")}, ())
@@ -230,7 +230,7 @@ def runtime_class_errors(kind: JSON) -> Errors:
 
 
 def runtime_class_update_errors(kind: JSON, old: JSON) -> Errors:
-    """A changed class is run by the same handler."""
+    """ValidateRuntimeClassUpdate: the handler is immutable."""
     if kind.get("handler") == old.get("handler"):
         return []
     return [invalid("handler", kind.get("handler", ""), IMMUTABLE)]

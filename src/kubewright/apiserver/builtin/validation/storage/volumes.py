@@ -1,4 +1,4 @@
-"""Persistent volumes and storage classes."""
+"""Validates PersistentVolumes and StorageClasses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from kubewright.apiserver.builtin.validation.fields import (
 )
 from kubewright.apiserver.builtin.validation.formats import dns_label, dns_subdomain, qualified_name_errors
 from kubewright.apiserver.builtin.validation.pods.affinity import node_selector_errors
-from kubewright.apiserver.builtin.validation.pods.paths import climbing_errors
-from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.paths import backstep_errors
+from kubewright.apiserver.builtin.validation.pods.pods import equal_ignoring_empty
 from kubewright.apiserver.builtin.validation.pods.volume_claims import access_modes_errors
 from kubewright.apiserver.builtin.validation.pods.volume_sources import (
     SHARED_SOURCES,
@@ -70,7 +70,7 @@ _ORDER: Final = [
 
 
 def volume_errors(volume: JSON) -> Errors:
-    """A persistent volume."""
+    """ValidatePersistentVolume."""
     spec = volume.get("spec") or {}
     errors: Errors = []
     modes = spec.get("accessModes") or ()
@@ -126,7 +126,7 @@ def _source_errors(spec: JSON) -> Errors:
 def _source(path: str, name: str, spec: JSON) -> Errors:
     source = spec[name]
     if name == "local":
-        errors = required_names(path, source, "path") + climbing_errors(f"{path}.path", source.get("path", ""))
+        errors = required_names(path, source, "path") + backstep_errors(f"{path}.path", source.get("path", ""))
         if spec.get("nodeAffinity") is None:
             errors.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
         return errors
@@ -181,20 +181,22 @@ def _class_errors(spec: JSON) -> Errors:
 
 
 def volume_update_errors(volume: JSON, old: JSON) -> Errors:
-    """A changed volume is still the same storage."""
+    """ValidatePersistentVolumeUpdate: the source is immutable."""
     errors = volume_errors(volume)
     spec, before = volume.get("spec") or {}, old.get("spec") or {}
     new, kept = ({name: deepcopy(side[name]) for name in _ORDER if name in side} for side in (spec, before))
     secret = "controllerExpandSecretRef"  # noqa: S105  # the name of a field
     if new.get("csi") is not None and kept.get("csi") is not None and secret not in kept["csi"]:
         new["csi"].pop(secret, None)
-    if not same(new, kept):
+    if not equal_ignoring_empty(new, kept):
         changes = difference(kept, new, "core.PersistentVolumeSource")
         detail = f"spec.persistentvolumesource is immutable after creation\n{changes}"
         errors.append(forbidden("spec.persistentvolumesource", detail))
     if spec.get("volumeMode") != before.get("volumeMode"):
         errors.append(invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE))
-    if before.get("nodeAffinity") is not None and not same(spec.get("nodeAffinity"), before["nodeAffinity"]):
+    if before.get("nodeAffinity") is not None and not equal_ignoring_empty(
+        spec.get("nodeAffinity"), before["nodeAffinity"]
+    ):
         detail = f"{IMMUTABLE}, except for updating from beta label to GA"
         errors.append(invalid("nodeAffinity", internal(spec.get("nodeAffinity"), "*core.VolumeNodeAffinity"), detail))
     if before.get("volumeAttributesClassName") is not None and spec.get("volumeAttributesClassName") is None:
@@ -204,12 +206,12 @@ def volume_update_errors(volume: JSON, old: JSON) -> Errors:
 
 
 def volume_status_errors(volume: JSON, old: JSON) -> Errors:
-    """What the volume controller reports."""
+    """ValidatePersistentVolumeStatusUpdate."""
     return [] if (volume.get("metadata") or {}).get("resourceVersion") else [required("resourceVersion")]
 
 
 def storage_class_errors(kind: JSON) -> Errors:
-    """How volumes of this class are made."""
+    """ValidateStorageClass."""
     name, parameters = kind.get("provisioner", ""), kind.get("parameters") or {}
     errors = [] if name else [required("provisioner")]
     errors += each("provisioner", name.lower(), qualified_name_errors(name.lower())) if name else []
@@ -254,7 +256,7 @@ def _topologies(terms: JSON) -> Errors:
 
 
 def storage_class_update_errors(kind: JSON, old: JSON) -> Errors:
-    """A changed class makes volumes the same way."""
+    """ValidateStorageClassUpdate: immutable but for volume expansion and topologies."""
     errors: Errors = []
     for name, empty in (("parameters", {}), ("provisioner", ""), ("reclaimPolicy", "")):
         if (kind.get(name) or empty) != (old.get(name) or empty):

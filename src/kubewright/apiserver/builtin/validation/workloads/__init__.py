@@ -1,1 +1,1 @@
-"""Validation of what makes, scales or protects pods: apps, batch, autoscaling, policy. Not of the pods themselves."""
+"""Validates kinds of apps, batch, autoscaling and policy; `validation.pods` validates their pod templates."""

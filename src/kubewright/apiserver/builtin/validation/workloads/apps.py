@@ -1,4 +1,4 @@
-"""Workloads of the group apps, and replication controllers: templates that fit their selectors, sane strategies."""
+"""Validates Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kubewright.apiserver.builtin.validation.fields import (
 )
 from kubewright.apiserver.builtin.validation.formats import percent_errors
 from kubewright.apiserver.builtin.validation.pods.pod_spec import pod_annotation_errors, template_errors
-from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.pods import equal_ignoring_empty
 from kubewright.apiserver.builtin.validation.pods.volume_claims import claim_spec_errors
 
 __all__ = (
@@ -54,14 +54,14 @@ _MORE: Final = "cannot be greater than status.replicas"
 
 
 def positive_or_percent_errors(path: str, value: int | str) -> Errors:
-    """A number of pods, or a share of them."""
+    """ValidatePositiveIntOrPercent."""
     if isinstance(value, str):
         return each(path, value, percent_errors(value))
     return not_negative(path, value)
 
 
 def _share(value: int | str | None) -> int:
-    """The number in front of the percent sign, or the number itself; what makes no sense counts as nothing."""
+    """The percentage or the number; 0 for an invalid one."""
     if isinstance(value, str):
         digits = value.removesuffix("%")
         return int(digits) if digits.isascii() and digits.isdigit() else 0
@@ -69,7 +69,7 @@ def _share(value: int | str | None) -> int:
 
 
 def over_100_percent_errors(path: str, value: int | str) -> Errors:
-    """More than all makes no sense."""
+    """IsNotMoreThan100Percent."""
     if isinstance(value, str) and not percent_errors(value) and _share(value) > 100:
         return [invalid(path, value, "must not be greater than 100%")]
     return []
@@ -77,7 +77,7 @@ def over_100_percent_errors(path: str, value: int | str) -> Errors:
 
 def _immutable_selector(spec: JSON, before: JSON) -> Errors:
     new, old = spec.get("selector"), before.get("selector")
-    return [] if same(new, old) else [invalid("spec.selector", shown_selector(new), IMMUTABLE)]
+    return [] if equal_ignoring_empty(new, old) else [invalid("spec.selector", shown_selector(new), IMMUTABLE)]
 
 
 def _selector_and_template(spec: JSON, word: str, kind: str) -> Errors:
@@ -91,20 +91,20 @@ def _selector_and_template(spec: JSON, word: str, kind: str) -> Errors:
             errors.append(invalid("spec.selector", shown_selector(selector), f"empty selector is invalid for {word}"))
     template = spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels")
-    fits = selects(selector, labels or {}) if not _makes_no_sense(selector) else None
-    if fits is None:
+    matches = selects(selector, labels or {}) if not _is_invalid_selector(selector) else None
+    if matches is None:
         return [*errors, invalid("spec.selector", shown_selector(selector), "invalid label selector")]
-    if selector and not fits:
+    if selector and not matches:
         errors.append(invalid("spec.template.metadata.labels", shown_map(labels), _MISMATCH))
     elif selector is None:
-        # A selector of nothing matches no template.
+        # A nil selector matches nothing.
         errors.append(invalid("spec.template.metadata.labels", shown_map(labels), _MISMATCH))
     errors += template_errors("spec.template", template)
     return errors + _always("spec.template.spec", template, kind)
 
 
-def _makes_no_sense(selector: JSON) -> bool:
-    """Whether a selector cannot be made from it, whatever the labels."""
+def _is_invalid_selector(selector: JSON) -> bool:
+    """Whether a selector cannot be converted (LabelSelectorAsSelector fails)."""
     if not selector:
         return False
     return bool(label_selector_errors("", selector))
@@ -122,7 +122,7 @@ def _always(path: str, template: JSON, kind: str) -> Errors:
 
 
 def deployment_errors(deployment: JSON) -> Errors:
-    """A deployment."""
+    """ValidateDeployment."""
     spec = deployment.get("spec") or {}
     errors = not_negative("spec.replicas", spec.get("replicas"))
     errors += _selector_and_template(spec, "deployment", "ReplicaSet")
@@ -154,7 +154,7 @@ def _deployment_strategy(strategy: JSON) -> Errors:
 
 
 def deployment_update_errors(deployment: JSON, old: JSON) -> Errors:
-    """A changed deployment keeps its selector."""
+    """ValidateDeploymentUpdate: the selector is immutable."""
     return deployment_errors(deployment) + _immutable_selector(deployment.get("spec") or {}, old.get("spec") or {})
 
 
@@ -182,7 +182,7 @@ def _collisions(status: JSON, old: JSON) -> Errors:
 
 
 def deployment_status_errors(deployment: JSON, old: JSON) -> Errors:
-    """What the deployment controller reports."""
+    """ValidateDeploymentStatusUpdate."""
     status = deployment.get("status") or {}
     errors = _counts(
         status,
@@ -200,7 +200,7 @@ def deployment_status_errors(deployment: JSON, old: JSON) -> Errors:
 
 
 def replica_set_errors(replicas: JSON) -> Errors:
-    """A replica set."""
+    """ValidateReplicaSet."""
     spec = replicas.get("spec") or {}
     errors = not_negative("spec.replicas", spec.get("replicas"))
     errors += not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -208,12 +208,12 @@ def replica_set_errors(replicas: JSON) -> Errors:
 
 
 def replica_set_update_errors(replicas: JSON, old: JSON) -> Errors:
-    """A changed replica set keeps its selector."""
+    """ValidateReplicaSetUpdate: the selector is immutable."""
     return replica_set_errors(replicas) + _immutable_selector(replicas.get("spec") or {}, old.get("spec") or {})
 
 
 def replica_set_status_errors(replicas: JSON, old: JSON) -> Errors:
-    """What the replica set controller reports."""
+    """ValidateReplicaSetStatusUpdate."""
     status = replicas.get("status") or {}
     names = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas")
     errors = _counts(status, *names, "observedGeneration", "terminatingReplicas")
@@ -221,7 +221,7 @@ def replica_set_status_errors(replicas: JSON, old: JSON) -> Errors:
 
 
 def controller_errors(controller: JSON) -> Errors:
-    """A replication controller."""
+    """ValidateReplicationController."""
     spec = controller.get("spec") or {}
     selector, template = spec.get("selector") or {}, spec.get("template")
     errors = not_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -240,12 +240,12 @@ def controller_errors(controller: JSON) -> Errors:
 
 
 def controller_status_errors(controller: JSON, old: JSON) -> Errors:
-    """What the replication controller manager reports."""
+    """ValidateReplicationControllerStatusUpdate."""
     return replica_set_status_errors(controller, old)
 
 
 def stateful_set_errors(stateful: JSON) -> Errors:
-    """A stateful set."""
+    """ValidateStatefulSet."""
     return _stateful_spec(stateful.get("spec") or {}, update=False)
 
 
@@ -307,7 +307,7 @@ def _stateful_template(spec: JSON) -> Errors:
                 invalid("spec.selector", shown_selector(selector), "empty selector is invalid for statefulset")
             )
     meta = template.get("metadata") or {}
-    if _makes_no_sense(selector):
+    if _is_invalid_selector(selector):
         errors.append(invalid("spec.selector", shown_selector(selector), ""))
     else:
         if selector != {} and not selects(selector, meta.get("labels") or {}):
@@ -322,7 +322,7 @@ def _stateful_template(spec: JSON) -> Errors:
 
 
 def _with_claims(template: JSON, claims: JSON) -> JSON:
-    """The template with a volume for every claim, and without the names the controller sets."""
+    """The template with a volume for each claim template, and without what the controller sets."""
     spec = {
         name: value for name, value in (template.get("spec") or {}).items() if name not in ("subdomain", "hostname")
     }
@@ -333,7 +333,7 @@ def _with_claims(template: JSON, claims: JSON) -> JSON:
 
 
 def stateful_set_update_errors(stateful: JSON, old: JSON) -> Errors:
-    """A changed stateful set: only some fields may."""
+    """ValidateStatefulSetUpdate: only some fields may change."""
     spec, before = stateful.get("spec") or {}, old.get("spec") or {}
     errors = _stateful_spec(spec, update=True)
     free = [
@@ -346,7 +346,7 @@ def stateful_set_update_errors(stateful: JSON, old: JSON) -> Errors:
         "persistentVolumeClaimRetentionPolicy",
     ]
     new, kept = ({key: value for key, value in side.items() if key not in free} for side in (spec, before))
-    if not same(new, kept):
+    if not equal_ignoring_empty(new, kept):
         errors.append(
             forbidden(
                 "spec",
@@ -359,7 +359,7 @@ def stateful_set_update_errors(stateful: JSON, old: JSON) -> Errors:
 
 
 def stateful_set_status_errors(stateful: JSON, old: JSON) -> Errors:
-    """What the stateful set controller reports."""
+    """ValidateStatefulSetStatusUpdate."""
     status = stateful.get("status") or {}
     names = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
     errors = _counts(status, "replicas", *names, "observedGeneration", "collisionCount")
@@ -367,12 +367,12 @@ def stateful_set_status_errors(stateful: JSON, old: JSON) -> Errors:
 
 
 def daemon_set_errors(daemons: JSON) -> Errors:
-    """A daemon set."""
+    """ValidateDaemonSet."""
     spec = daemons.get("spec") or {}
     selector, template = spec.get("selector"), spec.get("template") or {}
     errors = label_selector_errors("spec.selector", selector)
     labels = (template.get("metadata") or {}).get("labels")
-    if not _makes_no_sense(selector) and not selects(selector, labels or {}):
+    if not _is_invalid_selector(selector) and not selects(selector, labels or {}):
         errors.append(invalid("spec.template.metadata.labels", shown_map(labels), _MISMATCH))
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errors.append(invalid("spec.selector", shown_selector(selector), "empty selector is invalid for daemonset"))
@@ -404,12 +404,12 @@ def _daemon_strategy(strategy: JSON) -> Errors:
 
 
 def daemon_set_update_errors(daemons: JSON, old: JSON) -> Errors:
-    """A changed daemon set keeps its selector."""
+    """ValidateDaemonSetUpdate: the selector is immutable."""
     return _immutable_selector(daemons.get("spec") or {}, old.get("spec") or {}) + daemon_set_errors(daemons)
 
 
 def daemon_set_status_errors(daemons: JSON, old: JSON) -> Errors:
-    """What the daemon set controller reports."""
+    """ValidateDaemonSetStatusUpdate."""
     status = daemons.get("status") or {}
     errors = _counts(
         status,
@@ -427,7 +427,7 @@ def daemon_set_status_errors(daemons: JSON, old: JSON) -> Errors:
 
 
 def revision_errors(revision: JSON) -> Errors:
-    """A controller revision: an object kept as data."""
+    """ValidateControllerRevisionCreate."""
     errors = not_negative("revision", revision.get("revision"))
     data = revision.get("data")
     if data is None:
@@ -438,7 +438,7 @@ def revision_errors(revision: JSON) -> Errors:
 
 
 def revision_update_errors(revision: JSON, old: JSON) -> Errors:
-    """A revision keeps its data."""
+    """ValidateControllerRevisionUpdate: the data are immutable."""
     errors = not_negative("revision", revision.get("revision"))
     same_data = revision.get("data") == old.get("data")
     return errors if same_data else [*errors, invalid("data", revision.get("data"), IMMUTABLE)]

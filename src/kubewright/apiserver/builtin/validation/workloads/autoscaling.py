@@ -1,6 +1,6 @@
-"""Horizontal pod autoscalers, and the scale of workloads.
+"""Validates HorizontalPodAutoscalers and Scales.
 
-Both versions are checked as the newer one: `as_v2` makes it from an autoscaling/v1 object.
+An autoscaling/v1 object is validated as the internal version, which is v2: its CPU target becomes a metric first.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MISSING: Final = "must populate information for the given metric source"
 
 
 def autoscaler_errors(autoscaler: JSON, old: JSON | None = None) -> Errors:
-    """An autoscaler of autoscaling/v2, new or changed."""
+    """ValidateHorizontalPodAutoscaler, of autoscaling/v2."""
     return _spec_errors(autoscaler.get("spec") or {}, old)
 
 
 def autoscaler_v1_errors(autoscaler: JSON, old: JSON | None = None) -> Errors:
-    """An autoscaler of autoscaling/v1, new or changed."""
+    """ValidateHorizontalPodAutoscaler, of autoscaling/v1."""
     spec = dict(autoscaler.get("spec") or {})
     percent = spec.pop("targetCPUUtilizationPercentage", None)
     if percent is not None:
@@ -46,14 +46,14 @@ def autoscaler_v1_errors(autoscaler: JSON, old: JSON | None = None) -> Errors:
 
 
 def autoscaler_status_errors(autoscaler: JSON, old: JSON) -> Errors:
-    """What the autoscaler reports."""
+    """ValidateHorizontalPodAutoscalerStatusUpdate."""
     status = autoscaler.get("status") or {}
     errors = not_negative("status.currentReplicas", status.get("currentReplicas"))
     return errors + not_negative("status.desiredReplicas", status.get("desiredReplicas"))
 
 
 def scale_errors(scale: JSON) -> Errors:
-    """How many replicas somebody wants."""
+    """ValidateScale."""
     return not_negative("spec.replicas", (scale.get("spec") or {}).get("replicas"))
 
 
@@ -80,7 +80,7 @@ def _spec_errors(spec: JSON, old: JSON | None) -> Errors:
 
 
 def _target_reference(reference: JSON, old: JSON | None) -> Errors:
-    """What is scaled: of the core group only a ReplicationController can be. What was let in before may stay."""
+    """The scaleTargetRef: of the core group only a ReplicationController, unless the old object has the same."""
     path = "spec.scaleTargetRef"
     errors = _reference(path, reference, needs_group=reference.get("kind") != "ReplicationController")
     if old is not None and all(old.get(name) == reference.get(name) for name in ("apiVersion", "kind")):

@@ -1,4 +1,7 @@
-"""Schedules and time zones of cron jobs: only whether they can be read, with the words of the server's parser."""
+"""Validates the schedules and time zones of CronJobs, with the errors of github.com/robfig/cron.
+
+It does not compute times.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,15 @@ _NICKNAMES: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
-class _Unreadable(Exception):
-    """What is wrong with the schedule."""
+class _ParseError(Exception):
+    """The schedule does not parse; the text is the parser's."""
 
 
 def schedule_error(schedule: str) -> str:
-    """Why this is no schedule; empty if it is one."""
+    """The parser's error for a schedule; empty if it is valid."""
     try:
         _read(schedule)
-    except _Unreadable as exc:
+    except _ParseError as exc:
         return str(exc)
     return ""
 
@@ -45,7 +48,7 @@ def _read(schedule: str) -> None:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition("=")[2].partition(" ")
         if not _exists(zone):
-            raise _Unreadable(f"provided bad location {zone}: unknown time zone {zone}")
+            raise _ParseError(f"provided bad location {zone}: unknown time zone {zone}")
         schedule = schedule.strip()
     if schedule.startswith("@"):
         _read_nickname(schedule)
@@ -53,7 +56,7 @@ def _read(schedule: str) -> None:
     parts = schedule.split()
     if len(parts) != 5:
         shown = " ".join(parts)
-        raise _Unreadable(f"expected exactly 5 fields, found {len(parts)}: [{shown}]")
+        raise _ParseError(f"expected exactly 5 fields, found {len(parts)}: [{shown}]")
     for part, (low, high, names) in zip(parts, _BOUNDS, strict=True):
         for expression in filter(None, part.split(",")):
             _read_range(expression, low, high, names)
@@ -67,9 +70,9 @@ def _read_nickname(name: str) -> None:
         try:
             canonical_duration(length)
         except ValueError as exc:
-            raise _Unreadable(f"failed to parse duration {name}: {exc}") from None
+            raise _ParseError(f"failed to parse duration {name}: {exc}") from None
         return
-    raise _Unreadable(f"unrecognized descriptor: {name}")
+    raise _ParseError(f"unrecognized descriptor: {name}")
 
 
 def _read_range(expression: str, low: int, high: int, names: dict[str, int]) -> None:
@@ -80,21 +83,21 @@ def _read_range(expression: str, low: int, high: int, names: dict[str, int]) -> 
     else:
         start = _number(ends[0], names)
         if len(ends) > 2:
-            raise _Unreadable(f"too many hyphens: {expression}")
+            raise _ParseError(f"too many hyphens: {expression}")
         end = _number(ends[1], names) if len(ends) == 2 else start
     if len(steps) > 1:
-        raise _Unreadable(f"too many slashes: {expression}")
+        raise _ParseError(f"too many slashes: {expression}")
     step = _number(steps[0], {}) if steps else 1
     if steps and len(ends) == 1:
         end = high
     if start < low:
-        raise _Unreadable(f"beginning of range ({start}) below minimum ({low}): {expression}")
+        raise _ParseError(f"beginning of range ({start}) below minimum ({low}): {expression}")
     if end > high:
-        raise _Unreadable(f"end of range ({end}) above maximum ({high}): {expression}")
+        raise _ParseError(f"end of range ({end}) above maximum ({high}): {expression}")
     if start > end:
-        raise _Unreadable(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
+        raise _ParseError(f"beginning of range ({start}) beyond end of range ({end}): {expression}")
     if step == 0:
-        raise _Unreadable(f"step of range should be a positive number: {expression}")
+        raise _ParseError(f"step of range should be a positive number: {expression}")
 
 
 def _number(text: str, names: dict[str, int]) -> int:
@@ -103,9 +106,9 @@ def _number(text: str, names: dict[str, int]) -> int:
         return named
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit():
-        raise _Unreadable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+        raise _ParseError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
     if text.startswith("-"):
-        raise _Unreadable(f"negative number ({int(text)}) not allowed: {text}")
+        raise _ParseError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
 
 
@@ -120,7 +123,7 @@ def _exists(zone: str) -> bool:
 
 
 def time_zone_errors(zone: str) -> list[str]:
-    """Why this is no time zone."""
+    """validateTimeZone."""
     if not zone:
         return ["timeZone must be nil or non-empty string"]
     for part in zone.split("/"):

@@ -1,4 +1,4 @@
-"""Pod disruption budgets and evictions."""
+"""Validates PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ("budget_errors", "budget_status_errors")
 
 
 def budget_errors(budget: JSON) -> Errors:
-    """How many pods must stay."""
+    """ValidatePodDisruptionBudget."""
     spec = budget.get("spec") or {}
     low, down = spec.get("minAvailable"), spec.get("maxUnavailable")
     errors: Errors = []
@@ -37,7 +37,7 @@ def budget_errors(budget: JSON) -> Errors:
 
 
 def budget_status_errors(budget: JSON, old: JSON) -> Errors:
-    """What the disruption controller counts."""
+    """ValidatePodDisruptionBudgetStatusUpdate."""
     status = budget.get("status") or {}
     errors = conditions_errors("status.conditions", status.get("conditions"))
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):

@@ -1,4 +1,4 @@
-"""Index lists of indexed jobs, such as `1,3-5,7`."""
+"""Validates the index lists of indexed Jobs, such as `1,3-5,7`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ("index_error", "index_spans")
 
 
 def index_error(text: str, completions: int) -> tuple[int, str]:
-    """How many indexes there are, and why the list cannot be read; one of both is empty."""
+    """The number of indexes, and the error; one of both is empty."""
     if not text:
         return 0, ""
     last: int | None = None
@@ -23,7 +23,7 @@ def index_error(text: str, completions: int) -> tuple[int, str]:
 
 
 def index_spans(text: str, completions: int) -> list[tuple[int, int]]:
-    """First and last index of every part that can be read."""
+    """The first and last index of each valid interval."""
     spans = (_span(part, completions) for part in text.split(",") if text)
     return [span for span, why in spans if not why]
 

@@ -1,6 +1,7 @@
-"""The status of jobs: counters that do not fall, conditions that do not contradict each other.
+"""Validates updates of the status of Jobs: counters that do not decrease, conditions that do not contradict.
 
-Most rules apply only when the part they are about changes, so that an old status never blocks a new one.
+Most rules apply only if the part they are about changes, so that the status of an old Job can still be updated
+(`JobStatusValidationOptions` of k8s.io/kubernetes/pkg/apis/batch/validation/validation.go).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def _contradiction(detail: str) -> FieldError:
 
 
 def job_status_errors(job: JSON, old: JSON) -> Errors:
-    """A reported status against the one before."""
+    """ValidateJobUpdateStatus."""
     status = job.get("status") or {}
     errors: Errors = []
     for name in ("active", "succeeded", "failed", "ready", "terminating"):

@@ -1,4 +1,4 @@
-"""Jobs and cron jobs."""
+"""Validates Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kubewright.apiserver.builtin.validation.fields import (
 )
 from kubewright.apiserver.builtin.validation.formats import dns_label, dns_subdomain
 from kubewright.apiserver.builtin.validation.pods.pod_spec import template_errors
-from kubewright.apiserver.builtin.validation.pods.pods import same
+from kubewright.apiserver.builtin.validation.pods.pods import equal_ignoring_empty
 from kubewright.apiserver.builtin.validation.workloads.cron import schedule_error, time_zone_errors
 from kubewright.apiserver.builtin.validation.workloads.indexes import index_error
 
@@ -48,7 +48,7 @@ _PATH_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 
 
 def job_create_errors(job: JSON, *, prefixed: bool = True) -> Errors:
-    """A job; `prefixed` asks for the labels of today, which old jobs lack."""
+    """ValidateJobCreate; `prefixed` requires the prefixed labels, which Jobs of before 1.27 lack."""
     meta, spec = job.get("metadata") or {}, job.get("spec") or {}
     errors = _generated_errors(meta, spec, prefixed=prefixed) + job_spec_errors("spec", spec)
     errors += _selector_errors(spec)
@@ -62,7 +62,7 @@ def job_create_errors(job: JSON, *, prefixed: bool = True) -> Errors:
 
 
 def _generated_errors(meta: JSON, spec: JSON, *, prefixed: bool) -> Errors:
-    """The selector and the labels the server makes, unless the user wants to do it."""
+    """validateGeneratedSelector: the selector and labels that the server generates, unless manualSelector."""
     selector = spec.get("selector")
     if spec.get("manualSelector") or selector is None:
         return []
@@ -98,7 +98,7 @@ def _selector_errors(spec: JSON) -> Errors:
 
 
 def job_spec_errors(path: str, spec: JSON) -> Errors:
-    """What is to be done, how often and how parallel; also in the template of a cron job."""
+    """ValidateJobSpec, of a Job or the template of a CronJob."""
     errors: Errors = []
     for name in [
         "parallelism",
@@ -128,7 +128,7 @@ def job_spec_errors(path: str, spec: JSON) -> Errors:
 
 
 def domain_path_errors(path: str, value: str) -> Errors:
-    """`acme.io/foo`"""
+    """IsDomainPrefixedPath: `acme.io/foo`."""
     if not value:
         return [required(path)]
     host, _, rest = value.partition("/")
@@ -311,13 +311,13 @@ def _restart_errors(path: str, template: JSON, spec: JSON) -> Errors:
 
 
 def job_update_errors(job: JSON, old: JSON) -> Errors:
-    """A changed job: what it runs stays."""
+    """ValidateJobUpdate."""
     spec, before = job.get("spec") or {}, old.get("spec") or {}
     kept = ((before.get("template") or {}).get("metadata") or {}).get("labels") or {}
     prefixed = _LABELS[2] in kept and _LABELS[3] in kept
     errors = job_create_errors(job, prefixed=prefixed) + job_spec_errors("spec", spec) + _selector_errors(spec)
     errors += _completions_errors(spec, before)
-    if not same(spec.get("selector"), before.get("selector")):
+    if not equal_ignoring_empty(spec.get("selector"), before.get("selector")):
         errors.append(invalid("spec.selector", shown_selector(spec.get("selector")), IMMUTABLE))
     errors += _template_change_errors(spec, before, (old.get("status") or {}).get("startTime") is not None)
     for name, kind in (
@@ -327,7 +327,7 @@ def job_update_errors(job: JSON, old: JSON) -> Errors:
         ("managedBy", "string"),
         ("successPolicy", "*batch.SuccessPolicy"),
     ):
-        if not same(spec.get(name), before.get(name)):
+        if not equal_ignoring_empty(spec.get(name), before.get(name)):
             shown = spec.get(name) if "." not in kind else internal(spec.get(name), kind)
             errors.append(invalid(f"spec.{name}", shown, IMMUTABLE))
     return errors
@@ -348,13 +348,13 @@ def _template_change_errors(spec: JSON, before: JSON, started: bool) -> Errors:
     template, old = spec.get("template") or {}, before.get("template") or {}
     if before.get("suspend") and not started:
         old = _with_scheduling_of(template, old)
-    if same(template, old):
+    if equal_ignoring_empty(template, old):
         return []
     return [invalid("spec.template", internal(template, "core.PodTemplateSpec"), IMMUTABLE)]
 
 
 def _with_scheduling_of(template: JSON, old: JSON) -> JSON:
-    """A suspended job that never ran may still change where its pods go."""
+    """A suspended Job that has not started may change the scheduling directives of its template."""
     made = deepcopy(old)
     pod, new = made.setdefault("spec", {}), template.get("spec") or {}
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
@@ -370,7 +370,7 @@ def _with_scheduling_of(template: JSON, old: JSON) -> JSON:
 
 
 def cron_job_create_errors(cron: JSON) -> Errors:
-    """A cron job."""
+    """ValidateCronJobCreate."""
     errors = _cron_spec_errors(cron.get("spec") or {}, None)
     name = (cron.get("metadata") or {}).get("name", "")
     if len(name) > 52:
@@ -379,7 +379,7 @@ def cron_job_create_errors(cron: JSON) -> Errors:
 
 
 def cron_job_update_errors(cron: JSON, old: JSON) -> Errors:
-    """A changed cron job."""
+    """ValidateCronJobUpdate."""
     return _cron_spec_errors(cron.get("spec") or {}, old.get("spec") or {})
 
 

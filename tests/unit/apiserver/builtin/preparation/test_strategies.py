@@ -15,7 +15,7 @@ from kubewright._base.yaml import load_all
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.builtin.defaults import apply_defaults
-from kubewright.apiserver.builtin.preparation.endpoints import (
+from kubewright.apiserver.builtin.preparation.strategies import (
     allows_create_on_update,
     allows_unconditional_update,
     default_propagation,
@@ -104,8 +104,8 @@ def test_what_a_put_may_do_depends_on_the_kind(kind: str, creates: bool, uncondi
     ],
 )
 def test_only_pods_on_nodes_have_time_left(spec: Tree, phase: str, asked: int | None, period: int) -> None:
-    assert period == grace_period(POD, {"spec": spec, "status": {"phase": phase}}, asked=asked)
-    assert grace_period(DEPLOYMENT, {}, asked=asked) == 0
+    assert period == grace_period(POD, {"spec": spec, "status": {"phase": phase}}, requested=asked)
+    assert grace_period(DEPLOYMENT, {}, requested=asked) == 0
     assert deletes_gracefully(POD)
     assert not deletes_gracefully(DEPLOYMENT)
 

@@ -1,7 +1,7 @@
-"""A document of the older form in the newer one, for extension servers that have no newer one.
+"""Converts a v2 document to v3, for aggregated API servers that have no v3.
 
-Something is lost, as it is in kube-apiserver: parameters that are written once for all are referred to and missing.
-`swagger` goes the other way.
+It follows k8s.io/kube-openapi/pkg/openapiconv/convert.go, which drops the shared parameters but keeps the references to
+them. `aggregated` calls it; `swagger` is the other direction.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ("upgraded_document",)
+__all__ = ("convert_v2_to_v3",)
 
 Tree = dict[str, Any]
 Node = Mapping[str, Any]
@@ -22,8 +22,8 @@ _OF_OPERATION: Final = ("description", "externalDocs", "tags", "summary", "depre
 _OF_PARAMETER: Final = ("name", "description", "in", "required", "allowEmptyValue")
 
 
-def upgraded_document(document: Node) -> Tree:
-    """The document in the newer form."""
+def convert_v2_to_v3(document: Node) -> Tree:
+    """The v3 document of a v2 document."""
     found: Tree = {"openapi": "3.0.0"}
     found.update({name: document[name] for name in ("info", "externalDocs") if document.get(name)})
     if document.get("paths") is not None:
@@ -67,27 +67,28 @@ def _operation(operation: Node) -> Tree:
     for one in operation.get("parameters") or ():
         if one.get("name") == "body" and one.get("schema") is not None:
             media = operation.get("consumes") or ()
-            content = {form: {"schema": _schema(one["schema"])} for form in media}
+            content = {media_type: {"schema": _schema(one["schema"])} for media_type in media}
             found["requestBody"] = {"content": content} if content else {}
         else:
             parameters.append(_parameter(one))
     if parameters:
         found["parameters"] = parameters
     produced = operation.get("produces") or []
-    answers = operation.get("responses") or {}
+    responses = operation.get("responses") or {}
     found["responses"] = {
-        code: answer if code.startswith("x-") else _response(answer, produced) for code, answer in answers.items()
+        code: response if code.startswith("x-") else _response(response, produced)
+        for code, response in responses.items()
     }
     return found | _extensions(operation)
 
 
-def _response(answer: Node, produced: list[str]) -> Tree:
-    found: Tree = {"description": answer["description"]} if answer.get("description") else {}
-    if answer.get("$ref"):
-        found["$ref"] = str(answer["$ref"]).replace("#/responses/", "#/components/responses/", 1)
-    if answer.get("schema") is not None and produced:
-        found["content"] = {form: {"schema": _schema(answer["schema"])} for form in produced}
-    return found | _extensions(answer)
+def _response(response: Node, produced: list[str]) -> Tree:
+    found: Tree = {"description": response["description"]} if response.get("description") else {}
+    if response.get("$ref"):
+        found["$ref"] = str(response["$ref"]).replace("#/responses/", "#/components/responses/", 1)
+    if response.get("schema") is not None and produced:
+        found["content"] = {media_type: {"schema": _schema(response["schema"])} for media_type in produced}
+    return found | _extensions(response)
 
 
 def _parameter(parameter: Node) -> Tree:
@@ -116,7 +117,7 @@ def _schema(schema: Node) -> Tree:
                 found[name] = [_schema(child) for child in value]
             case _:
                 found[name] = value
-    if "$ref" in found and len(found) > 1:  # beside a reference nothing may stand
+    if "$ref" in found and len(found) > 1:  # v3 ignores siblings of a $ref
         found["allOf"] = [{"$ref": found.pop("$ref")}]
     return found
 
