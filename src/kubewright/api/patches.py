@@ -3,8 +3,8 @@
 Trees are what a JSON decoder returns: dicts, lists and scalars. Nothing here changes its arguments; results share the
 unchanged parts. Webhooks answer with JSON patches made here; `api.diff` makes the smallest merge patch between two
 trees. JSON patches are applied here strictly by the RFC, to check what `make_json_patch` made;
-`kubewright.apiserver.verbs.json_patch` applies them as kube-apiserver does, whose library (evanphx/json-patch) deviates
-from the RFC, so neither can replace the other.
+`kubewright.apiserver.verbs.patches.json_patch` applies them as kube-apiserver does, whose library (evanphx/json-patch)
+deviates from the RFC, so neither can replace the other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One resource the embedded API server serves: its names, its rules, and how its stored bytes become an answer.
 
 `Resource` is one group, version and plural: `apps/v1 deployments`. `Strategy` is what the kind itself demands
-(defaults, validation, what an update may touch): one implementation for the built-in kinds (`builtin_rules`), one for
-custom resources (`custom_rules`). The verbs know only this contract.
+(defaults, validation, what an update may touch): one implementation for the built-in kinds (`builtin.strategy`), one
+for custom resources (`apiextensions.resource_strategy`). The verbs know only this contract.
 
 Stored bytes carry a number, their `schema_id`: the schema and version they were written under. When a resource's own
 one is the same, they are the answer as they are; else they are read, converted and written anew.

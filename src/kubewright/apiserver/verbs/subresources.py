@@ -1,6 +1,6 @@
 """Subresources that are more than a part of an object: binding, eviction, and the end of a namespace.
 
-Each is a `Special` of the front. They change their object through the same steps as any other write.
+Each is a subresource handler of the router. They change their object through the same steps as any other write.
 """
 
 from __future__ import annotations

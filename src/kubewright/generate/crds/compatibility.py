@@ -1,8 +1,8 @@
 """Whether a new CRD can take the place of an old one: every change that would break stored objects or clients.
 
 The old CRD is a manifest or what a cluster has installed; if it has a status, that says in which versions objects are
-still stored. Schemas are compared version by version in `generate.schema_changes`. Nothing is asked of a cluster here:
-whether the objects that exist there fit the new schema is a question for `generate.stored_objects`.
+still stored. Schemas are compared version by version in `generate.crds.schema_changes`. Nothing is asked of a cluster
+here: whether the objects that exist there fit the new schema is a question for `generate.crds.stored_objects`.
 """
 
 from __future__ import annotations

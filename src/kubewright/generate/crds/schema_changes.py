@@ -1,8 +1,8 @@
 """What changed between two structural schemas that stored objects or clients may not survive.
 
 The old schema says what may be stored and what clients may send; whatever the new one no longer keeps, accepts or
-promises is a breakage, with the path of the field. Widening is none. Called by `generate.compatibility`, version by
-version.
+promises is a breakage, with the path of the field. Widening is none. Called by `generate.crds.compatibility`, version
+by version.
 
 | affects | because |
 | --- | --- |

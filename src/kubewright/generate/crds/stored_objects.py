@@ -1,9 +1,9 @@
 """Whether the objects that a cluster holds fit a new CRD, before it is installed.
 
-Each object is treated as the server would treat it with the new schema: unknown fields are dropped, defaults filled
-in, then schema and rules are checked. What would be refused at the next write, and what would be lost, is told by
-object and field. Only reads: nothing in the cluster changes. `generate.compatibility` compares schemas alone, and so
-also knows of objects that may come.
+Each object is treated as the server would treat it with the new schema: unknown fields are dropped, defaults filled in,
+then schema and rules are checked. What would be refused at the next write, and what would be lost, is told by object
+and field. Only reads: nothing in the cluster changes. `generate.crds.compatibility` compares schemas alone, and so also
+knows of objects that may come.
 """
 
 from __future__ import annotations

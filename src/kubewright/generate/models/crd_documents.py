@@ -2,7 +2,7 @@
 
 Each version of each CRD becomes part of an OpenAPI document of its group-version, and a `Kind` with
 everything a CRD knows that discovery does not tell: where the scale is, which version is stored, what is
-deprecated. `generate.models` then need not know where its documents come from.
+deprecated. `generate.models.modules` then need not know where its documents come from.
 """
 
 from __future__ import annotations

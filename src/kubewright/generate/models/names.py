@@ -2,7 +2,7 @@
 
 A field `clusterIPs` becomes `cluster_ips`, a group `cert-manager.io` becomes the module `cert_manager`, and
 an inline object at `spec.keystores` of a Certificate becomes the class `CertificateSpecKeystores`. Plain
-functions on text; `generate.openapi` and `generate.models` ask them.
+functions on text; `generate.models.openapi` and `generate.models.modules` ask them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In: one OpenAPI v3 document per group-version, as served under `/openapi/v3`, and the aggregated discovery.
 Out: an `Api` of kinds and object schemas whose fields have one of a dozen shapes. Inline objects, which is
 all a custom resource has, get a name and become schemas of their own. Nothing is fetched and nothing is
-printed here: `generate.sources` brings documents, `generate.models` makes modules.
+printed here: `generate.models.sources` brings documents, `generate.models.modules` makes modules.
 """
 
 from __future__ import annotations

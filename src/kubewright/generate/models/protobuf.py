@@ -3,9 +3,9 @@
     files = protobuf_files([Path("k8s.io/api@v0.35.4"), ...])
 
 gives names below `k8s/protobuf/` and their bytes, one file per group-version. A `generated.proto` says what is on the
-wire; the Go structs next to it say what JSON makes of it: the name, whether a zero is left out, whether a part is
-laid into its parent. Neither says both, so the two are joined by message and field number. This reads the small
-part of the two languages that those files use, and no more. `apiserver.protobuf.tables` reads what is written here.
+wire; the Go structs next to it say what JSON makes of it: the name, whether a zero is left out, whether a part is laid
+into its parent. Neither says both, so the two are joined by message and field number. This reads the small part of the
+two languages that those files use, and no more. `apiserver.wire.protobuf.messages` reads what is written here.
 
 To move to another Kubernetes version, with the modules k8s.io/api, apimachinery, apiextensions-apiserver and
 kube-aggregator of that version downloaded:
@@ -58,7 +58,7 @@ _SPECIAL: Final = {
     f"{_SCHEMAS}JSONSchemaPropsOrBool": "schema_or_bool",
     f"{_SCHEMAS}JSONSchemaPropsOrStringArray": "schema_or_strings",
 }
-"""Messages whose JSON is not that of their fields; `apiserver.protobuf.values` knows them by these names."""
+"""Messages whose JSON is not that of their fields; `apiserver.wire.protobuf.values` knows them by these names."""
 
 _MACHINERY: Final = ("meta.v1", "apidiscovery.v2", "apidiscovery.v2beta1")
 """Besides the group-versions with kinds."""

@@ -1,6 +1,6 @@
 """Python source text of a module of classes: imports, docstrings, fields, in a fixed layout.
 
-What a class says is decided by `generate.models`; this module only knows how it is written down. The same
+What a class says is decided by `generate.models.modules`; this module only knows how it is written down. The same
 definitions always give the same bytes.
 """
 

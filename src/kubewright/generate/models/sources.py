@@ -2,7 +2,7 @@
 
 The only module of the generator that reads files. Files are known by what is in them, not by their names:
 an OpenAPI document, discovery, or the answer of `/version`, each plain or compressed with gzip. A cluster
-is asked by `generate.cluster_documents`.
+is asked by `generate.models.cluster_documents`.
 """
 
 from __future__ import annotations

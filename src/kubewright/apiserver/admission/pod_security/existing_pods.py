@@ -1,6 +1,6 @@
 """What the pods that are already in a namespace break of a level it is about to enforce.
 
-They may stay; whoever changes the labels is told. `judging` asks.
+They may stay; whoever changes the labels is told. `plugin` asks.
 """
 
 from __future__ import annotations

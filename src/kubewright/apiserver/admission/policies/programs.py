@@ -1,7 +1,7 @@
 """A ValidatingAdmissionPolicy, compiled, and its run on one write.
 
 Variables are computed when an expression first needs them, and once. All expressions of a run share a budget. What
-comes out are decisions; who is bound by them is in `judging`.
+comes out are decisions; who is bound by them is in `plugin`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `Hook` is one webhook of one configuration. `Configurations` follows a table of configurations and says quickly which
 hooks have rules for a write; without any configuration that is one look at an empty tuple. What depends on the object
-itself is decided in `matching`.
+itself is decided in `matcher`.
 """
 
 from __future__ import annotations
