@@ -1,8 +1,8 @@
 """The admission chain: every plugin a write passes, from first to last.
 
 The order is kube-apiserver's (`AllOrderedPlugins` in pkg/kubeapiserver/options/plugins.go), as far as the plugins exist
-here; they are those that are switched on by default. Three checks that kube-apiserver makes elsewhere need admission
-here, and stand where they have the same effect. `server` makes the chain once; nobody adds to it.
+here; they are those that are switched on by default. Three checks that kube-apiserver makes outside of admission are
+plugins here, at a position with the same effect. `server` makes the chain once; nobody adds to it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def admission_chain(
             *((RbacEscalationCheck(access.roles),) if isinstance(access, RbacAccess) else ()),
             ValidatingAdmissionPolicy(store, catalog, access),
             ValidatingAdmissionWebhook(configurations("validatingwebhookconfigurations"), matcher, webhooks),
-            # Last, and not with the others that validate: it is asked when everything else is done, at the write.
+            # Last: it does not validate with the others, but checks when the write is committed.
             ResourceQuota(store, catalog, clock),
         )
     )

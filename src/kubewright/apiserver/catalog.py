@@ -1,8 +1,9 @@
-"""Everything the server serves: the built-in resources, and the custom ones as they come and go.
+"""Every resource the server serves: the built-in ones, and the custom ones of established CRDs.
 
-Looked up by group, version and plural for each request. The built-in half is made from the discovery document of the
-release the kinds were generated from; versions that a server does not serve by default are left out. A counter rises
-with each change, so discovery and OpenAPI know when what they made is stale.
+The router looks up each request by group, version and plural. The built-in resources come from the discovery document
+of the Kubernetes release the kinds were generated from, without the versions that kube-apiserver does not serve by
+default. The CRD controller adds and withdraws custom resources; `generation` rises each time, so that discovery,
+OpenAPI and webhooks know when what they have computed is stale.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _STABLE: Final = ("v1", "v2")
 
 @cache
 def builtin_groups() -> tuple[Mapping[str, Any], ...]:
-    """Aggregated discovery of the built-in groups, with the versions that are served by default."""
+    """Aggregated discovery of the built-in groups, with the versions served by default."""
     found = []
     for group in discovery():
         versions = [version for version in group["versions"] if version["version"] in _STABLE]
@@ -38,7 +39,7 @@ def builtin_groups() -> tuple[Mapping[str, Any], ...]:
 
 @final
 class Catalog:
-    """The resources there are."""
+    """The resources, by group, version and plural."""
 
     def __init__(self, services: ServiceAllocator) -> None:
         self.generation = 1
@@ -56,7 +57,7 @@ class Catalog:
         self._resources[kind.group, kind.version, resource.plural] = resource
 
     def find(self, group: str, version: str, plural: str) -> Resource | None:
-        """The resource served there."""
+        """The resource of a group, version and plural; None if it is not served."""
         return self._resources.get((group, version, plural))
 
     def builtin(self, group: str, plural: str) -> Resource:
@@ -64,11 +65,11 @@ class Catalog:
         return self._resources[group, "v1", plural]
 
     def has(self, group_version: GroupVersion) -> bool:
-        """Whether anything is served under a group and version."""
+        """Whether any resource of a group and version is served."""
         return any((key[0], key[1]) == (group_version.group, group_version.version) for key in self._resources)
 
     def has_built_in(self, group: str) -> bool:
-        """Whether a group is one of the server's own, in whatever version."""
+        """Whether a group is built in, in any version."""
         return any(group == found["metadata"].get("name", "") for found in builtin_groups())
 
     def of_kind(self, kind: GroupVersionKind) -> Resource | None:
@@ -79,25 +80,25 @@ class Catalog:
         return None
 
     def custom(self) -> Iterator[Resource]:
-        """Every custom resource, all versions."""
+        """Every custom resource, in every served version."""
         for resources in self._custom.values():
             yield from resources
 
     def serve(self, definition: str, resources: Iterable[Resource]) -> None:
-        """Serve these versions of a custom resource definition, and no others of it."""
-        self._forget(definition)
+        """Serve these resources of a CRD, instead of those before."""
+        self._remove(definition)
         self._custom[definition] = tuple(resources)
         for resource in self._custom[definition]:
             self._add(resource)
         self.generation += 1
 
     def withdraw(self, definition: str) -> None:
-        """Serve a custom resource definition no longer."""
+        """Serve the resources of a CRD no longer."""
         if definition in self._custom:
-            self._forget(definition)
+            self._remove(definition)
             self.generation += 1
 
-    def _forget(self, definition: str) -> None:
+    def _remove(self, definition: str) -> None:
         for resource in self._custom.pop(definition, ()):
             kind = resource.kind
             self._resources.pop((kind.group, kind.version, resource.plural), None)
@@ -107,8 +108,8 @@ class Catalog:
 
 
 def _builtin(group: str, version: str, described: Mapping[str, Any], services: ServiceAllocator) -> Resource:
-    spoken = described["responseKind"]
-    kind = GroupVersionKind(group, version, spoken["kind"])
+    response = described["responseKind"]
+    kind = GroupVersionKind(group, version, response["kind"])
     storage = GroupVersionKind.of(storage_version(kind.group_kind), kind.kind)
     strategy = BuiltinStrategy(kind, storage, services)
     return Resource(

@@ -1,12 +1,13 @@
-"""The embedded API server: its parts put together, and the sockets it listens on.
+"""The embedded API server: constructs its parts, and listens.
 
     server = ApiServer()
     await server.start(port=0, tls=context)
     ...
     await server.stop()
 
-Everything runs on one event loop, in the process of whoever starts it. `cluster.embedded` adds certificates, a
-kubeconfig, the controllers and the simulated nodes; this module knows none of them.
+Everything runs on one event loop, in the process that starts it. Each part gets what it needs in its constructor, in
+the order of the layers: store, catalog, admission, registry and verbs, controllers, routes, router.
+`cluster.planes.embedded` adds certificates, a kubeconfig, the controllers of a cluster and simulated nodes.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class ApiServer:
     ) -> None:
         """Without `access` everybody is the administrator.
 
-        `observers` are told of every request. `proxy_client_certificate` are the files of the certificate and the key
-        by which aggregated API servers recognize this one.
+        `observers` see every request and its response. `proxy_client_certificate` are the files of the certificate and
+        the key by which aggregated API servers recognize this one.
         """
         self.store = store or Store()
         self.clock: Clock = clock or SystemClock()
@@ -276,7 +277,7 @@ class ApiServer:
     # start and stop
 
     async def start(self, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> int:
-        """Listen and return the port. A second call listens on another port too; clients are told of the first."""
+        """Listen and return the port. A second call listens on another port too; discovery shows the first."""
         if self._ticker is None:
             self.events.start()
             for controller in self._controllers:

@@ -66,5 +66,5 @@ def _results(claim: Tree) -> list[Tree]:
     return items(peek(claim, "status", "allocation", "devices"), "results")
 
 
-def _first(path: str, asked: Iterable[Tree]) -> str:
-    return next((f"{path}[{index}].adminAccess" for index, one in enumerate(asked) if one.get("adminAccess")), "")
+def _first(path: str, devices: Iterable[Tree]) -> str:
+    return next((f"{path}[{index}].adminAccess" for index, one in enumerate(devices) if one.get("adminAccess")), "")

@@ -1,7 +1,7 @@
 """The LimitRanger plugin: applies the LimitRanges of a namespace to its pods and volume claims.
 
 kube-apiserver: plugin/pkg/admission/limitranger/admission.go. Containers without requests or limits get the defaults
-when the plugin mutates; what is beyond the limits is refused when it validates. `limits` has the arithmetic.
+when the plugin mutates; an object beyond the limits is refused when it validates. `limits` has the arithmetic.
 """
 
 from __future__ import annotations

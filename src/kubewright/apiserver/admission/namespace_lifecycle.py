@@ -1,6 +1,7 @@
-"""Namespaces at the door: nothing is created in one that is missing or going, and three are never deleted.
+"""The NamespaceLifecycle plugin: nothing is created in a namespace that is missing or terminating.
 
-The one admission rule every server has, and no configuration turns off.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go. Three namespaces are
+never deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _decode: Final = msgspec.json.Decoder(_Namespace).decode
 
 @final
 class NamespaceLifecycle:
-    """Looks at each create in a namespace, and at each deletion of one."""
+    """Handles creates in namespaces, and deletes of namespaces."""
 
     def __init__(self, store: Store) -> None:
         self._namespaces = store.table("/namespaces")

@@ -1,7 +1,6 @@
-"""What an object costs its namespace's ResourceQuotas, and which of their names and scopes it falls under.
+"""What an object uses of the ResourceQuotas of its namespace, and which of their names and scopes it falls under.
 
-Pure: trees in, amounts out. `quotas` asks it to refuse what is too much and to say what is used. The rules are those
-of kube-apiserver's evaluators.
+Pure functions, called by `resource_quota`. They follow kube-apiserver's evaluators (pkg/quota/v1/evaluator/core).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Amounts = dict[str, Quantity]
 
 _ONE: Final = Quantity(1)
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
-_MUST_BE_SAID: Final = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
+_MANDATORY: Final = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
 _BY_POD: Final = frozenset(
     ("pods", *_COMPUTE, *(f"{way}.{name}" for way in ("requests", "limits") for name in _COMPUTE))
 )
@@ -31,12 +30,12 @@ _PLAIN_COUNTS: Final = frozenset(("configmaps", "replicationcontrollers", "resou
 _OF_CLASS: Final = ".storageclass.storage.k8s.io/"
 _DEVICES: Final = ".deviceclass.resource.k8s.io/devices"
 _MOST_DEVICES: Final = 32
-"""How many devices a claim may get at most, and is charged for if it wants all there are."""
+"""The most devices a claim can get, which a claim for all devices is counted with."""
 _RESOURCE_CLAIMS: Final = ("resource.k8s.io", "resourceclaims")
 
 
 def counted_by(name: str) -> tuple[str, str]:
-    """The group and plural of the objects that a name in a quota counts."""
+    """Group and plural of the objects that a resource name of a quota counts."""
     if name.startswith("count/"):
         plural, _, group = name.removeprefix("count/").partition(".")
         return group, plural
@@ -50,7 +49,7 @@ def counted_by(name: str) -> tuple[str, str]:
 
 
 def usage(group: str, plural: str, tree: Tree, now: datetime) -> Amounts:
-    """What one object costs."""
+    """What one object uses."""
     result = {f"count/{plural}.{group}" if group else f"count/{plural}": _ONE}
     if (group, plural) == _RESOURCE_CLAIMS:
         result |= _device_usage(tree)
@@ -68,7 +67,7 @@ def usage(group: str, plural: str, tree: Tree, now: datetime) -> Amounts:
 
 
 def in_scope(quota: Tree, plural: str, tree: Tree) -> bool:
-    """Whether a quota is about this object at all; only pods and claims of volumes have scopes."""
+    """Whether the scopes of a quota match an object; only pods and volume claims can match any."""
     spec = quota.get("spec") or {}
     chosen = [{"scopeName": scope, "operator": "Exists"} for scope in items(spec, "scopes")]
     chosen += items(spec.get("scopeSelector"), "matchExpressions")
@@ -78,19 +77,19 @@ def in_scope(quota: Tree, plural: str, tree: Tree) -> bool:
 
 
 def missing(names: Iterable[str], pod: Tree) -> str:
-    """What the containers of a pod have to say because a quota limits it, and do not; empty if they do."""
+    """The error for containers that lack requests or limits which a quota makes mandatory; empty without one."""
     spec = pod.get("spec") or {}
     if any(peek(spec, "resources", way) for way in ("requests", "limits")):
         return ""
-    silent: dict[str, set[str]] = {}
+    unstated: dict[str, set[str]] = {}
     for container in (*items(spec, "containers"), *items(spec, "initContainers")):
         resources = container.get("resources") or {}
-        said = _compute(resources.get("requests") or {}, resources.get("limits") or {})
-        for name in _MUST_BE_SAID.intersection(names) - said.keys():
-            silent.setdefault(name, set()).add(str(container.get("name", "")))
-    if not silent:
+        stated = _compute(resources.get("requests") or {}, resources.get("limits") or {})
+        for name in _MANDATORY.intersection(names) - stated.keys():
+            unstated.setdefault(name, set()).add(str(container.get("name", "")))
+    if not unstated:
         return ""
-    return "must specify " + "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
+    return "must specify " + "; ".join(f"{name} for: {','.join(sorted(unstated[name]))}" for name in sorted(unstated))
 
 
 def _pod_usage(pod: Tree, now: datetime) -> Amounts:
@@ -109,7 +108,7 @@ def _pod_usage(pod: Tree, now: datetime) -> Amounts:
 
 
 def _is_over(pod: Tree, now: datetime) -> bool:
-    """Ended, or kept from ending by a node that is lost."""
+    """Finished, or terminating beyond its grace period, which happens on a lost node."""
     if peek(pod, "status", "phase") in ("Failed", "Succeeded"):
         return True
     deleted, grace = (peek(pod, "metadata", name) for name in ("deletionTimestamp", "deletionGracePeriodSeconds"))
@@ -151,18 +150,18 @@ def _claim_usage(claim: Tree) -> Amounts:
     result = {"persistentvolumeclaims": _ONE}
     if storage_class:
         result[f"{storage_class}{_OF_CLASS}persistentvolumeclaims"] = _ONE
-    asked = peek(spec, "resources", "requests", "storage")
-    if asked is not None:
-        result["requests.storage"] = Quantity(asked)
+    storage = peek(spec, "resources", "requests", "storage")
+    if storage is not None:
+        result["requests.storage"] = Quantity(storage)
         if storage_class:
-            result[f"{storage_class}{_OF_CLASS}requests.storage"] = Quantity(asked)
+            result[f"{storage_class}{_OF_CLASS}requests.storage"] = Quantity(storage)
     return result
 
 
 def _device_usage(claim: Tree) -> Amounts:
     result: Amounts = {}
     for request in items(peek(claim, "spec", "devices"), "requests"):
-        # One of several may be given: each class is charged for the most it could come to.
+        # Only one of several alternatives is allocated: each class counts the most it could be.
         most: Amounts = {}
         for choice in items(request, "firstAvailable") or [request.get("exactly") or {}]:
             name = f"{choice.get('deviceClassName', '')}{_DEVICES}"
@@ -179,7 +178,7 @@ def _devices(choice: Tree) -> Quantity:
 
 
 def _has_attributes(selector: Tree, claim: Tree) -> bool:
-    """Whether the volume attributes classes a claim has, had and is to have are those of a scope."""
+    """Whether a scope matches the volume attributes classes of a claim: desired, current or target."""
     if selector.get("scopeName") != "VolumeAttributesClass":
         return False
     names = {

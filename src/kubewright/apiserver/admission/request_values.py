@@ -1,4 +1,4 @@
-"""The values expressions of admission are run on, and reviews carry: the request and what its user may do."""
+"""The variables `request` and `authorizer` of admission expressions; AdmissionReviews have the same request."""
 
 from __future__ import annotations
 
@@ -15,27 +15,35 @@ __all__ = ("authorizer_of", "request_namespace", "request_tree", "request_value"
 
 
 def request_namespace(attributes: Attributes) -> str:
-    """The namespace a request is in: a Namespace is in itself."""
+    """The namespace of a request; that of a Namespace is itself."""
     if attributes.resource.table == "/namespaces":
         return attributes.name
     return attributes.namespace
 
 
-def request_tree(attributes: Attributes, shown: Resource) -> Tree:
-    """A request as reviews and expressions see it, without the objects; `shown` is the version they are shown in."""
-    asked = attributes.resource
-    sub = asked.subresources.get(attributes.subresource)
-    asked_kind = sub.kind if sub is not None else asked.kind
-    other = shown.subresources.get(attributes.subresource)
-    kind = other.kind if other is not None else shown.kind
+def request_tree(attributes: Attributes, matched: Resource) -> Tree:
+    """A request without its objects; `matched` is the version in which a webhook or a policy sees it."""
+    requested = attributes.resource
+    sub = requested.subresources.get(attributes.subresource)
+    requested_kind = sub.kind if sub is not None else requested.kind
+    other = matched.subresources.get(attributes.subresource)
+    kind = other.kind if other is not None else matched.kind
     tree: Tree = {
         "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        "resource": {"group": shown.kind.group, "version": shown.kind.version, "resource": shown.plural},
+        "resource": {"group": matched.kind.group, "version": matched.kind.version, "resource": matched.plural},
     }
     if attributes.subresource:
         tree["subResource"] = attributes.subresource
-    tree["requestKind"] = {"group": asked_kind.group, "version": asked_kind.version, "kind": asked_kind.kind}
-    tree["requestResource"] = {"group": asked.kind.group, "version": asked.kind.version, "resource": asked.plural}
+    tree["requestKind"] = {
+        "group": requested_kind.group,
+        "version": requested_kind.version,
+        "kind": requested_kind.kind,
+    }
+    tree["requestResource"] = {
+        "group": requested.kind.group,
+        "version": requested.kind.version,
+        "resource": requested.plural,
+    }
     if attributes.subresource:
         tree["requestSubResource"] = attributes.subresource
     if attributes.name:
@@ -49,7 +57,7 @@ def request_tree(attributes: Attributes, shown: Resource) -> Tree:
 
 
 def authorizer_of(attributes: Attributes, access: Access) -> Authorizer:
-    """The variable `authorizer`: what the user may do, by the rules of this server."""
+    """The variable `authorizer`: what the user may do on this server."""
     resource = attributes.resource
     verbs = {"CREATE": "create", "UPDATE": "update", "DELETE": "delete", "CONNECT": "connect"}
     about = {
@@ -91,6 +99,6 @@ def _service_account(name: str) -> User:
     return User(name, groups)
 
 
-def request_value(attributes: Attributes, shown: Resource) -> Tree:
+def request_value(attributes: Attributes, matched: Resource) -> Tree:
     """The variable `request`."""
-    return {**request_tree(attributes, shown), "dryRun": attributes.dry_run, "options": attributes.options or None}
+    return {**request_tree(attributes, matched), "dryRun": attributes.dry_run, "options": attributes.options or None}

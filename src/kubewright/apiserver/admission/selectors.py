@@ -1,4 +1,4 @@
-"""Selectors of webhooks and policies: whether they take a write, by its namespace and by its object."""
+"""The namespace and object selectors of webhooks and policies."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _TABLE = "/namespaces"
 
 @final
 class NamespaceLookup:
-    """Finds the namespace a write is in."""
+    """Finds the namespace of a write."""
 
     def __init__(self, store: Store) -> None:
         self._table = store.table(_TABLE)
 
     def selected(self, attributes: Attributes, selector: Selector | None) -> bool:
-        """Whether a selector of namespaces takes the write; what is in no namespace is always taken."""
+        """Whether a namespace selector matches a write; cluster-scoped objects always match."""
         if selector is None:
             return True
         if attributes.resource.table == _TABLE:
@@ -48,7 +48,7 @@ class NamespaceLookup:
 
 
 def labels_match(attributes: Attributes, selector: Selector | None) -> bool:
-    """Whether a selector of objects takes the write: the object as it was or as it will be."""
+    """Whether an object selector matches the new or the old object of a write."""
     if selector is None:
         return True
     return any(tree is not None and selector.matches(_labels(tree)) for tree in (attributes.object, attributes.old))

@@ -26,7 +26,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 _PATIENCE: Final = 1.35  # nine pauses of 100 to 200 ms each
 _TOKEN_VOLUME: Final = "kube-api-access-"  # noqa: S105  # the name of a volume
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a mount path
-# One hour and seven seconds: how kube-apiserver tells its own volumes from those of users.
+# One hour and seven seconds: by which kube-apiserver recognizes the volumes it has added.
 _TOKEN_SECONDS: Final = 3607
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SYSTEM_RANDOM: Final = random.Random()  # the name of a volume is no secret

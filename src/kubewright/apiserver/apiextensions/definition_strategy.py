@@ -30,14 +30,14 @@ __all__ = ("DefinitionStrategy",)
 class DefinitionStrategy:
     """The strategy of CustomResourceDefinitions."""
 
-    strategic = True
-    converts_slowly = False
-    unconditional_update = False
-    create_on_update = False
+    strategic_merge_patch = True
+    has_conversion_webhook = False
+    allow_unconditional_update = False
+    allow_create_on_update = False
 
     def __init__(self, inner: BuiltinStrategy) -> None:
         self._inner = inner
-        self.selectable = inner.selectable
+        self.selectable_fields = inner.selectable_fields
 
     @property
     def field_type(self) -> FieldType:
@@ -49,12 +49,12 @@ class DefinitionStrategy:
     def default(self, tree: Tree) -> None:
         default_crd(tree)
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+    def prepare_for_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_for_create(tree)
         add_stored_version(tree)
         return ()
 
-    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+    def prepare_for_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         if subresource == "status":
             for name in ("spec", "metadata"):
                 managed = tree["metadata"].get("managedFields") if name == "metadata" else None
@@ -65,10 +65,10 @@ class DefinitionStrategy:
         prepare_for_update(tree, old)
         add_stored_version(tree)
 
-    def check_create(self, tree: Tree) -> list[FieldError]:
+    def validate(self, tree: Tree) -> list[FieldError]:
         return validate_crd(tree, validate_rules=_validate_rules)
 
-    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+    def validate_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
         if subresource == "status":
             return validate_crd_status(tree, old)
         return validate_crd(tree, old, validate_rules=_validate_rules)
@@ -76,7 +76,7 @@ class DefinitionStrategy:
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
         return []
 
-    def released(self, tree: Tree) -> None:
+    def release(self, tree: Tree) -> None:
         return None
 
     def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
@@ -94,7 +94,7 @@ class DefinitionStrategy:
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         raise LookupError(api_version)
 
-    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+    async def convert_by_webhook(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         return self.convert(tree, api_version)
 
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:

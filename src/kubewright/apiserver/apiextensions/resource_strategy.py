@@ -46,9 +46,9 @@ class Converter(Protocol):
 class CustomResourceStrategy:
     """The strategy of one version of a custom resource."""
 
-    strategic = False
-    unconditional_update = False
-    create_on_update = False
+    strategic_merge_patch = False
+    allow_unconditional_update = False
+    allow_create_on_update = False
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class CustomResourceStrategy:
         self._storage_version = storage_version
         self._converter = converter
         self._field_types = field_types or {}
-        self.converts_slowly = converter is not None
-        self.selectable = frozenset(version.selectable_fields)
+        self.has_conversion_webhook = converter is not None
+        self.selectable_fields = frozenset(version.selectable_fields)
 
     @property
     def version(self) -> CustomVersion:
@@ -93,13 +93,13 @@ class CustomResourceStrategy:
     def default(self, tree: Tree) -> None:
         return None  # `normalize` sets the defaults
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+    def prepare_for_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         if self._version.has_status:
             tree.pop("status", None)
         tree["metadata"]["generation"] = 1
         return ()
 
-    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+    def prepare_for_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         if subresource == "status":
             self._restore_all_but_status(tree, old)
             return
@@ -122,10 +122,10 @@ class CustomResourceStrategy:
         if status is not None:
             tree["status"] = status
 
-    def check_create(self, tree: Tree) -> list[FieldError]:
+    def validate(self, tree: Tree) -> list[FieldError]:
         return validate_custom_resource(tree, self._version, rules=self._validate_rules)
 
-    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+    def validate_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
         if subresource == "status":
             return validate_custom_resource_status(tree, self._version, old=old, rules=self._validate_rules)
         return validate_custom_resource(tree, self._version, old=old, rules=self._validate_rules)
@@ -137,14 +137,14 @@ class CustomResourceStrategy:
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
         return []
 
-    def released(self, tree: Tree) -> None:
+    def release(self, tree: Tree) -> None:
         return None
 
     def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
         return finalizer_warnings(tree["metadata"], old=old["metadata"] if old else None)
 
     def field_values(self, tree: Tree) -> Mapping[str, str]:
-        return {name: _text(_at(tree, name.split("."))) for name in self.selectable}
+        return {name: _text(_at(tree, name.split("."))) for name in self.selectable_fields}
 
     def reset_fields(self, subresource: str) -> ResetFields:
         return reset_fields_of_custom_kind(subresource, has_status=self._version.has_status)
@@ -154,10 +154,10 @@ class CustomResourceStrategy:
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         if self._converter is not None:
-            raise LookupError(api_version)  # needs the webhook: `convert_slowly`
+            raise LookupError(api_version)  # needs the webhook: `convert_by_webhook`
         return {**tree, "apiVersion": api_version}, self._field_types[api_version]
 
-    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+    async def convert_by_webhook(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         found = self._field_types[api_version]  # first: do not call the webhook for a version that does not exist
         if tree.keys() <= {"apiVersion", "kind"}:
             return {**tree, "apiVersion": api_version}, found  # as kube-apiserver: there is nothing to convert

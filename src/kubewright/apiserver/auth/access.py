@@ -12,7 +12,7 @@ from kubewright.apiserver.auth.impersonation import impersonate
 from kubewright.apiserver.auth.rbac import RbacAuthorizer
 from kubewright.apiserver.auth.service_accounts import ServiceAccounts
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
-from kubewright.apiserver.kinds.access import Decision, forbidden_to
+from kubewright.apiserver.kinds.access import Decision
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.users import User
@@ -57,9 +57,3 @@ class RbacAccess:
     def decide(self, user: User, info: RequestInfo) -> Decision:
         """Whether this user may do this, and by which binding."""
         return self.roles.decide(user, info)
-
-    def check(self, user: User, info: RequestInfo) -> None:
-        """Raise `StatusError` (403) if this user may not do this."""
-        decision = self.roles.decide(user, info)
-        if not decision.allowed:
-            raise forbidden_to(user, info, decision.reason)

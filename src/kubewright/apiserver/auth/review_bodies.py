@@ -13,7 +13,7 @@ from kubewright.api.times import format_time
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.kinds.system_metadata import manager_of, meta_of
+from kubewright.apiserver.kinds.system_metadata import manager_or_user_agent, meta_of
 from kubewright.apiserver.managedfields.field_manager import record_update
 from kubewright.apiserver.verbs.decode import decode_object
 from kubewright.apiserver.verbs.transform import metadata_only
@@ -75,7 +75,7 @@ class ReviewBodies:
         record_update(
             None,
             {"metadata": tree["metadata"], "spec": spec},
-            manager=manager_of(options.manager, call.request.header("user-agent")),
+            manager=manager_or_user_agent(options.manager, call.request.header("user-agent")),
             api_version=call.resource.kind.api_version,
             subresource=call.info.subresource,
             time=self.now,

@@ -47,8 +47,8 @@ _VALIDATED_AS_NEW: Final = _VALIDATED_AS_NEW_ONLY | {
 class BuiltinStrategy:
     """The strategy of one built-in kind. `storage` is the kind in its storage version."""
 
-    strategic = True
-    converts_slowly = False
+    strategic_merge_patch = True
+    has_conversion_webhook = False
 
     def __init__(self, kind: GroupVersionKind, storage: GroupVersionKind, services: ServiceAllocator) -> None:
         self._kind = kind
@@ -56,9 +56,9 @@ class BuiltinStrategy:
         self._services = services if kind.kind == "Service" and not kind.group else None
         self._namespaced = is_namespaced(kind)
         self._bytes = {"ConfigMap": "binaryData", "Secret": "data"}.get(kind.kind, "")
-        self.unconditional_update = allows_unconditional_update(kind)
-        self.create_on_update = allows_create_on_update(kind)
-        self.selectable = frozenset(selectable_fields(kind))
+        self.allow_unconditional_update = allows_unconditional_update(kind)
+        self.allow_create_on_update = allows_create_on_update(kind)
+        self.selectable_fields = frozenset(selectable_fields(kind))
 
     @property
     def field_type(self) -> FieldType:
@@ -75,18 +75,18 @@ class BuiltinStrategy:
     def default(self, tree: Tree) -> None:
         apply_defaults(self._kind, tree)
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+    def prepare_for_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
         prepare_for_create(self._kind, tree, user=user)
         return apply_annotated_profiles(tree) if self._kind.kind == "Pod" else ()
 
-    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+    def prepare_for_update(self, tree: Tree, old: Tree, subresource: str) -> None:
         prepare_for_update(self._kind, tree, old, subresource=subresource)
 
-    def check_create(self, tree: Tree) -> list[FieldError]:
+    def validate(self, tree: Tree) -> list[FieldError]:
         errors = validate_metadata(tree["metadata"], namespaced=self._namespaced, name_errors=name_rule(self._kind))
         return errors + validate_create(self._kind, tree)
 
-    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+    def validate_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
         errors = self._metadata_errors(tree["metadata"], old["metadata"])
         return errors + validate_update(self._kind, tree, old, subresource=subresource)
 
@@ -109,7 +109,7 @@ class BuiltinStrategy:
             return []
         return self._services.assign(tree, old, dry_run=dry_run)
 
-    def released(self, tree: Tree) -> None:
+    def release(self, tree: Tree) -> None:
         if self._services is not None:
             self._services.release(tree)
 
@@ -132,7 +132,7 @@ class BuiltinStrategy:
             raise LookupError(api_version)
         return self._convert(tree, kind), found
 
-    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+    async def convert_by_webhook(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         return self.convert(tree, api_version)
 
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:

@@ -1,2 +1,2 @@
-"""Loops of the server itself: CRDs become routes, APIServices are registered, events expire, service ranges are kept.
-Not kube-controller-manager's; see `cluster.controller_manager`."""
+"""Controllers inside the server: CRDs are served, APIServices registered, quotas counted, service ranges allocated, and
+Events expire. Those of kube-controller-manager are in `cluster.controller_manager`."""

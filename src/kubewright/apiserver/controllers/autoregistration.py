@@ -1,9 +1,9 @@
 """Keeps an APIService for each group and version that CustomResourceDefinitions serve.
 
 kube-apiserver: the CRD registration controller (pkg/controlplane/controller/crdregistration). The router finds custom
-resources in the catalog; these objects only tell whoever lists them. The controller restores one that somebody edits
-or deletes, and deletes it with the last definition that serves its version. One that somebody else created under such
-a name stays as it is. The APIServices of the built-in groups are among the objects a server starts with.
+resources in the catalog; these objects are there for clients that list them. The controller restores one that a client
+edits or deletes, and deletes it with the last definition that serves its version. One without its label, which a client
+created, stays as it is. The APIServices of the built-in groups are among the objects a server starts with.
 """
 
 from __future__ import annotations

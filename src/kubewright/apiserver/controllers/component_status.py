@@ -1,8 +1,8 @@
-"""How the parts of a control plane are: the deprecated kind ComponentStatus, which some clients still ask for.
+"""ComponentStatuses: the deprecated kind that shows the health of etcd, the scheduler and the controller manager.
 
-A real server asks the scheduler, the controller manager and etcd whenever it is asked. Here all of them live in one
-process, so a part is as it says itself: well, once it runs. The server says so for its store, the cluster for its
-controllers. What is said is kept with the objects, but has no version, and nobody is told of it.
+kube-apiserver probes these components for each request. Here they are parts of one process, so each is reported
+healthy once it runs: the store by the server, the controllers by the cluster. The objects have no version, and no watch
+sees them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ("report_healthy",)
 
 
 def report_healthy(store: Store, *names: str) -> None:
-    """Say that these parts are well."""
+    """Report components as healthy."""
     for name in names:
         tree = {
             "kind": "ComponentStatus",

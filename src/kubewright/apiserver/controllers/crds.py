@@ -208,18 +208,18 @@ class CrdController:
 
 @final
 class _InstanceWatch:
-    """Tells when an object of a terminating definition is gone."""
+    """Calls a function when an object of a terminating definition is removed."""
 
-    def __init__(self, table: Table, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    def __init__(self, table: Table, on_removal: Callable[[], None]) -> None:
+        self._on_removal = on_removal
         self.stop = table.watch(self)
 
     def deliver(self, change: Change) -> None:
         if change.new is None:
-            self._tell()
+            self._on_removal()
 
     def table_gone(self) -> None:
-        self._tell()
+        self._on_removal()
 
 
 def _is_in_progress(crd: Tree) -> bool:

@@ -1,7 +1,6 @@
-"""Events do not stay for ever: each goes an hour after it was last written.
+"""Removes Events one hour after their last write, as kube-apiserver's --event-ttl does with leases of etcd.
 
-Follows the table of Events and notes when each was written; asked now and then, it removes what is due. Nothing else
-expires.
+The server calls `remove_due` every second. Nothing else expires.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from kubewright.apiserver.wire.decoding import decode_json
 
 __all__ = ("EventExpiry",)
 
-_HOUR: Final = 3600.0
+_TTL: Final = 3600.0
 
 
 @final
 class EventExpiry:
-    """Removes old Events."""
+    """Watches the table of Events and remembers when each was written."""
 
     def __init__(
-        self, store: Store, resource: Resource, registry: Registry, clock: Clock, *, seconds: float = _HOUR
+        self, store: Store, resource: Resource, registry: Registry, clock: Clock, *, seconds: float = _TTL
     ) -> None:
         self._table = store.table(resource.table)
         self._resource = resource
@@ -34,25 +33,25 @@ class EventExpiry:
         self._clock = clock
         self._seconds = seconds
         self._written: deque[tuple[float, str, int]] = deque()
-        self._leave: Callable[[], None] | None = None
+        self._unwatch: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Follow the Events; those of an earlier run count as written now."""
-        if self._leave is None:
-            self._leave = self._table.watch(self)
+        """Watch the Events; those a data folder brought back count as written now."""
+        if self._unwatch is None:
+            self._unwatch = self._table.watch(self)
             now = self._clock.monotonic()
             self._written.extend((now, entry.key, entry.version) for entry in self._table.entries())
 
     def deliver(self, change: Change) -> None:
-        """An Event was written, or is gone."""
+        """An Event was written or deleted."""
         if change.new is not None:
             self._written.append((self._clock.monotonic(), change.key, change.version))
 
     def table_gone(self) -> None:
-        """Never: the table of Events stays."""
+        """Never called: the table of Events stays."""
 
     def remove_due(self) -> int:
-        """Remove the Events whose hour is over; says how many."""
+        """Remove the Events that have expired; returns how many."""
         removed = 0
         due = self._clock.monotonic() - self._seconds
         while self._written and self._written[0][0] <= due:

@@ -1,8 +1,7 @@
-"""The networks that Services get their addresses from: the cluster's own, and those that ServiceCIDRs add.
+"""Gives the service allocator the networks of the ServiceCIDRs in the store, besides that of the cluster.
 
-Follows the ServiceCIDRs in the store and tells the allocator. One counts unless it is being deleted or its Ready
-condition says otherwise; `cluster.controller_manager.services.service_cidrs` sets that condition. Started and stopped
-by the server.
+A ServiceCIDR counts unless it is terminating or its Ready condition is not True;
+`cluster.controller_manager.services.service_cidrs` sets that condition. The server starts and stops this one.
 """
 
 from __future__ import annotations
@@ -22,38 +21,38 @@ _SERVICES: Final = "/services"
 
 @final
 class ServiceCidrs:
-    """Keeps the allocator's networks as ServiceCIDRs say."""
+    """Watches ServiceCIDRs and updates the networks of the allocator."""
 
     def __init__(self, store: Store, services: ServiceAllocator) -> None:
         self._store = store
         self._services = services
-        self._leave: Callable[[], None] | None = None
+        self._unwatch: Callable[[], None] | None = None
 
     def start(self) -> None:
-        """Begin with what is there, and follow."""
-        if self._leave is None:
-            self._leave = self._store.table(_RANGES).watch(self)
-            self._tell()
+        """Use the ServiceCIDRs in the store, and watch them."""
+        if self._unwatch is None:
+            self._unwatch = self._store.table(_RANGES).watch(self)
+            self._update()
 
     async def stop(self) -> None:
-        """Follow no longer."""
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        """Stop watching."""
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
 
     def deliver(self, change: Change) -> None:
-        """A range came, changed or went."""
-        self._tell()
+        """A ServiceCIDR was created, changed or deleted."""
+        self._update()
 
     def table_gone(self) -> None:
-        """Built-in kinds are always served."""
+        """Never called: built-in tables stay."""
 
-    def _tell(self) -> None:
+    def _update(self) -> None:
         trees = (decode_json(entry.value) for entry in self._store.table(_RANGES).entries())
         networks = [network for tree in trees if _is_ready(tree) for network in tree["spec"].get("cidrs") or ()]
-        self._services.set_extra_networks(networks, self._present())
+        self._services.set_extra_networks(networks, self._existing_services())
 
-    def _present(self) -> Iterator[Any]:
+    def _existing_services(self) -> Iterator[Any]:
         for entry in self._store.table(_SERVICES).entries():
             yield decode_json(entry.value)
 

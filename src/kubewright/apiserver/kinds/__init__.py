@@ -1,2 +1,2 @@
-"""What every verb works with: a served resource, one request for it, object metadata, and the contracts of access and
-admission. Not the rules of any one kind."""
+"""What every verb works with: a served resource, one request for it, object metadata, and the contracts of
+authentication, authorization and admission. Nothing here is about one kind."""

@@ -1,7 +1,6 @@
-"""Who asks, and may they: the contract between the front and whoever knows users and roles.
+"""The contract of authentication and authorization, which the router calls for every request.
 
-`Access` is asked once for each request. `OpenAccess` is the simplest one: whoever comes is the administrator. The one
-with tokens, certificates and roles is in `auth`.
+`OpenAccess` authenticates everybody as the administrator. `auth.access` has the one with certificates, tokens and RBAC.
 """
 
 from __future__ import annotations
@@ -22,56 +21,48 @@ _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
 
 class Decision(Struct, frozen=True):
-    """Whether somebody may do something, and why, as far as that is to be said."""
+    """Whether a user may do something, and the reason, which goes into the audit log and the error."""
 
     allowed: bool
     reason: str = ""
 
 
 class Access(Protocol):
-    """Identity and permission."""
+    """Authenticates requests and authorizes users."""
 
     def user_of(self, request: Request) -> User:
-        """Who asks, impersonation included; raises `StatusError` (401, or 403 for an impersonation not allowed).
+        """The user of a request, after impersonation; sets `request.authenticated` to the one before it.
 
-        Notes who was recognized as `request.authenticated`.
+        Raises `StatusError`: 401, or 403 for an impersonation that is not allowed.
         """
         ...
 
     def decide(self, user: User, info: RequestInfo) -> Decision:
-        """Whether this user may do this."""
-        ...
-
-    def check(self, user: User, info: RequestInfo) -> None:
-        """Return if this user may do this; raise `StatusError` (403) if not."""
+        """Whether this user may make this request."""
         ...
 
 
 @final
 class OpenAccess:
-    """Everybody is the administrator."""
+    """Authenticates everybody as the administrator, who may do everything."""
 
     def user_of(self, request: Request) -> User:
         request.authenticated = ADMIN
         return ADMIN
 
     def decide(self, user: User, info: RequestInfo) -> Decision:
-        return _YES
-
-    def check(self, user: User, info: RequestInfo) -> None:
-        return None
+        return _ALLOWED
 
 
-_YES: Final = Decision(True)
+_ALLOWED: Final = Decision(True)
 
 
 def forbidden_to(user: User, info: RequestInfo, reason: str = "") -> StatusError:
-    """The refusal of something a user may not do, in kube-apiserver's words."""
-    why = _not_html(_cannot(user, info)) + (f": {reason}" if reason else "")
+    """The error (403) for a request that a user may not make, in kube-apiserver's words."""
+    why = _escape_html(_cannot(user, info)) + (f": {reason}" if reason else "")
     if not info.is_resource:
         return status_error(403, "Forbidden", f"forbidden: {why}", details={}, headers=_NO_SNIFFING)
-    said = forbidden(info.group_resource, info.name, why)
-    return StatusError(said.status, headers=_NO_SNIFFING)
+    return StatusError(forbidden(info.group_resource, info.name, why).status, headers=_NO_SNIFFING)
 
 
 def _cannot(user: User, info: RequestInfo) -> str:
@@ -82,5 +73,5 @@ def _cannot(user: User, info: RequestInfo) -> str:
     return f"{who} resource {quoted(info.full_resource)} in API group {quoted(info.group)} {where}"
 
 
-def _not_html(text: str) -> str:
+def _escape_html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

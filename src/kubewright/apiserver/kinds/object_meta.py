@@ -1,7 +1,8 @@
-"""The metadata of objects on the way in: rules for new objects and for updates, for every kind.
+"""Validation of object metadata, for every kind.
 
-The sentences are those of apimachinery's ValidateObjectMeta and ValidateObjectMetaUpdate, in their order. What a name
-may look like depends on the kind and is given as a function. Nothing here changes its arguments.
+The messages and their order are those of apimachinery's ValidateObjectMeta and ValidateObjectMetaUpdate
+(staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go). Which names are valid depends on the kind, which
+passes a function. The functions here are pure.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kubewright.schema.check.object_metadata import (
 )
 
 __all__ = (
-    "NameRule",
+    "NameErrors",
     "finalizer_warnings",
     "label_1035_errors",
     "label_errors",
@@ -30,21 +31,21 @@ __all__ = (
     "validate_metadata",
 )
 
-NameRule: TypeAlias = Callable[[str, bool], list[str]]
-"""What is wrong with a name; the second argument says that it is a prefix and more will follow."""
+NameErrors: TypeAlias = Callable[[str, bool], list[str]]
+"""The errors of a name; the second argument is whether it is a prefix (`generateName`)."""
 
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
-_TEXTS: Final = frozenset(("name", "namespace", "uid"))
+_STRINGS: Final = frozenset(("name", "namespace", "uid"))
 _KNOWN_FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 
 def label_errors(name: str, prefix: bool) -> list[str]:
-    """Names that are DNS labels, such as those of namespaces."""
+    """For names that are DNS labels, such as those of namespaces."""
     return dns1123_label_errors(masked_prefix(name) if prefix else name)
 
 
 def label_1035_errors(name: str, prefix: bool) -> list[str]:
-    """Names that are DNS labels and begin with a letter, such as those of services."""
+    """For names that are DNS labels and begin with a letter, such as those of services."""
     return dns1035_label_errors(masked_prefix(name) if prefix else name)
 
 
@@ -54,9 +55,9 @@ def validate_metadata(
     namespaced: bool,
     path: str = "metadata",
     old: Mapping[str, Any] | None = None,
-    name_errors: NameRule = subdomain_errors,
+    name_errors: NameErrors = subdomain_errors,
 ) -> list[FieldError]:
-    """What is wrong with the metadata of a new object, or with that of an update of `old`."""
+    """The errors of the metadata of a new object, or of an update of `old`."""
     if old is None:
         return new_metadata_errors(metadata, namespaced=namespaced, name_errors=name_errors, path=path)
     found: list[FieldError] = []
@@ -69,7 +70,7 @@ def validate_metadata(
         found.append(bad_value(f"{path}.generation", "Invalid", generation, "must not be decremented"))
     for name in _IMMUTABLE:
         value, before = metadata.get(name), old.get(name)
-        if name in _TEXTS:
+        if name in _STRINGS:
             value, before = value or "", before or ""
         if value != before:
             found.append(bad_value(f"{path}.{name}", "Invalid", value, "field is immutable"))
@@ -78,7 +79,7 @@ def validate_metadata(
 
 
 def finalizer_warnings(metadata: Mapping[str, Any], *, old: Mapping[str, Any] | None = None) -> list[str]:
-    """What the server remarks about the new finalizers of a custom resource."""
+    """The warnings about the new finalizers of a custom resource."""
     added = set(metadata.get("finalizers") or ()) - set((old or {}).get("finalizers") or ())
     warnings: list[str] = []
     for name in sorted(added):

@@ -1,11 +1,13 @@
-"""One resource the embedded API server serves: its names, its rules, and how its stored bytes become an answer.
+"""One resource the API server serves: its names, its strategy, and how its stored bytes become a response.
 
-`Resource` is one group, version and plural: `apps/v1 deployments`. `Strategy` is what the kind itself demands
-(defaults, validation, what an update may touch): one implementation for the built-in kinds (`builtin.strategy`), one
-for custom resources (`apiextensions.resource_strategy`). The verbs know only this contract.
+`Resource` is one group, version and plural: `apps/v1 deployments`. `Strategy` is what is particular to a kind:
+defaults, validation, which fields an update may change. It combines kube-apiserver's RESTCreateStrategy,
+RESTUpdateStrategy and RESTDeleteStrategy (staging/src/k8s.io/apiserver/pkg/registry/rest) with the scheme's
+conversions. Built-in kinds have one implementation (`builtin.strategy`), custom resources another
+(`apiextensions.resource_strategy`); the verbs know only this contract.
 
-Stored bytes carry a number, their `schema_id`: the schema and version they were written under. When a resource's own
-one is the same, they are the answer as they are; else they are read, converted and written anew.
+Stored bytes carry a number, their `schema_id`: the version and schema they were written under. When the resource has
+the same one, they are the response as they are; else they are decoded, converted and encoded again.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Tree = dict[str, Any]
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of objects."""
+    """A printer column."""
 
     name: str
     type: str
@@ -43,7 +45,7 @@ class Column:
 @final
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Where an object keeps its replicas."""
+    """The JSON paths of the scale subresource of a custom resource."""
 
     spec_replicas_path: str
     status_replicas_path: str
@@ -51,18 +53,18 @@ class Scale:
 
 
 class Strategy(Protocol):
-    """What a kind demands of its objects. Trees are changed in place."""
+    """What is particular to a kind. Trees are changed in place."""
 
-    unconditional_update: bool
-    """Whether an update without a version is taken."""
-    create_on_update: bool
-    """Whether an update of what is not there creates it."""
-    strategic: bool
-    """Whether strategic merge patches are understood."""
-    converts_slowly: bool
-    """Whether a conversion may have to wait for a webhook."""
-    selectable: frozenset[str]
-    """Fields a selector may name, besides name and namespace."""
+    allow_unconditional_update: bool
+    """Whether an update need not state a resourceVersion."""
+    allow_create_on_update: bool
+    """Whether an update of an object that is not there creates it."""
+    strategic_merge_patch: bool
+    """Whether the kind has patch strategies and merge keys."""
+    has_conversion_webhook: bool
+    """Whether a conversion calls a webhook, so that a write waits and other requests run meanwhile."""
+    selectable_fields: frozenset[str]
+    """The fields a field selector may name, besides name and namespace."""
 
     @property
     def field_type(self) -> FieldType:
@@ -70,74 +72,74 @@ class Strategy(Protocol):
         ...
 
     def normalize(self, tree: Tree) -> list[str]:
-        """Bring a decoded body into form; returns the paths of unknown fields, which are dropped."""
+        """Drop unknown fields of a decoded body and make its values canonical; returns the paths of these fields."""
         ...
 
     def default(self, tree: Tree) -> None:
-        """Fill in what was left out."""
+        """Set the defaults."""
         ...
 
-    def prepare_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
-        """Drop what a creator may not set, set what only the server may; returns what the creator, `user`, is told."""
+    def prepare_for_create(self, tree: Tree, user: Mapping[str, Any]) -> Sequence[str]:
+        """Reset the fields a client may not set on create; returns warnings. `user` creates the object."""
         ...
 
-    def prepare_update(self, tree: Tree, old: Tree, subresource: str) -> None:
-        """Put back what this endpoint may not change, and count the generation."""
+    def prepare_for_update(self, tree: Tree, old: Tree, subresource: str) -> None:
+        """Restore the fields this endpoint may not change, and increment the generation if the spec has changed."""
         ...
 
-    def check_create(self, tree: Tree) -> list[FieldError]:
-        """What is wrong with a new object."""
+    def validate(self, tree: Tree) -> list[FieldError]:
+        """The errors of a new object."""
         ...
 
-    def check_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
-        """What is wrong with a change."""
+    def validate_update(self, tree: Tree, old: Tree, subresource: str) -> list[FieldError]:
+        """The errors of a changed object. What was invalid before and has not changed may be forgiven (ratcheting)."""
         ...
 
     def reserve(self, tree: Tree, old: Tree | None, *, dry_run: bool) -> list[FieldError]:
-        """Take what is handed out once, such as an address; called last, nothing can fail afterwards."""
+        """Allocate what only one object can have, such as a cluster IP. Called last: after it nothing can fail."""
         ...
 
-    def released(self, tree: Tree) -> None:
-        """The object is gone: give back what it had reserved."""
+    def release(self, tree: Tree) -> None:
+        """The object is removed: free what `reserve` allocated."""
         ...
 
     def warnings(self, tree: Tree, old: Tree | None) -> list[str]:
-        """What the writer should know, although it is no error."""
+        """The warnings for the client that writes the object."""
         ...
 
     def field_values(self, tree: Tree) -> Mapping[str, str]:
-        """The values of the selectable fields."""
+        """The values of the selectable fields of an object."""
         ...
 
     def reset_fields(self, subresource: str) -> ResetFields:
-        """Fields a writer to this endpoint never owns."""
+        """The fields nobody can own by a write to this endpoint."""
         ...
 
     def grace_period(self, tree: Tree, asked: int | None) -> int:
-        """Seconds between the wish to delete and the deletion."""
+        """The seconds between the request to delete an object and its removal; `asked` is the option of the request."""
         ...
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
-        """The object in another version, at once, and its type there; a LookupError if that cannot be."""
+        """The object in another version, and its type there; LookupError if there is none or it takes a webhook."""
         ...
 
-    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
-        """The same, waiting for a webhook where one has to be asked."""
+    async def convert_by_webhook(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
+        """As `convert`, by the webhook of the kind if it has one."""
         ...
 
     async def to_storage(self, trees: list[Tree]) -> list[Tree]:
-        """Objects of this version in the version they are stored in."""
+        """Objects of this version in the storage version."""
         ...
 
     async def from_storage(self, trees: list[Tree]) -> list[Tree]:
-        """Stored objects in this version, pruned and defaulted under today's schema."""
+        """Stored objects in this version, pruned and defaulted by the present schema."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A path below an object: its name, the kind it speaks and its verbs."""
+    """A subresource: its name, the kind of its bodies and its verbs."""
 
     name: str
     kind: GroupVersionKind
@@ -147,7 +149,7 @@ class Subresource:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """What is served under one group, version and plural."""
+    """The resource of one group, version and plural."""
 
     kind: GroupVersionKind
     plural: str
@@ -160,15 +162,15 @@ class Resource:
     list_kind: str = ""
     subresources: Mapping[str, Subresource] = field(default_factory=dict)
     storage_version: str = ""
-    """The apiVersion the bytes are stored in."""
+    """The apiVersion objects are stored in."""
     schema_id: int = 0
     storage_schema: int = 0
-    """The schema under which it stores bytes."""
+    """The `schema_id` of the bytes this resource stores."""
     custom: bool = False
     columns: Sequence[Column] = ()
     """The printer columns of a custom resource."""
     deprecation: str = ""
-    """The warning every request to a deprecated version is answered with."""
+    """The warning of a deprecated version, which every response carries."""
     scale: Scale | None = None
     """Where a custom resource keeps its replicas."""
     group_resource: GroupResource = field(init=False)
@@ -183,29 +185,29 @@ class Resource:
 
     @property
     def prefix(self) -> bytes:
-        """How the bytes of an object begin: its type, which items of a list of a built-in kind do without."""
+        """The first bytes of an encoded object: kind and apiVersion, which the items of a built-in list do not have."""
         return b'{"kind":"%b","apiVersion":"%b",' % (self.kind.kind.encode(), self.kind.api_version.encode())
 
     def encode(self, tree: Tree) -> bytes:
-        """The bytes of an object in this version: its type first."""
+        """The bytes of an object of this version, its type first."""
         ordered = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, **tree}
         ordered["kind"], ordered["apiVersion"] = self.kind.kind, self.kind.api_version
         return encode_json(ordered)
 
     def encode_stored(self, tree: Tree) -> bytes:
-        """The bytes of an object in the version it is stored in."""
+        """The bytes of an object of the storage version."""
         ordered = {"kind": self.kind.kind, "apiVersion": self.storage_version, **tree}
         ordered["kind"], ordered["apiVersion"] = self.kind.kind, self.storage_version
         return encode_json(ordered)
 
     async def bytes_of(self, entry: Entry) -> bytes:
-        """An object as this version answers it."""
+        """A stored object as bytes of this version."""
         if entry.schema_id == self.schema_id:
             return entry.value
         return self.encode((await self.strategy.from_storage([decode_json(entry.value)]))[0])
 
     async def all_bytes(self, entries: Sequence[Entry]) -> list[bytes]:
-        """As `bytes_of`, for many, converted in one go."""
+        """As `bytes_of`, for many objects with one conversion."""
         old = [index for index, entry in enumerate(entries) if entry.schema_id != self.schema_id]
         found = [entry.value for entry in entries]
         if old:
@@ -215,7 +217,7 @@ class Resource:
         return found
 
     async def tree_of(self, entry: Entry) -> Tree:
-        """An object as a tree of its own in this version."""
+        """A stored object as a new tree of this version."""
         tree: Tree = decode_json(entry.value)
         return tree if entry.schema_id == self.schema_id else (await self.strategy.from_storage([tree]))[0]
 

@@ -1,6 +1,7 @@
-"""The fields of metadata that only the server writes: uid, creation time, generated names, the deletion mark.
+"""The fields of metadata that only the server sets: uid, creation and deletion timestamps, generated names.
 
-Small pure functions on trees, shared by the verbs that write.
+Small functions on trees, shared by the verbs that write. kube-apiserver: meta.go and update.go in
+staging/src/k8s.io/apiserver/pkg/registry/rest.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import Any, Final
 from kubewright.api.times import format_time
 
 __all__ = (
-    "fill_new",
+    "fill_system_fields",
     "finalizers_of",
     "generated_name",
-    "keep_deletion_mark",
+    "keep_deletion_timestamp",
     "keep_system_fields",
-    "manager_of",
+    "manager_or_user_agent",
     "meta_of",
     "new_uid",
     "parse_version",
-    "wipe",
+    "wipe_system_fields",
 )
 
-_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes, as Kubernetes does it
-_MAX_BASE: Final = 58
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"  # that of apimachinery's rand.String: no vowels, no look-alikes
+_MAX_BASE: Final = 58  # 63 less the five random characters
 _MAX_MANAGER: Final = 128
 _TOO_LARGE: Final = 2**64
 
@@ -34,7 +35,7 @@ _KEPT: Final = ("creationTimestamp", "generation", "selfLink")
 
 
 def meta_of(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of an object, made if there is none."""
+    """The metadata of an object; an empty one is added if it has none."""
     meta = tree.get("metadata")
     if not isinstance(meta, dict):
         meta = {}
@@ -43,7 +44,7 @@ def meta_of(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def generated_name(base: str) -> str:
-    """A name that begins with a base and ends in five random characters."""
+    """A name for a `generateName`: that base and five random characters."""
     return base[:_MAX_BASE] + "".join(random.choices(_ALPHABET, k=5))
 
 
@@ -54,16 +55,16 @@ def new_uid() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-def fill_new(meta: dict[str, Any], *, now: datetime) -> None:
-    """What every new object gets."""
+def fill_system_fields(meta: dict[str, Any], *, now: datetime) -> None:
+    """Set uid and creationTimestamp of a new object."""
     meta["uid"] = new_uid()
     meta["creationTimestamp"] = format_time(now)
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
 
 
-def wipe(meta: dict[str, Any]) -> None:
-    """What a client says of a new object and only the server knows is not heard."""
+def wipe_system_fields(meta: dict[str, Any]) -> None:
+    """Drop the system fields that a client sent with a new object."""
     for name in ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
         meta.pop(name, None)
 
@@ -75,19 +76,22 @@ def parse_version(meta: Mapping[str, Any]) -> int | None:
 
 
 def keep_system_fields(meta: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """On an update the server's own fields stay as they are, whatever was sent."""
+    """Keep the system fields of the old object in an update, whatever the client sent."""
     for name in _KEPT:
         if name in old:
             meta[name] = old[name]
         else:
             meta.pop(name, None)
-    keep_deletion_mark(meta, old)
+    keep_deletion_timestamp(meta, old)
     if not meta.get("uid") and old.get("uid"):
         meta["uid"] = old["uid"]
 
 
-def keep_deletion_mark(meta: dict[str, Any], old: Mapping[str, Any]) -> None:
-    """Nobody takes the mark of deletion away; that somebody tries to set one is for validation to say."""
+def keep_deletion_timestamp(meta: dict[str, Any], old: Mapping[str, Any]) -> None:
+    """Keep the deletion timestamp and grace period of the old object: a deletion cannot be undone.
+
+    Validation compares with the old object and refuses a client that sets one.
+    """
     if "deletionTimestamp" in old:
         meta["deletionTimestamp"] = old["deletionTimestamp"]
     if "deletionGracePeriodSeconds" in old and meta.get("deletionGracePeriodSeconds") is None:
@@ -99,6 +103,6 @@ def finalizers_of(tree: Mapping[str, Any]) -> list[str]:
     return list((tree.get("metadata") or {}).get("finalizers") or ())
 
 
-def manager_of(asked: str, user_agent: str) -> str:
-    """Who is noted as the manager of the fields a write sets."""
-    return asked or user_agent.partition("/")[0][:_MAX_MANAGER] or "unknown"
+def manager_or_user_agent(manager: str, user_agent: str) -> str:
+    """The field manager of a write: the option `fieldManager`, or else the program in the User-Agent header."""
+    return manager or user_agent.partition("/")[0][:_MAX_MANAGER] or "unknown"

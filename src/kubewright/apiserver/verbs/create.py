@@ -11,7 +11,7 @@ from typing import final
 from kubewright.apiserver.kinds.admission import write_attributes
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
-from kubewright.apiserver.kinds.system_metadata import meta_of, wipe
+from kubewright.apiserver.kinds.system_metadata import meta_of, wipe_system_fields
 from kubewright.apiserver.verbs.decode import decode_object, ensure_namespace
 from kubewright.apiserver.verbs.field_tracking import track_update
 from kubewright.apiserver.verbs.registry import Registry
@@ -40,7 +40,7 @@ class CreateHandler:
         registry = self._registry
         meta = meta_of(tree)
         ensure_namespace(call, meta)
-        wipe(meta)
+        wipe_system_fields(meta)
         if not is_tracked:
             await track_update(call, None, tree, options, registry.clock.now())
         attributes = write_attributes(call, "CREATE", tree, None, options)

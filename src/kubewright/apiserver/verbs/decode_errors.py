@@ -60,7 +60,7 @@ def strict_errors(call: Call, duplicates: list[str], unknown: list[str], *, is_p
     """The messages about duplicate and unknown fields, in the order in which kube-apiserver finds them.
 
     JSON of a built-in kind is checked while it is decoded: both kinds of errors are in the order of the text, and
-    nothing is said about the inside of an unknown field. Everything else is decoded first and checked then; YAML is
+    the inside of an unknown field is not checked. Everything else is decoded first and checked then; YAML is
     converted to JSON before, in alphabetical order.
     """
     unknowns = [f'unknown field "{path}"' for path in unknown]

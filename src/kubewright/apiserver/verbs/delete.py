@@ -1,8 +1,9 @@
-"""The verbs that delete: one object or a collection.
+"""The verbs delete and deletecollection.
 
-An object goes at once, or is marked and stays: for the time its kind needs to stop (pods), until its finalizers are
-gone, or until the garbage collector has dealt with its dependents. Who removes it then is `writes`, when the last
-finalizer is taken away, or a second delete without grace.
+kube-apiserver: `Store.Delete` in staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, and
+registry/rest/delete.go. An object is removed at once, or it gets a deletion timestamp and is terminating: for its grace
+period (pods), until its finalizers are removed, or until the garbage collector has handled its dependents. The update
+that removes the last finalizer removes the object (`registry`), and so does a delete with a grace period of zero.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from kubewright.apiserver.kinds.system_metadata import finalizers_of
 from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.verbs.selectors import Selection
-from kubewright.apiserver.verbs.transform import of_bytes, of_items
+from kubewright.apiserver.verbs.transform import respond_list, respond_object
 from kubewright.apiserver.wire.decoding import decode_json, not_an_object_error, read_body, type_meta_error
 from kubewright.apiserver.wire.options import DeleteOptions, delete_options, list_options
 from kubewright.apiserver.wire.responses import Response, object_response
@@ -35,12 +36,12 @@ from kubewright.apiserver.wire.status_errors import StatusError, bad_request, co
 __all__ = ("DeleteHandler",)
 
 _ORPHAN: Final = "orphan"
-_SHOWN_TEXT: Final = re.compile(r" \(.*\)$", re.DOTALL)
+_QUOTED_BODY: Final = re.compile(r" \(.*\)$", re.DOTALL)
 _FOREGROUND: Final = "foregroundDeletion"
 _POD: Final = GroupVersionKind("", "v1", "Pod")
 _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 _CRD: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-_RETURNED: Final = frozenset(
+_RETURN_OBJECT: Final = frozenset(
     (
         *(("", plural) for plural in ("namespaces", "persistentvolumeclaims", "persistentvolumes", "pods")),
         *(("", plural) for plural in ("podtemplates", "resourcequotas", "serviceaccounts", "services")),
@@ -50,10 +51,10 @@ _RETURNED: Final = frozenset(
         *(("resource.k8s.io", plural) for plural in ("resourceclaimtemplates", "resourceslices")),
     )
 )
-"""Resources whose deletion is answered with the object instead of a Status."""
+"""Resources whose deletion returns the object instead of a Status (`ReturnDeletedObject`)."""
 _JOB: Final = GroupVersionKind("batch", "v1", "Job")
-_ORPHANING: Final = frozenset((_JOB, GroupVersionKind("", "v1", "ReplicationController")))
-"""Kinds whose dependents stay unless somebody says otherwise, as they did before there was a choice."""
+_ORPHAN_BY_DEFAULT: Final = frozenset((_JOB, GroupVersionKind("", "v1", "ReplicationController")))
+"""Kinds whose dependents are orphaned by default, as they were before there were propagation policies."""
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
     " propagationPolicy=Orphan to suppress this warning"
@@ -62,22 +63,22 @@ _JOB_WARNING: Final = (
 
 @final
 class DeleteHandler:
-    """Delete and deletecollection on a store."""
+    """Deletes objects in a registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._store = registry.store
 
     async def delete(self, call: Call) -> Response:
-        """One object."""
+        """Delete one object."""
         options = self._options(call)
-        value, gone = await self.delete_key(call, call.key, options)
-        if not gone or (call.resource.kind.group, call.resource.plural) in _RETURNED:
-            return of_bytes(call, value)
-        return object_response(_success(call, decode_json(value)), call.output, headers=call.headers())
+        value, is_removed = await self.delete_key(call, call.key, options)
+        if not is_removed or (call.resource.kind.group, call.resource.plural) in _RETURN_OBJECT:
+            return respond_object(call, value)
+        return object_response(_success_status(call, decode_json(value)), call.output, headers=call.headers())
 
     async def collection(self, call: Call) -> Response:
-        """Everything a list with the same parameters would show."""
+        """Delete every object that a list with the same parameters would return."""
         options = self._options(call)
         wanted = list_options({**call.request.query, "resourceVersion": ""}, watch=False)
         selection = Selection(call.resource, call.namespace, wanted.labels, wanted.fields)
@@ -86,23 +87,27 @@ class DeleteHandler:
         if wanted.limit > 0:
             found = found[: wanted.limit]
         version = str(self._store.version)
-        shown = await call.resource.all_bytes(found)
+        items = await call.resource.all_bytes(found)
         for entry in found:
             try:
                 await self.delete_key(call, entry.key, options)
             except StatusError as exc:
                 if exc.reason != "NotFound":
                     raise
-        return of_items(call, shown, {"resourceVersion": version})
+        return respond_list(call, items, {"resourceVersion": version})
 
     def _options(self, call: Call) -> DeleteOptions:
-        options = delete_options(call.request.query, _body(call))
+        options = delete_options(call.request.query, _delete_options_body(call))
         if call.resource.kind == _JOB and not options.propagation:
             call.warn(_JOB_WARNING)
         return options
 
     async def delete_key(self, call: Call, key: str, options: DeleteOptions) -> tuple[bytes, bool]:
-        """Delete or mark one object: its last state, and whether it is gone."""
+        """Delete one object, or begin its termination; returns its last state, and whether it is removed.
+
+        Preconditions (uid, resourceVersion) and admission are checked on the object as it was read. If somebody else
+        wrote it meanwhile they are checked again: a precondition then conflicts, anything else deletes what is there.
+        """
         table = self._store.table(call.resource.table)
         name = key.rpartition("/")[2]
         while True:
@@ -111,7 +116,7 @@ class DeleteHandler:
                 raise not_found(call.resource.group_resource, name)
             old = await call.resource.tree_of(entry)
             _check_preconditions(call.resource, name, old, options)
-            attributes = self._operation(call, name, old, options)
+            attributes = self._attributes(call, name, old, options)
             await self._registry.admission.mutate(attributes)
             await self._registry.admission.validate(attributes)
             if table.get(key) is entry:
@@ -123,37 +128,37 @@ class DeleteHandler:
         meta = tree["metadata"]
         before = resource.encode(tree)
         _set_collector_finalizers(resource, meta, options)
-        _hold(resource, tree)
+        _begin_emptying(resource, tree)
         grace = resource.strategy.grace_period(tree, options.grace)
-        marked = bool(meta.get("deletionTimestamp"))
-        waits = int(meta.get("deletionGracePeriodSeconds") or 0)
-        if marked:
-            # A second delete can only shorten the wait.
-            grace = min(grace, waits)
-        free = grace == 0 and not finalizers_of(tree) and not _is_held(resource, tree)
-        if free and resource.kind != _POD:
+        is_terminating = bool(meta.get("deletionTimestamp"))
+        present_grace = int(meta.get("deletionGracePeriodSeconds") or 0)
+        if is_terminating:
+            # A second delete can only shorten the grace period.
+            grace = min(grace, present_grace)
+        is_removable = grace == 0 and not finalizers_of(tree) and not _has_spec_finalizers(resource, tree)
+        if is_removable and resource.kind != _POD:
             return self._registry.remove(resource, entry.key, tree, dry_run=options.dry_run), True
-        if resource.kind == _CRD and not marked:
-            self._mark_definition(tree)
-        elif not marked or grace < waits:
-            self._mark(resource, meta, grace)
-        if not free and resource.encode(tree) == before:
+        if resource.kind == _CRD and not is_terminating:
+            self._terminate_crd(tree)
+        elif not is_terminating or grace < present_grace:
+            self._set_deletion_timestamp(resource, meta, grace)
+        if not is_removable and resource.encode(tree) == before:
             return before, False
         value = await self._registry.put_if_unchanged(resource, entry, tree, dry_run=options.dry_run)
-        if not free:
+        if not is_removable:
             return value, False
-        # A pod is marked even when there is nothing to wait for: whoever watches sees it marked, then gone.
+        # A pod gets its deletion timestamp even without a grace period: its watchers see it terminating, then deleted.
         return self._registry.remove(resource, entry.key, tree, dry_run=options.dry_run), True
 
-    def _mark(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
+    def _set_deletion_timestamp(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
         if not meta.get("deletionTimestamp") and meta.get("generation"):
-            meta["generation"] += 1  # controllers must notice that the wish has changed
+            meta["generation"] += 1  # a deletion is a change of the desired state (`BeforeDelete`)
         meta["deletionTimestamp"] = format_time(self._registry.clock.now() + timedelta(seconds=grace))
-        if resource.kind != _NAMESPACE:  # whose end is never a matter of time
+        if resource.kind != _NAMESPACE:  # the namespace registry sets no grace period
             meta["deletionGracePeriodSeconds"] = grace
 
-    def _mark_definition(self, crd: Tree) -> None:
-        """A definition says in its status that it is to be deleted, and is otherwise marked as nothing else is."""
+    def _terminate_crd(self, crd: Tree) -> None:
+        """A CRD has a registry of its own in kube-apiserver: no grace period, but the condition Terminating."""
         now = format_time(self._registry.clock.now())
         crd["metadata"]["deletionTimestamp"] = now
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
@@ -161,18 +166,19 @@ class DeleteHandler:
         conditions = status["conditions"] = [dict(one) for one in status.get("conditions") or ()]
         set_condition(conditions, terminating_condition("InstanceDeletionPending", text, status="True"), now=now)
 
-    def _operation(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Attributes:
-        said: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    def _attributes(self, call: Call, name: str, old: Tree, options: DeleteOptions) -> Attributes:
+        described: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         if options.grace is not None:
-            said["gracePeriodSeconds"] = options.grace
+            described["gracePeriodSeconds"] = options.grace
         if options.propagation:
-            said["propagationPolicy"] = options.propagation
+            described["propagationPolicy"] = options.propagation
         if options.dry_run:
-            said["dryRun"] = ["All"]
+            described["dryRun"] = ["All"]
+        # The namespace registry adds the uid it has read to the preconditions.
         uid = old["metadata"]["uid"] if call.resource.kind == _NAMESPACE else options.uid
         conditions = {"uid": uid, "resourceVersion": options.version}
         if any(value is not None for value in conditions.values()):
-            said["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
+            described["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
         return Attributes(
             operation="DELETE",
             resource=call.resource,
@@ -183,19 +189,19 @@ class DeleteHandler:
             user=call.user,
             subresource=call.info.subresource,
             dry_run=options.dry_run,
-            options=said,
+            options=described,
             warnings=call.warnings,
             annotations=call.request.annotations,
         )
 
 
-def _body(call: Call) -> dict[str, Any] | None:
+def _delete_options_body(call: Call) -> dict[str, Any] | None:
     if not call.request.body:
         return None
     try:
         tree, _ = read_body(call.request)
     except StatusError as exc:
-        raise bad_request(_SHOWN_TEXT.sub("", str(exc))) if exc.code == 400 else exc from None
+        raise bad_request(_QUOTED_BODY.sub("", str(exc))) if exc.code == 400 else exc from None
     if tree is None:
         return None
     if not isinstance(tree, dict):
@@ -230,10 +236,11 @@ def _check_preconditions(resource: Resource, name: str, tree: Tree, options: Del
 
 
 def _set_collector_finalizers(resource: Resource, meta: dict[str, Any], options: DeleteOptions) -> None:
-    """What is to happen to dependents is written down as a finalizer, for the garbage collector."""
+    """Set the finalizer that tells the garbage collector what to do about dependents, by the propagation policy
+    (`deletionFinalizersForGarbageCollection`)."""
     present = list(meta.get("finalizers") or ())
     policy = options.propagation
-    if not policy and resource.kind in _ORPHANING and _FOREGROUND not in present:
+    if not policy and resource.kind in _ORPHAN_BY_DEFAULT and _FOREGROUND not in present:
         policy = "Orphan"
     orphan = policy == "Orphan" or (not policy and _ORPHAN in present)
     foreground = policy == "Foreground" or (not policy and _FOREGROUND in present)
@@ -249,14 +256,14 @@ def _set_collector_finalizers(resource: Resource, meta: dict[str, Any], options:
             meta.pop("finalizers", None)
 
 
-def _is_held(resource: Resource, tree: Tree) -> bool:
-    """A namespace has finalizers of its own, besides those of its metadata."""
+def _has_spec_finalizers(resource: Resource, tree: Tree) -> bool:
+    """A namespace has finalizers in its spec, besides those of its metadata."""
     return resource.kind == _NAMESPACE and bool((tree.get("spec") or {}).get("finalizers"))
 
 
-def _hold(resource: Resource, tree: Tree) -> None:
-    """A namespace and a definition are emptied before they go."""
-    if resource.kind == _NAMESPACE and _is_held(resource, tree):
+def _begin_emptying(resource: Resource, tree: Tree) -> None:
+    """A namespace and a CRD are emptied before they are removed: set the phase, or the finalizer, that says so."""
+    if resource.kind == _NAMESPACE and _has_spec_finalizers(resource, tree):
         tree.setdefault("status", {})["phase"] = "Terminating"
     if resource.kind == _CRD and not tree["metadata"].get("deletionTimestamp"):
         finalizers = tree["metadata"].setdefault("finalizers", [])
@@ -264,7 +271,7 @@ def _hold(resource: Resource, tree: Tree) -> None:
             finalizers.append(CLEANUP_FINALIZER)
 
 
-def _success(call: Call, tree: Tree) -> dict[str, Any]:
+def _success_status(call: Call, tree: Tree) -> dict[str, Any]:
     details = {"name": call.info.name, "kind": call.resource.plural, "uid": tree["metadata"]["uid"]}
     if call.resource.kind.group:
         details["group"] = call.resource.kind.group

@@ -12,7 +12,7 @@ from typing import Any
 from kubewright.api.times import format_time
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.kinds.system_metadata import manager_of
+from kubewright.apiserver.kinds.system_metadata import manager_or_user_agent
 from kubewright.apiserver.managedfields.conflicts import ApplyConflict, conflict_error
 from kubewright.apiserver.managedfields.field_manager import Convert, apply, record_update
 from kubewright.apiserver.verbs.webhook_conversions import with_conversions
@@ -36,7 +36,7 @@ async def track_update(call: Call, old: Tree | None, tree: Tree, options: WriteO
         record_update(
             old,
             copy,
-            manager=manager_of(options.manager, call.request.header("user-agent")),
+            manager=manager_or_user_agent(options.manager, call.request.header("user-agent")),
             api_version=resource.kind.api_version,
             subresource=subresource,
             time=_time(now, subresource),

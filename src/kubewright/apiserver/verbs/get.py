@@ -1,7 +1,8 @@
-"""The verbs that read: get and list.
+"""The verbs get and list.
 
-A list is one consistent state: the first page names the version it saw, and each further page shows that version,
-however much has changed since, until it is compacted away.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/get.go and storage/continue.go. A list is one
+consistent state: its first page has a version, and the continue tokens make the further pages show that version,
+however much has changed since, until it is compacted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.storage.compaction import Compactor
 from kubewright.apiserver.storage.store import Compacted, Entry, Store, Table
 from kubewright.apiserver.verbs.selectors import Selection
-from kubewright.apiserver.verbs.transform import of_bytes, of_items
+from kubewright.apiserver.verbs.transform import respond_list, respond_object
 from kubewright.apiserver.wire.go_json import syntax_error
 from kubewright.apiserver.wire.options import ListOptions, list_options, parse_bool, parse_resource_version
 from kubewright.apiserver.wire.responses import Response, encode_json
@@ -40,12 +41,12 @@ _TOO_OLD = (
     " modified, or deleted between the time the first chunk was returned and now may show up in the list."
 )
 
-_PAGES = "meta.k8s.io/v1"
+_CONTINUE_VERSION = "meta.k8s.io/v1"
 _BASE64 = frozenset(string.ascii_letters + string.digits + "-_")
 
 
 class _Token(msgspec.Struct):
-    """Where the next page begins."""
+    """A continue token: the version of the list, and the key its next page begins behind."""
 
     v: str
     rv: int
@@ -54,24 +55,24 @@ class _Token(msgspec.Struct):
 
 @final
 class ReadHandler:
-    """Get and list on a store."""
+    """Reads objects from a store."""
 
     def __init__(self, store: Store, compaction: Compactor) -> None:
         self._store = store
         self._compaction = compaction
 
     async def get(self, call: Call) -> Response:
-        """One object."""
+        """Get one object."""
         if "export" in call.request.query and parse_bool(call.request.query["export"]):
             raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
         self._check_not_future(parse_resource_version(call.request.query.get("resourceVersion", "")))
         entry = self._store.table(call.resource.table).get(call.key)
         if entry is None:
             raise not_found(call.resource.group_resource, call.info.name)
-        return of_bytes(call, await call.resource.bytes_of(entry))
+        return respond_object(call, await call.resource.bytes_of(entry))
 
     async def list(self, call: Call) -> Response:
-        """The objects of a namespace or of all, or one page of them."""
+        """List the objects of a namespace, or of all, or a page of them."""
         options = list_options(call.request.query, watch=False)
         resource = call.resource
         selection = Selection(resource, call.namespace, options.labels, options.fields)
@@ -81,8 +82,8 @@ class ReadHandler:
         entries: Iterable[Entry] = table.entries(selection.namespace or None, after=after)
         if past:
             entries = self._past_entries(table, selection, version, after)
-        # A list from "whatever is there" is not paged: the real server answers it whole from its cache. Nor is one of
-        # ComponentStatuses, the only ones that cannot be watched, as nobody stores them.
+        # A list at resourceVersion 0 is not paged: kube-apiserver answers it whole from its watch cache. Neither are
+        # ComponentStatuses, which it does not store and which alone cannot be watched.
         stored = "watch" in resource.verbs
         limit = 0 if not stored or (options.version == 0 and not options.token) else options.limit
         page, more = _page(entries, selection, limit)
@@ -93,20 +94,20 @@ class ReadHandler:
             if selection.everything:
                 behind = table.count(selection.namespace or None, after=last)
                 meta["remainingItemCount"] = len(entries) - len(page) if isinstance(entries, list) else behind
-        return of_items(call, await resource.all_bytes(page), meta)
+        return respond_list(call, await resource.all_bytes(page), meta)
 
     def _check_not_future(self, version: int | None) -> None:
         if version is not None and version > self._store.version:
             raise too_large_resource_version(version, self._store.version)
 
     def _where(self, options: ListOptions) -> tuple[int, str, bool]:
-        """The version to show, the key to start behind, and whether that version is in the past."""
+        """The version to list, the key to begin behind, and whether the list is bound to that version."""
         present = self._store.version
         if options.token:
             token = _read_token(options.token)
             if options.version not in (None, 0):
                 raise bad_request("specifying resource version is not allowed when using continue")
-            # An inconsistent continuation, as offered with a 410, goes on from the present.
+            # The token that comes with a 410 has the version -1: it continues with the present state, inconsistently.
             return (present, token.start, False) if token.rv == -1 else (token.rv, token.start, True)
         self._check_not_future(options.version)
         exact = options.match == "Exact" or (options.limit > 0 and not options.match)
@@ -122,7 +123,7 @@ class ReadHandler:
         except Compacted:
             if not after:
                 raise expired("The resourceVersion for the provided list is too old.") from None
-            raise _expired_page(after) from None
+            raise _expired_token(after) from None
 
 
 def _page(entries: Iterable[Entry], selection: Selection, limit: int) -> tuple[list[Entry], bool]:
@@ -131,14 +132,14 @@ def _page(entries: Iterable[Entry], selection: Selection, limit: int) -> tuple[l
     page: list[Entry] = []
     for entry in entries:
         if len(page) == limit:
-            return page, True  # whether what follows is selected is not looked at: the next page may be empty
+            return page, True  # whether more objects match is not known: the next page may be empty
         if selection.matches(entry):
             page.append(entry)
     return page, False
 
 
 def _token(version: int, last: str) -> str:
-    text = encode_json({"v": _PAGES, "rv": version, "start": last})
+    text = encode_json({"v": _CONTINUE_VERSION, "rv": version, "start": last})
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
@@ -153,7 +154,7 @@ def _read_token(text: str) -> _Token:
     except (binascii.Error, ValueError):
         at = next((index for index, character in enumerate(text) if character not in _BASE64), len(text))
         raise _bad_token(f"illegal base64 data at input byte {at}") from None
-    if token.v != _PAGES:
+    if token.v != _CONTINUE_VERSION:
         raise _bad_token(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
         raise _bad_token(f"incorrect encoded start resourceVersion (version {token.v})")
@@ -166,7 +167,7 @@ def _bad_token(why: str) -> StatusError:
     return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
-def _expired_page(after: str) -> StatusError:
-    refusal = expired(_TOO_OLD)
-    refusal.status = {**refusal.status, "metadata": {"continue": _token(-1, after)}}
-    return refusal
+def _expired_token(after: str) -> StatusError:
+    error = expired(_TOO_OLD)
+    error.status = {**error.status, "metadata": {"continue": _token(-1, after)}}
+    return error

@@ -19,10 +19,10 @@ from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.kinds.system_metadata import (
-    fill_new,
+    fill_system_fields,
     finalizers_of,
     generated_name,
-    keep_deletion_mark,
+    keep_deletion_timestamp,
     keep_system_fields,
     meta_of,
     parse_version,
@@ -30,7 +30,7 @@ from kubewright.apiserver.kinds.system_metadata import (
 from kubewright.apiserver.storage.store import Entry, Store
 from kubewright.apiserver.verbs.decode_errors import kind_errors, metadata_errors
 from kubewright.apiserver.verbs.field_tracking import track_own_update
-from kubewright.apiserver.verbs.transform import of_bytes
+from kubewright.apiserver.verbs.transform import respond_object
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.responses import Response
@@ -80,13 +80,13 @@ class Registry:
         tree = attributes.object
         # Plugins that mutate see the object as it was sent, without uid and generated name: they are set only now.
         meta = meta_of(tree)
-        fill_new(meta, now=self.clock.now())
+        fill_system_fields(meta, now=self.clock.now())
         is_generated = not meta.get("name") and bool(meta.get("generateName"))
         if is_generated:
             meta["name"] = attributes.name = generated_name(str(meta["generateName"]))
-        for text in resource.strategy.prepare_create(tree, call.user.tree()):
+        for text in resource.strategy.prepare_for_create(tree, call.user.tree()):
             call.warn(text)
-        errors = resource.strategy.check_create(tree)
+        errors = resource.strategy.validate(tree)
         if errors:
             raise invalid(error_kind(resource.kind), str(meta.get("name", "")), errors)
         for text in resource.strategy.warnings(tree, None):
@@ -104,7 +104,7 @@ class Registry:
         errors = resource.strategy.reserve(tree, None, dry_run=options.dry_run)
         if errors:
             raise invalid(error_kind(resource.kind), name, errors)
-        response = of_bytes(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
+        response = respond_object(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
         response.object_name = name
         return response
 
@@ -143,10 +143,10 @@ class Registry:
         keep_system_fields(meta, old["metadata"])
         if not meta.get("resourceVersion"):
             meta["resourceVersion"] = old["metadata"]["resourceVersion"]
-        resource.strategy.prepare_update(tree, old, subresource)
-        keep_deletion_mark(meta_of(tree), old["metadata"])
+        resource.strategy.prepare_for_update(tree, old, subresource)
+        keep_deletion_timestamp(meta_of(tree), old["metadata"])
         # Ratcheting: the strategy compares with the old object and forgives what was invalid there and has not changed.
-        errors = resource.strategy.check_update(tree, old, subresource)
+        errors = resource.strategy.validate_update(tree, old, subresource)
         if errors or resource.kind.kind in WITHOUT_METADATA_VALIDATION:
             errors = [*metadata_errors(resource, tree, old), *kind_errors(resource, errors)]
         if errors:
@@ -159,11 +159,11 @@ class Registry:
         if _is_delete_during_update(tree, old):
             if table.get(call.key) is not entry:
                 return None
-            return of_bytes(call, self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True))
+            return respond_object(call, self.remove(resource, call.key, tree, dry_run=options.dry_run, by_update=True))
         stored = await _for_storage(resource, tree)
         if json_equal(tree, old) and _is_stored(resource, entry, stored or tree):
             # Nothing to write: no new version, no event. It has the version of the object that is there.
-            return of_bytes(call, await resource.bytes_of(entry))
+            return respond_object(call, await resource.bytes_of(entry))
         # From here on nothing waits.
         if table.get(call.key) is not entry:
             return None
@@ -171,7 +171,7 @@ class Registry:
         errors = resource.strategy.reserve(tree, old, dry_run=options.dry_run)
         if errors:
             raise invalid(error_kind(resource.kind), call.info.name, errors)
-        return of_bytes(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
+        return respond_object(call, self._commit(resource, call.key, tree, stored, dry_run=options.dry_run))
 
     # without admission and validation
 
@@ -207,7 +207,7 @@ class Registry:
         stored = decode_json(entry.value)
         stored["metadata"]["resourceVersion"] = str(version)
         table.delete(key, resource.encode_stored(stored), version, schema_id=entry.schema_id)
-        resource.strategy.released(tree)
+        resource.strategy.release(tree)
         if not by_update:
             tree["metadata"]["resourceVersion"] = str(version)
         return resource.encode(tree)

@@ -1,7 +1,7 @@
-"""The scale subresource: an `autoscaling/v1` Scale as a small window onto an object.
+"""The scale subresource: get, update and patch of an `autoscaling/v1` Scale, for built-in kinds and custom resources.
 
-Built-in kinds and custom resources alike: what the Scale says is read from the object, and a write changes only the
-replicas it asks for, through the same steps as any other write.
+The Scale is made from the object. A write of it changes the replicas of the object, through the same steps as any
+other update.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kubewright.apiserver.verbs.apply import decode_applied
 from kubewright.apiserver.verbs.patch import PatchHandler
 from kubewright.apiserver.verbs.patches.patchers import APPLY_TYPES, apply_patch, patch_type, patched_object_error
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
-from kubewright.apiserver.verbs.transform import of_scale
-from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, read_transient
+from kubewright.apiserver.verbs.transform import respond_scale
+from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, decode_transient
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Reply, encode_json
@@ -30,7 +30,7 @@ from kubewright.apiserver.wire.status_errors import (
     method_not_allowed,
 )
 
-__all__ = ("ScaleHandler", "shown_scale", "with_replicas")
+__all__ = ("ScaleHandler", "scale_of_object", "with_replicas")
 
 
 @final
@@ -42,17 +42,17 @@ class ScaleHandler:
         self._patches = patches
 
     async def answer(self, call: Call) -> Reply:
-        """Any verb on a scale."""
+        """Answer a request for a scale, of any verb."""
         if call.info.verb == "get":
-            return of_scale(call, shown_scale(call.resource, await self._live(call)))
+            return respond_scale(call, scale_of_object(call.resource, await self._live(call)))
         if call.info.verb == "update":
-            tree = read_transient(call.request, SCALE)
+            tree = decode_transient(call.request, SCALE)
             return await self._write(call, lambda _live: tree, "UpdateOptions")
         if call.info.verb == "patch":
             kind = patch_type(call)
             if kind in APPLY_TYPES:
-                return await self._write(call, lambda live: {**live, **_parts(call)}, "PatchOptions")
-            return await self._write(call, lambda live: _patched(call, kind, live), "PatchOptions")
+                return await self._write(call, lambda live: {**live, **_applied_spec(call)}, "PatchOptions")
+            return await self._write(call, lambda live: _patch(call, kind, live), "PatchOptions")
         raise method_not_allowed()
 
     async def _live(self, call: Call) -> Tree:
@@ -63,51 +63,52 @@ class ScaleHandler:
         options = write_options(kind, call.request.query, is_apply=is_apply)
         wanted: Tree = {}
 
-        def edited(live: Tree) -> Tree:
+        def edit(live: Tree) -> Tree:
             nonlocal wanted
-            shown = shown_scale(call.resource, live)
-            wanted = change(decode_json(encode_json(shown)))
-            _check(call, wanted, shown)
+            scale = scale_of_object(call.resource, live)
+            wanted = change(decode_json(encode_json(scale)))
+            _check(call, wanted, scale)
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
             return with_replicas(call.resource, decode_json(encode_json(live)), replicas)
 
-        await self._patches.edit(call, options, edited)
+        await self._patches.edit(call, options, edit)
         live = await self._live(call)
         if options.dry_run:
             live = with_replicas(call.resource, live, (wanted.get("spec") or {}).get("replicas", 0))
-        return of_scale(call, shown_scale(call.resource, live))
+        return respond_scale(call, scale_of_object(call.resource, live))
 
 
-def _patched(call: Call, kind: str, live: Tree) -> Tree:
+def _patch(call: Call, kind: str, live: Tree) -> Tree:
     result = apply_patch(call.resource, kind, call.request.body, live)
     try:
         return as_kind(result, SCALE)
-    except StatusError as refusal:
-        raise patched_object_error(call.resource, kind, call.request.body, result, refusal) from None
+    except StatusError as error:
+        raise patched_object_error(call.resource, kind, call.request.body, result, error) from None
 
 
-def _parts(call: Call) -> dict[str, Any]:
+def _applied_spec(call: Call) -> dict[str, Any]:
     tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else decode_applied(call, WriteOptions())
     return {"spec": tree.get("spec") or {}}
 
 
-def _check(call: Call, wanted: Tree, shown: Tree) -> None:
+def _check(call: Call, wanted: Tree, scale: Tree) -> None:
     name = (wanted.get("metadata") or {}).get("name")
     if name and name != call.info.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.info.name})")
     version = (wanted.get("metadata") or {}).get("resourceVersion")
-    if version and version != shown["metadata"]["resourceVersion"]:
+    if version and version != scale["metadata"]["resourceVersion"]:
         raise conflict(call.resource.group_resource, call.info.name, OPTIMISTIC_LOCK_ERROR)
     uid = (wanted.get("metadata") or {}).get("uid")
-    if uid and uid != shown["metadata"]["uid"]:
-        raise _another(call, uid, shown["metadata"]["uid"])
+    if uid and uid != scale["metadata"]["uid"]:
+        raise _uid_conflict(call, uid, scale["metadata"]["uid"])
     replicas = (wanted.get("spec") or {}).get("replicas", 0)
     if replicas < 0 and not call.resource.custom:
         error = FieldError("spec.replicas", "Invalid", "must be greater than or equal to 0", replicas)
         raise invalid(SCALE, call.info.name, [error])
 
 
-def _another(call: Call, wanted: str, present: str) -> StatusError:
+def _uid_conflict(call: Call, wanted: str, present: str) -> StatusError:
+    """The error for a Scale with another uid; for an update in the words of the storage layer."""
     resource, name = call.resource.group_resource, call.info.name
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
     if call.info.verb == "patch":
@@ -117,7 +118,7 @@ def _another(call: Call, wanted: str, present: str) -> StatusError:
     return conflict(resource, name, why)
 
 
-def shown_scale(resource: Resource, tree: Tree) -> Tree:
+def scale_of_object(resource: Resource, tree: Tree) -> Tree:
     """The Scale of an object."""
     scale = resource.scale
     if scale is None:
@@ -148,7 +149,7 @@ def _at(tree: Any, path: str) -> Any:
 
 
 def with_replicas(resource: Resource, tree: Tree, replicas: int) -> Tree:
-    """The object, changed in place to have that many replicas."""
+    """Set the replicas of an object, in place; returns it."""
     if resource.scale is None:
         return with_scale(tree, {"spec": {"replicas": replicas}})
     *outer, last = resource.scale.spec_replicas_path.strip(".").split(".")

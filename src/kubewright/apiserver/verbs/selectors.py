@@ -1,7 +1,7 @@
-"""Which objects of a table a list, a watch or a collection deletion is about: namespace, labels and fields.
+"""Which objects of a table a list, a watch or a deletecollection selects: by namespace, labels and fields.
 
-Asked for every object and every change, so it looks into the bytes no further than it must: a namespace and a name are
-in the key, labels are decoded alone, and only other fields need the whole object.
+It is called for every object and every change, so it decodes no more than it must: namespace and name are in the key,
+labels are decoded alone, and only other fields need the whole object.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ class _Labels(msgspec.Struct):
     labels: dict[str, str] | None = None
 
 
-class _Labelled(msgspec.Struct):
+class _LabelsOnly(msgspec.Struct):
     metadata: _Labels = msgspec.field(default_factory=_Labels)
 
 
-_labelled: Final = msgspec.json.Decoder(_Labelled).decode
+_decode_labels: Final = msgspec.json.Decoder(_LabelsOnly).decode
 
 
 def labels_of(value: bytes) -> dict[str, str]:
     """The labels of an object, from its bytes."""
-    return _labelled(value).metadata.labels or {}
+    return _decode_labels(value).metadata.labels or {}
 
 
 @final
 class Selection:
-    """A condition on entries of one resource's table."""
+    """The selectors of one request."""
 
     __slots__ = ("_fields", "_labels", "_other_fields", "_prefix", "_resource", "everything", "namespace")
 
     def __init__(self, resource: Resource, namespace: str, labels: Selector, fields: FieldSelector) -> None:
         names = {term.field for term in fields.terms}
-        problem = _problem(resource, sorted(names)) if names else ""
-        if problem:
-            raise bad_request(problem)
+        unsupported = _unsupported(resource, sorted(names)) if names else ""
+        if unsupported:
+            raise bad_request(unsupported)
         self.namespace = namespace
         self._resource = resource
         self._prefix = f"{namespace}/" if namespace else ""
@@ -58,7 +58,7 @@ class Selection:
         self.everything = self._labels is None and self._fields is None
 
     def matches(self, entry: Entry) -> bool:
-        """Whether an object is among those meant."""
+        """Whether an object is selected."""
         if self._prefix and not entry.key.startswith(self._prefix):
             return False
         if self.everything:
@@ -75,10 +75,10 @@ class Selection:
         return fields.matches(values)
 
 
-def _problem(resource: Resource, names: list[str]) -> str:
-    """Why these fields cannot be selected by; empty if they can."""
+def _unsupported(resource: Resource, names: list[str]) -> str:
+    """The error for fields that cannot be selected by; empty if all can."""
     if not resource.custom:
         return unsupported_fields(resource.kind, names)
-    known = {*_IN_KEY, *resource.strategy.selectable}
+    known = {*_IN_KEY, *resource.strategy.selectable_fields}
     unknown = next((name for name in names if name not in known), "")
     return f"field label not supported: {unknown}" if unknown else ""

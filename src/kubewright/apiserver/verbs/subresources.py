@@ -1,6 +1,7 @@
-"""Subresources that are more than a part of an object: binding, eviction, and the end of a namespace.
+"""Subresources with handlers of their own: pods/binding, pods/eviction and namespaces/finalize.
 
-Each is a subresource handler of the router. They change their object through the same steps as any other write.
+kube-apiserver: pkg/registry/core/pod/storage/{storage,eviction}.go and pkg/registry/core/namespace/storage/storage.go.
+`server` registers them as routes. The bodies of the first two are admitted like new objects, but never stored.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kubewright.apiserver.verbs.decode import decode_object
 from kubewright.apiserver.verbs.delete import DeleteHandler
 from kubewright.apiserver.verbs.field_tracking import track_update
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
-from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, read_transient
+from kubewright.apiserver.verbs.transient_kinds import BINDING, EVICTION, decode_transient
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import DeleteOptions, WriteOptions, delete_options, write_options
 from kubewright.apiserver.wire.responses import Reply, Response, object_response
@@ -41,7 +42,7 @@ __all__ = ("SubresourceHandlers",)
 
 _CREATED: Final = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 _BINDING: Final = GroupResource("", "pods/binding")
-_EVICTED: Final = {
+_DISRUPTION_TARGET: Final = {
     "type": "DisruptionTarget",
     "status": "True",
     "reason": "EvictionByEvictionAPI",
@@ -52,7 +53,7 @@ _SCHEDULED: Final = "PodScheduled"
 
 @final
 class SubresourceHandlers:
-    """The special subresources of pods and namespaces."""
+    """The handlers, one method for each subresource."""
 
     def __init__(self, registry: Registry, catalog: Catalog, deletes: DeleteHandler) -> None:
         self._registry = registry
@@ -78,16 +79,16 @@ class SubresourceHandlers:
     # pods/binding and bindings
 
     async def bind(self, call: Call) -> Reply:
-        """Put a pod onto a node, once."""
+        """Assign a pod to a node; a pod that has one conflicts."""
         if call.info.verb != "create":
             raise method_not_allowed()
         options = write_options("CreateOptions", call.request.query)
-        binding = read_transient(call.request, BINDING)
-        said = str(meta_of(binding).get("name", ""))
-        name = call.info.name or said
+        binding = decode_transient(call.request, BINDING)
+        stated = str(meta_of(binding).get("name", ""))
+        name = call.info.name or stated
 
         def check(admitted: Tree) -> None:
-            if said != name:
+            if stated != name:
                 raise bad_request("name in URL does not match name in Binding object")
             errors = _binding_errors(admitted.get("target") or {})
             if errors:
@@ -101,7 +102,7 @@ class SubresourceHandlers:
             raise not_found(pod_call.resource.group_resource, name)
         uid = (binding.get("metadata") or {}).get("uid")
         pod = self._bound(pod_call, decode_json(entry.value), str(target["name"]), uid, binding)
-        # Nobody is noted as the manager of what a binding sets.
+        # kube-apiserver notes no field manager for what a binding sets.
         await self._registry.put_if_unchanged(pod_call.resource, entry, pod, dry_run=options.dry_run)
         return object_response(_CREATED, call.output, code=201)
 
@@ -118,7 +119,7 @@ class SubresourceHandlers:
         if spec.get("schedulingGates"):
             raise conflict(_BINDING, name, f"pod {name} has non-empty .spec.schedulingGates")
         spec["nodeName"] = node
-        status.pop("nominatedNodeName", None)  # it has a node now
+        status.pop("nominatedNodeName", None)
         for part in ("annotations", "labels"):
             given = (binding.get("metadata") or {}).get(part) or {}
             if given:
@@ -130,7 +131,7 @@ class SubresourceHandlers:
         return pod
 
     def _pod_call(self, call: Call, name: str) -> Call:
-        """The same request, as one about the pod itself."""
+        """The same request as one for the pod."""
         pods = self._catalog.find("", "v1", "pods")
         assert pods is not None
         target = msgspec.structs.replace(call.info, resource="pods", name=name, subresource="binding")
@@ -139,11 +140,11 @@ class SubresourceHandlers:
     # pods/eviction
 
     async def evict(self, call: Call) -> Reply:
-        """Delete a pod, if its disruption budgets allow."""
+        """Delete a pod, if its PodDisruptionBudget allows it."""
         if call.info.verb != "create":
             raise method_not_allowed()
         written = write_options("CreateOptions", call.request.query)
-        eviction = read_transient(call.request, EVICTION)
+        eviction = decode_transient(call.request, EVICTION)
         name = meta_of(eviction).get("name")
 
         def check(admitted: Tree) -> None:
@@ -159,29 +160,29 @@ class SubresourceHandlers:
         if entry is None:
             raise not_found(pod_call.resource.group_resource, call.info.name)
         pod = decode_json(entry.value)
-        if _counts(pod):
-            await self._spend_budget(call, pod, dry_run=options.dry_run)
+        if _is_disruption(pod):
+            await self._use_budget(call, pod, dry_run=options.dry_run)
         if not options.dry_run:
-            await self._note_eviction(pod_call, options)
+            await self._set_disruption_target(pod_call, options)
         await self._deletes.delete_key(pod_call, pod_call.key, options)
         return object_response(_CREATED, call.output, code=201)
 
-    async def _note_eviction(self, call: Call, options: DeleteOptions) -> None:
-        """Say in a pod's status why it goes."""
+    async def _set_disruption_target(self, call: Call, options: DeleteOptions) -> None:
+        """Set the condition DisruptionTarget of a pod, before it is deleted."""
         entry = self._store.table("/pods").get(call.key)
         if entry is None:
             return
         pod = decode_json(entry.value)
         if options.uid not in (None, pod["metadata"]["uid"]):
-            return  # the deletion will refuse it
+            return  # the delete conflicts with its precondition
         conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-        if not any(one.get("type") == _EVICTED["type"] for one in conditions):
+        if not any(one.get("type") == _DISRUPTION_TARGET["type"] for one in conditions):
             now = format_time(self._clock.now())
-            conditions.append({**_EVICTED, "lastProbeTime": None, "lastTransitionTime": now})
+            conditions.append({**_DISRUPTION_TARGET, "lastProbeTime": None, "lastTransitionTime": now})
             if options.version is None:
                 await self._registry.put_if_unchanged(call.resource, entry, pod)
 
-    async def _spend_budget(self, call: Call, pod: Tree, *, dry_run: bool) -> None:
+    async def _use_budget(self, call: Call, pod: Tree, *, dry_run: bool) -> None:
         labels = pod["metadata"].get("labels") or {}
         budgets = self._store.table("policy/poddisruptionbudgets")
         matching = []
@@ -195,21 +196,21 @@ class SubresourceHandlers:
             raise status_error(500, "", message)
         for entry, budget in matching:
             status = budget.setdefault("status", {})
-            if _is_free(pod, budget["spec"], status):
+            if _is_unguarded(pod, budget["spec"], status):
                 continue
             if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
-                raise _too_early(
+                raise _not_observed(
                     "The disruption budget " + budget["metadata"]["name"] + " is still being processed by the server."
                 )
             if int(status.get("disruptionsAllowed") or 0) <= 0:
-                raise _blocked(budget)
-            self._disrupt(status, pod["metadata"]["name"])
+                raise _budget_exhausted(budget)
+            self._count_disruption(status, pod["metadata"]["name"])
             resource = self._catalog.find("policy", "v1", "poddisruptionbudgets")
             assert resource is not None
             await self._registry.put_own_status(resource, entry, budget, dry_run=dry_run)
 
-    def _disrupt(self, status: Tree, pod: str) -> None:
-        """Take one disruption from a budget."""
+    def _count_disruption(self, status: Tree, pod: str) -> None:
+        """Use up one of the disruptions a budget allows."""
         now = format_time(self._clock.now())
         left = status["disruptionsAllowed"] = int(status["disruptionsAllowed"]) - 1
         status.setdefault("disruptedPods", {})[pod] = now
@@ -231,7 +232,7 @@ class SubresourceHandlers:
     # namespaces/finalize
 
     async def finalize(self, call: Call) -> Reply:
-        """Take finalizers from a namespace; without any left it goes."""
+        """Replace the finalizers in the spec of a namespace; a terminating one without any is removed."""
         if call.info.verb != "update":
             raise method_not_allowed()
         options: WriteOptions = write_options("UpdateOptions", call.request.query)
@@ -271,14 +272,15 @@ def _binding_errors(target: dict[str, Any]) -> list[FieldError]:
     return [] if target.get("name") else [FieldError("target.name", "Required", "")]
 
 
-def _counts(pod: Tree) -> bool:
-    """Whether an eviction of this pod disrupts anything: not when it has ended or is pending or going anyway."""
+def _is_disruption(pod: Tree) -> bool:
+    """Whether the eviction of a pod counts against its budget: not if it is finished, pending or terminating."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in ("Succeeded", "Failed", "Pending") and not pod["metadata"].get("deletionTimestamp")
 
 
-def _is_free(pod: Tree, spec: Tree, status: Tree) -> bool:
-    """Whether a pod is not guarded by a budget: it is not ready, and that is enough, or enough others are."""
+def _is_unguarded(pod: Tree, spec: Tree, status: Tree) -> bool:
+    """Whether a budget does not guard a pod: one that is not ready, if the policy is AlwaysAllow or enough others are
+    healthy."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
         return False
@@ -286,7 +288,7 @@ def _is_free(pod: Tree, spec: Tree, status: Tree) -> bool:
     return spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= wanted > 0
 
 
-def _too_early(message: str) -> Exception:
+def _not_observed(message: str) -> Exception:
     return status_error(
         429,
         "TooManyRequests",
@@ -296,7 +298,7 @@ def _too_early(message: str) -> Exception:
     )
 
 
-def _blocked(budget: Tree) -> Exception:
+def _budget_exhausted(budget: Tree) -> Exception:
     status = budget.get("status") or {}
     name = budget["metadata"]["name"]
     cause = (

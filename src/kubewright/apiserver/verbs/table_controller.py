@@ -1,7 +1,7 @@
 """`TableController`: calls a function for each object that changes, one at a time, after the write that changed it.
 
-A table tells its watchers of a change from within the write, and a watcher must not write itself. So the controllers
-of this server put keys into a queue, and a task takes them out: each key once, however often it was added meanwhile.
+A table calls its watchers from within the write, and a watcher must not write itself. So the controllers of this server
+put keys into a queue, and a task takes them out: each key once, however often it was added meanwhile.
 This is controller-runtime's Reconciler with its work queue, without retries: an object that somebody else wrote
 meanwhile has been added again by that write.
 """
@@ -99,7 +99,7 @@ class TableController:
 
 @final
 class _TableWatch:
-    """Tells a queue of the keys that change in a table."""
+    """Adds the keys that change in a table to a queue."""
 
     def __init__(self, table: Table, add: Callable[[str], None]) -> None:
         self.table = table
@@ -123,4 +123,4 @@ class _TableWatch:
         self._add(change.key)
 
     def table_gone(self) -> None:
-        """The kind is served no more; there is nothing left to tell."""
+        """The kind is served no more."""

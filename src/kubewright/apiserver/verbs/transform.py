@@ -1,6 +1,7 @@
-"""Objects in the form a client asked for: whole, as metadata alone, or as rows of a table; JSON, YAML or protobuf.
+"""Objects in the negotiated media type: whole, as PartialObjectMetadata or as a Table; in JSON, YAML or protobuf.
 
-Get, list, every write and every event of a watch end here. Whole objects in JSON are the stored bytes themselves.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go. Get, list, every write and every event
+of a watch end here. A whole object in JSON is the stored bytes as they are.
 """
 
 from __future__ import annotations
@@ -24,31 +25,30 @@ from kubewright.apiserver.wire.negotiation import JSON
 from kubewright.apiserver.wire.responses import Response, encode_json, object_response
 from kubewright.apiserver.wire.status_errors import bad_request, status_error
 
-__all__ = ("metadata_only", "of_bytes", "of_items", "of_scale", "table_tree")
+__all__ = ("metadata_only", "respond_list", "respond_object", "respond_scale", "table_tree")
 
 _META: str = "meta.k8s.io/v1"
 
 
 def metadata_only(tree: dict[str, Any], version: str = "v1") -> dict[str, Any]:
-    """An object reduced to its metadata."""
+    """An object as PartialObjectMetadata."""
     kind, api_version = "PartialObjectMetadata", f"meta.k8s.io/{version}"
     return {"kind": kind, "apiVersion": api_version, "metadata": tree.get("metadata", {})}
 
 
-def _check_number(call: Call, *, many: bool) -> None:
-    """Metadata of one must be asked for as such, and of many too."""
-    asked, kind = call.output.as_kind, call.resource.kind
-    of_many = asked == "PartialObjectMetadataList"
-    if of_many == many:
+def _check_partial_kind(call: Call, *, is_list: bool) -> None:
+    """Refuse PartialObjectMetadata for a list, and PartialObjectMetadataList for an object."""
+    requested, kind = call.output.as_kind, call.resource.kind
+    if (requested == "PartialObjectMetadataList") == is_list:
         return
     package = kind.group.partition(".")[0] or "core"
     go_type = f"*{package}.{kind.kind}" if not call.resource.custom else "*unstructured.Unstructured"
-    found = f"a list ({go_type}List)" if many else f"not a list ({go_type})"
-    raise status_error(406, "NotAcceptable", f"you requested {asked}, but the requested object is {found}")
+    found = f"a list ({go_type}List)" if is_list else f"not a list ({go_type})"
+    raise status_error(406, "NotAcceptable", f"you requested {requested}, but the requested object is {found}")
 
 
-def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Response:
-    """One object, of the call's own kind, as an answer."""
+def respond_object(call: Call, value: bytes, *, code: int = 200) -> Response:
+    """The response with an object, given as the bytes of the call's resource."""
     output = call.output
     if not output.as_kind and output.media == JSON:
         return Response(code, value + b"\n", JSON, call.headers())
@@ -58,20 +58,20 @@ def of_bytes(call: Call, value: bytes, *, code: int = 200) -> Response:
         tree = table_tree(call.resource, [value], call.request.query.get("includeObject", ""))
         tree["metadata"] = {"resourceVersion": version} if version else {}
     elif output.as_kind:
-        _check_number(call, many=False)
+        _check_partial_kind(call, is_list=False)
         tree = metadata_only(tree, output.version)
     return object_response(tree, output, code=code, headers=call.headers())
 
 
-def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
-    """A list as an answer; `meta` is its own metadata."""
+def respond_list(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Response:
+    """The response with a list of objects; `meta` is the metadata of the list."""
     output, resource = call.output, call.resource
     if output.as_kind == "Table":
         tree = table_tree(resource, items, call.request.query.get("includeObject", ""))
         tree["metadata"] = meta
         return object_response(tree, output, headers=call.headers())
     if output.as_kind:
-        _check_number(call, many=True)
+        _check_partial_kind(call, is_list=True)
         partial = [metadata_only(decode_json(item), output.version) for item in items]
         api_version = f"meta.k8s.io/{output.version}"
         tree = {"kind": "PartialObjectMetadataList", "apiVersion": api_version, "metadata": meta, "items": partial}
@@ -85,7 +85,7 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Respon
         encode_json(meta),
     )
     if not resource.custom:
-        # Items of a built-in list do not say their type: the list does.
+        # The items of a built-in list have no kind and apiVersion: those of the list are enough.
         skip = len(resource.prefix)
         items = [b"{" + item[skip:] for item in items]
     body = b"".join((head, b",".join(items), b"]}\n"))
@@ -95,7 +95,7 @@ def of_items(call: Call, items: Sequence[bytes], meta: dict[str, Any]) -> Respon
 
 
 def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, columns: bool = True) -> dict[str, Any]:
-    """Objects as a `Table`. `include` is what each row carries of its object: None, Metadata (if empty) or Object."""
+    """Objects as a Table. `include` is what each row has of its object: None, Metadata (the default) or Object."""
     if include not in ("", "None", "Metadata", "Object"):
         error = FieldError("includeObject", "Invalid", "must be 'Metadata', 'Object', 'None', or empty", include)
         raise bad_request(f"Unable to convert to Table as requested: {error.message}")
@@ -113,18 +113,18 @@ def table_tree(resource: Resource, items: Sequence[bytes], include: str, *, colu
     return {"kind": "Table", "apiVersion": _META, "metadata": {}, "columnDefinitions": definitions, "rows": rows}
 
 
-def of_scale(call: Call, scale: dict[str, Any]) -> Response:
-    """The Scale of an object as an answer."""
+def respond_scale(call: Call, scale: dict[str, Any]) -> Response:
+    """The response with the Scale of an object."""
     output, tree = call.output, scale
     if output.as_kind == "Table":
         include = call.request.query.get("includeObject", "")
-        shown = {"": metadata_only(scale), "Metadata": metadata_only(scale), "Object": scale}.get(include)
+        included = {"": metadata_only(scale), "Metadata": metadata_only(scale), "Object": scale}.get(include)
         tree = {
             "kind": "Table",
             "apiVersion": _META,
             "metadata": {"resourceVersion": scale["metadata"].get("resourceVersion", "")},
             "columnDefinitions": scale_columns(call.resource),
-            "rows": [{"cells": scale_cells(scale), "object": shown}],
+            "rows": [{"cells": scale_cells(scale), "object": included}],
         }
     elif output.as_kind:
         tree = metadata_only(scale)

@@ -1,7 +1,6 @@
-"""Bodies of kinds that are sent and never kept: Binding, Eviction and Scale.
+"""Bodies of kinds that are never stored: Binding, Eviction and Scale.
 
-They are read as strictly as what is kept: of the type they say to be, with the types of Go in every field. Whoever acts
-on one may rely on that.
+They are decoded as strictly as stored kinds: the type must match, and every field must have its Go type.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from kubewright.apiserver.wire.decoding import read_object
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.status_errors import bad_request
 
-__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "read_transient")
+__all__ = ("BINDING", "EVICTION", "SCALE", "as_kind", "decode_transient")
 
 BINDING: Final = GroupVersionKind("", "v1", "Binding")
 EVICTION: Final = GroupVersionKind("policy", "v1", "Eviction")
 SCALE: Final = GroupVersionKind("autoscaling", "v1", "Scale")
 
 
-def read_transient(request: Request, kind: GroupVersionKind) -> Tree:
+def decode_transient(request: Request, kind: GroupVersionKind) -> Tree:
     """The body as an object of a kind."""
     tree, _ = read_object(request, kind=kind)
     return as_kind(tree, kind)
 
 
 def as_kind(tree: Tree, kind: GroupVersionKind) -> Tree:
-    """A tree as an object of a kind, which it may name; brought into shape in place."""
+    """A tree as an object of a kind, changed in place: type set, values canonical. Raises `StatusError` for another."""
     version, name = tree.get("apiVersion") or kind.api_version, tree.get("kind") or kind.kind
     if (version, name) != (kind.api_version, kind.kind):
         raise bad_request(kind_mismatch(kind, version, name))

@@ -51,7 +51,7 @@ class UpdateHandler:
         has_version = meta.get("resourceVersion") not in (None, "", "0")
         entry = self._registry.find(call)
         if entry is None:
-            if call.resource.strategy.create_on_update and not call.info.subresource:
+            if call.resource.strategy.allow_create_on_update and not call.info.subresource:
                 clear_version(meta, options)
                 return await self._creates.create_object(call, tree, options)
             raise not_found(call.resource.group_resource, call.info.name)
@@ -103,7 +103,7 @@ def _check_version(call: Call, entry: Entry, meta: dict[str, Any]) -> None:
     resource = call.resource
     version = meta.get("resourceVersion")
     if version in (None, "", "0"):
-        if not resource.strategy.unconditional_update:
+        if not resource.strategy.allow_unconditional_update:
             error = FieldError("metadata.resourceVersion", "Invalid", "must be specified for an update", 0)
             # kube-apiserver has no kind at hand there and names the resource instead.
             about = GroupVersionKind(resource.kind.group, "", resource.plural)

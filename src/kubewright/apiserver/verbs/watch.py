@@ -1,8 +1,9 @@
-"""The watch verb: from the present state or from a version in the past, every change as one line.
+"""The verb watch: every change of a resource, from the present state or from a past version on.
 
-`WatchStream` is told of a change from within the write and sends it in the same step; what is sent to many watchers is
-encoded once. A client that does not read is cut off and resumes later. A resource whose versions are converted by a
-webhook cannot answer at once; its changes are queued and sent in order by a task.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go and its watch cache. The table calls
+`WatchStream` from within the write, and it sends the event in the same step; an event for many watchers is encoded
+once. A client that does not read is disconnected and resumes later from the version it has seen. A resource with a
+conversion webhook cannot send at once: a task converts its events and sends them in order.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ __all__ = ("WatchHandler", "WatchStream")
 _MAX_BACKLOG: Final = 64 * 1024 * 1024
 _BOOKMARK_EVERY: Final = 55.0
 _LAST_BOOKMARK: Final = 2.0
-"""Seconds before the end of a watch; one that is shorter gets none."""
+"""Seconds before the end of a watch at which it gets a bookmark, so that the client resumes from there; a shorter watch
+gets none."""
 _DEFAULT_TIMEOUT: Final = (1800.0, 3600.0)
-_GONE: Final = "The resourceVersion for the provided watch is too old."
+_TOO_OLD: Final = "The resourceVersion for the provided watch is too old."
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 
 Event = tuple[str, Entry]
@@ -42,19 +44,19 @@ Event = tuple[str, Entry]
 
 @final
 class WatchHandler:
-    """The watches on a store."""
+    """Opens watches on a store and sends their bookmarks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.streams: set[WatchStream] = set()
 
     async def watch(self, call: Call) -> WatchStream:
-        """A stream of changes; what is wrong with the request is said now, what happens later in the stream."""
+        """A stream of events. Errors of the request are raised now; later errors are events of the stream."""
         if call.output.media == YAML:
             accepted = ", ".join((f"{JSON};stream=watch", STREAM_MEDIA_TYPE))
             raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {accepted}")
         options = list_options(call.request.query, watch=True)
-        if call.info.name:  # the old way to watch one object has its name in the path
+        if call.info.name:  # the deprecated path of a watch of one object has its name
             only = FieldSelector.parse(f"metadata.name={call.info.name}")
             options = msgspec.structs.replace(options, fields=FieldSelector((*options.fields.terms, *only.terms)))
         selection = Selection(call.resource, call.namespace, options.labels, options.fields)
@@ -80,42 +82,42 @@ class WatchStream(Stream):
         self._selection = selection
         self._table = store.table(call.resource.table)
         self._sink: Sink | None = None
-        self._leave: Callable[[], None] | None = None
+        self._unwatch: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._farewell: asyncio.TimerHandle | None = None
+        self._final_bookmark_timer: asyncio.TimerHandle | None = None
         self._sent = 0
         self._next_bookmark = 0.0
         self._columns_sent = False
         self._queue: asyncio.Queue[Event | None] | None = None
-        self._pump: asyncio.Task[None] | None = None
+        self._converter_task: asyncio.Task[None] | None = None
         self._protobuf = call.output.media == PROTOBUF
         self._plain = not call.output.as_kind and not self._protobuf
         self.content_type = STREAM_MEDIA_TYPE if self._protobuf else JSON
         self.headers = call.headers()
 
-    # the connection's side
+    # called by the connection
 
     def start(self, sink: Sink) -> None:
-        """Send what is there or was missed, then follow."""
+        """Send the initial events, or those since the version of the request, and each change from now on."""
         self._sink = sink
         self._owner.streams.add(self)
-        self._leave = self._table.watch(self)
+        self._unwatch = self._table.watch(self)
         loop = asyncio.get_running_loop()
         timeout = self._options.timeout
         seconds = float(timeout) if timeout is not None else random.uniform(*_DEFAULT_TIMEOUT)
         self._timer = loop.call_later(seconds, self._finish)
         if self._options.bookmarks and seconds > _LAST_BOOKMARK:
-            self._farewell = loop.call_later(seconds - _LAST_BOOKMARK, self._last_bookmark)
+            self._final_bookmark_timer = loop.call_later(seconds - _LAST_BOOKMARK, self._last_bookmark)
         self._next_bookmark = time.monotonic() + random.uniform(0.5, 1.0) * _BOOKMARK_EVERY
-        if self._call.resource.strategy.converts_slowly:
+        if self._call.resource.strategy.has_conversion_webhook:
             self._queue = asyncio.Queue()
-            self._pump = loop.create_task(self._send_queued(self._queue))
+            self._converter_task = loop.create_task(self._send_queued(self._queue))
         try:
             self._send_past()
         except Compacted as exc:
-            # Events are the one kind the real server keeps no recent history of, and its words for them are others.
+            # kube-apiserver has no watch cache for Events; etcd answers, in other words.
             is_event = self._call.resource.kind.kind == "Event"
-            self._send_error(expired(_GONE if is_event else str(exc)))
+            self._send_error(expired(_TOO_OLD if is_event else str(exc)))
             self._finish()
 
     def disconnected(self) -> None:
@@ -125,14 +127,14 @@ class WatchStream(Stream):
 
     def _stop(self) -> None:
         self._owner.streams.discard(self)
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
-        for timer in (self._timer, self._farewell):
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+        for timer in (self._timer, self._final_bookmark_timer):
             if timer is not None:
                 timer.cancel()
-        if self._pump is not None and self._pump is not asyncio.current_task():
-            self._pump.cancel()
+        if self._converter_task is not None and self._converter_task is not asyncio.current_task():
+            self._converter_task.cancel()
 
     def _finish(self) -> None:
         sink, self._sink = self._sink, None
@@ -144,10 +146,10 @@ class WatchStream(Stream):
         if self._queue is None:
             self._bookmark()
 
-    # the store's side
+    # called by the table
 
     def deliver(self, change: Change) -> None:
-        """One change of the table."""
+        """Send the event of a change, or queue it for conversion."""
         self._sent = change.version
         event = self._event_of(change)
         if event is None or self._sink is None:
@@ -158,12 +160,14 @@ class WatchStream(Stream):
         self._send(*event, change=change)
 
     def table_gone(self) -> None:
-        """The kind is gone: so is the watch."""
+        """The kind is served no more: end the watch."""
         self._finish()
 
     def _send_past(self) -> None:
         version, options = self._options.version, self._options
         initial = options.initial_events
+        # Three ways to begin: the state as synthetic ADDED events, ended by a bookmark (sendInitialEvents); the same
+        # without the bookmark (no version, or 0); or every change after a version, if it is not compacted.
         if initial or (initial is None and not version):
             if initial and version and version > self._store.version:
                 self._send_error(too_large_resource_version(version, self._store.version))
@@ -183,7 +187,7 @@ class WatchStream(Stream):
                 self._put(*event)
 
     def _event_of(self, change: Change) -> Event | None:
-        """What this watcher sees of a change: an object may enter or leave what is selected."""
+        """The event of a change for this watch: an object that begins or ceases to match is ADDED or DELETED."""
         matches = self._selection.matches
         was = change.old is not None and matches(change.old)
         if change.new is not None and matches(change.new):
@@ -224,7 +228,7 @@ class WatchStream(Stream):
             return
         value = entry.value
         if entry.schema_id != resource.schema_id:
-            value = resource.encode(_run_now(resource.strategy.from_storage([decode_json(value)]))[0])
+            value = resource.encode(_completed(resource.strategy.from_storage([decode_json(value)]))[0])
         self._write(kind, value)
 
     def _write(self, kind: str, value: bytes) -> None:
@@ -257,11 +261,11 @@ class WatchStream(Stream):
         if sink.backlog > _MAX_BACKLOG:
             self._finish()
 
-    def _send_error(self, refusal: StatusError) -> None:
-        self._write_tree("ERROR", refusal.status)
+    def _send_error(self, error: StatusError) -> None:
+        self._write_tree("ERROR", error.status)
 
     def tick(self, now: float) -> None:
-        """Send a bookmark when one is due."""
+        """Send a bookmark if one is due."""
         if self._options.bookmarks and now >= self._next_bookmark and self._queue is None:
             self._next_bookmark = now + _BOOKMARK_EVERY
             self._bookmark()
@@ -275,7 +279,7 @@ class WatchStream(Stream):
         if self._call.output.as_kind == "PartialObjectMetadata":
             tree = metadata_only(tree)
         elif self._call.output.as_kind == "Table":
-            # A bookmark has a row too: that of an object with nothing in it.
+            # A bookmark is a table too, with the row of an empty object.
             tree = table_tree(resource, [encode_json(tree)], "", columns=not self._columns_sent)
             tree["metadata"] = {"resourceVersion": meta["resourceVersion"]}
             self._columns_sent = True
@@ -284,7 +288,7 @@ class WatchStream(Stream):
 
 @final
 class _Frames:
-    """The last change as bytes, for the next watcher that wants the same."""
+    """The bytes of the last change, for the next watch that sends the same event."""
 
     def __init__(self) -> None:
         self._change: Change | None = None
@@ -305,14 +309,14 @@ _frames: Final = _Frames()
 
 
 def _at_version(entry: Entry, version: int) -> Entry:
-    """An object that left what is selected: as it last was, at the version of the change that took it away."""
+    """An object that no longer matches: as it was, at the version of the change."""
     tree = decode_json(entry.value)
     tree["metadata"]["resourceVersion"] = str(version)
     return Entry(entry.key, encode_json(tree), version, entry.schema_id)
 
 
-def _run_now(conversion: Any) -> Any:
-    """The result of a conversion that waits for nothing."""
+def _completed(conversion: Any) -> Any:
+    """The result of a conversion that does not wait."""
     try:
         conversion.send(None)
     except StopIteration as done:

@@ -35,7 +35,7 @@ class _Unknown(Exception):
 
 async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T]) -> T:
     """What `decide` returns, given a function that converts; raises `StatusError` if the webhook does not convert."""
-    if not strategy.converts_slowly:
+    if not strategy.has_conversion_webhook:
         return decide(strategy.convert)
     known: dict[_Conversion, tuple[Tree, FieldType] | None] = {}
 
@@ -57,6 +57,6 @@ async def with_conversions(strategy: Strategy, decide: Callable[[Convert], T]) -
 
 async def _convert(strategy: Strategy, tree: Tree, api_version: str) -> tuple[Tree, FieldType] | None:
     try:
-        return await strategy.convert_slowly(tree, api_version)
+        return await strategy.convert_by_webhook(tree, api_version)
     except LookupError:
         return None  # a version that is no more

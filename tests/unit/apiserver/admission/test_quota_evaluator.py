@@ -1,4 +1,4 @@
-"""What objects cost a quota."""
+"""What objects use of a quota."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_the_stored_form_is_what_the_rules_of_each_kind_would_store(make_desk: C
         assert resource.strategy.normalize(again) == []
         resource.strategy.default(again)
         assert again == tree
-        assert resource.strategy.check_create(again) == []
+        assert resource.strategy.validate(again) == []
 
 
 async def test_default_roles_serve_the_users_they_are_for(desk: Any) -> None:

@@ -1,4 +1,4 @@
-"""APIServices of definitions outlive a restart of the server; what was missed meanwhile is made up for."""
+"""A restarted server keeps the APIServices of its definitions, and deletes those of definitions that are gone."""
 
 from __future__ import annotations
 

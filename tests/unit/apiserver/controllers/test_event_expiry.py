@@ -1,4 +1,4 @@
-"""Events go an hour after their last write, and nothing else does."""
+"""Events expire one hour after their last write, and nothing else does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of metadata that only the server writes."""
+"""The fields of metadata that only the server sets."""
 
 from __future__ import annotations
 

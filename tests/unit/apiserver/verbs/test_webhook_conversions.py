@@ -1,4 +1,4 @@
-"""A decision that needs conversions is begun again until all of them are known."""
+"""A decision that needs conversions runs again until all of them are known."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Rules:
     """Rules whose conversion has to be waited for."""
 
     def __init__(self, *, slow: bool = True) -> None:
-        self.converts_slowly = slow
+        self.has_conversion_webhook = slow
         self.asked: list[tuple[Tree, str]] = []
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, Any]:
         return {**tree, "apiVersion": api_version}, "at once"
 
-    async def convert_slowly(self, tree: Tree, api_version: str) -> tuple[Tree, Any]:
+    async def convert_by_webhook(self, tree: Tree, api_version: str) -> tuple[Tree, Any]:
         self.asked.append((tree, api_version))
         if api_version == "gone":
             raise KeyError(api_version)

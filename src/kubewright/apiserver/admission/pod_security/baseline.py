@@ -1,7 +1,7 @@
-"""The rules of the level `baseline`: no known way from a pod to its node.
+"""The checks of the level `baseline`, which prevents known privilege escalations.
 
-Each is a function from a pod to what breaks the rule; those that changed in the course of time are made for what was
-allowed at that time. `standards` says from which version on.
+Each check is a function from a pod to its violation, if any. Checks that changed between versions of Kubernetes take
+what a version allows as an argument; `standards` says which applies from which version on.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kubewright.api.go_text import quoted
 from kubewright.apiserver.admission.pod_security.subjects import (
-    Rule,
+    Check,
     Subject,
     Violation,
     containers_named,
@@ -31,7 +31,7 @@ __all__ = (
     "is_confined",
     "privileged",
     "proc_mount",
-    "proc_mount_unless_own_users",
+    "proc_mount_unless_user_namespace",
     "se_linux_options",
     "seccomp_annotations",
     "seccomp_profile",
@@ -62,12 +62,12 @@ _CAPABILITIES: Final = frozenset(
 
 
 def is_confined(profile: Tree) -> bool:
-    """Whether a seccomp or an AppArmor profile is one that confines."""
+    """Whether a seccomp or an AppArmor profile confines the container."""
     return profile.get("type") in _CONFINED
 
 
 def app_armor_profile(pod: Subject) -> Violation | None:
-    """No other AppArmor profile than the runtime's or one of the node's."""
+    """AppArmor profiles: the runtime's default or one of the node's."""
     who, profiles = pod.setters("appArmorProfile", lambda profile: not is_confined(profile))
     values = sorted({str(profile.get("type") or "") for profile in profiles})
     notes = sorted(
@@ -85,7 +85,7 @@ def app_armor_profile(pod: Subject) -> Violation | None:
 
 
 def capabilities(pod: Subject) -> Violation | None:
-    """No capabilities are added but those that containers have anyway."""
+    """Added capabilities: only those containers have by default."""
     names, added = [], set()
     for container in pod.containers:
         bad = set((container.security.get("capabilities") or {}).get("add") or ()) - _CAPABILITIES
@@ -99,19 +99,19 @@ def capabilities(pod: Subject) -> Violation | None:
 
 
 def host_namespaces(pod: Subject) -> Violation | None:
-    """Network, processes and IPC are not the node's."""
+    """No host network, PID or IPC namespace."""
     shared = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if pod.spec.get(name)]
     return Violation("host namespaces", ", ".join(shared)) if shared else None
 
 
 def host_path_volumes(pod: Subject) -> Violation | None:
-    """No directories of the node."""
+    """No hostPath volumes."""
     names = [str(volume.get("name")) for volume in items(pod.spec, "volumes") if volume.get("hostPath") is not None]
     return Violation("hostPath volumes", f"{plural(len(names), 'volume')} {listed(names)}") if names else None
 
 
 def host_ports(pod: Subject) -> Violation | None:
-    """No ports of the node."""
+    """No host ports."""
     names, ports = [], set()
     for container in pod.containers:
         taken = {str(port["hostPort"]) for port in items(container.tree, "ports") if port.get("hostPort")}
@@ -125,18 +125,18 @@ def host_ports(pod: Subject) -> Violation | None:
 
 
 def host_probes(pod: Subject) -> Violation | None:
-    """Probes and hooks reach nobody but the pod itself."""
+    """Probes and lifecycle hooks name no host."""
     names, hosts = set(), set()
     for container in pod.containers:
         tree = container.tree
         lifecycle = tree.get("lifecycle") or {}
         handlers = [tree.get(name) for name in ("livenessProbe", "readinessProbe", "startupProbe")]
         handlers += [lifecycle.get(name) for name in ("postStart", "preStop")]
-        ways = [(handler or {}).get(way) or {} for handler in handlers for way in ("httpGet", "tcpSocket")]
-        asked = {str(way["host"]) for way in ways if way.get("host")}
-        if asked:
+        actions = [(handler or {}).get(way) or {} for handler in handlers for way in ("httpGet", "tcpSocket")]
+        named = {str(action["host"]) for action in actions if action.get("host")}
+        if named:
             names.add(container.name)
-            hosts |= asked
+            hosts |= named
     if not names:
         return None
     use, what = plural(len(names), "uses", "use"), plural(len(hosts), "probe or lifecycle host")
@@ -153,7 +153,7 @@ def privileged(pod: Subject) -> Violation | None:
 
 
 def proc_mount(pod: Subject) -> Violation | None:
-    """/proc is masked."""
+    """The default /proc mount."""
     bad = [
         (container.name, str(mount))
         for container in pod.containers
@@ -167,13 +167,13 @@ def proc_mount(pod: Subject) -> Violation | None:
     )
 
 
-def proc_mount_unless_own_users(pod: Subject) -> Violation | None:
-    """/proc is masked, or seen by users who are nobody on the node."""
-    return None if pod.has_own_users else proc_mount(pod)
+def proc_mount_unless_user_namespace(pod: Subject) -> Violation | None:
+    """The default /proc mount, unless the pod has a user namespace."""
+    return None if pod.has_user_namespace else proc_mount(pod)
 
 
-def se_linux_options(types: frozenset[str]) -> Rule:
-    """Only these types of SELinux contexts, and no users and roles."""
+def se_linux_options(types: frozenset[str]) -> Check:
+    """SELinux options: only these types, no user and no role."""
 
     def is_bad(options: Tree) -> bool:
         return bool(_type(options) not in types or options.get("user") or options.get("role"))
@@ -181,23 +181,23 @@ def se_linux_options(types: frozenset[str]) -> Rule:
     def _type(options: Tree) -> str:
         return str(options.get("type") or "")
 
-    def rule(pod: Subject) -> Violation | None:
+    def check(pod: Subject) -> Violation | None:
         who, found = pod.setters("seLinuxOptions", is_bad)
         if not who:
             return None
-        said = []
+        parts = []
         bad = sorted({_type(options) for options in found} - types)
         if bad:
-            said.append(f"{plural(len(bad), 'type')} {listed(bad)}")
-        said += [f"{name} may not be set" for name in ("user", "role") if any(options.get(name) for options in found)]
-        detail = f"{set_by(who)} set forbidden securityContext.seLinuxOptions: {'; '.join(said)}"
+            parts.append(f"{plural(len(bad), 'type')} {listed(bad)}")
+        parts += [f"{name} may not be set" for name in ("user", "role") if any(options.get(name) for options in found)]
+        detail = f"{set_by(who)} set forbidden securityContext.seLinuxOptions: {'; '.join(parts)}"
         return Violation("seLinuxOptions", detail)
 
-    return rule
+    return check
 
 
 def seccomp_annotations(pod: Subject) -> Violation | None:
-    """Annotations, which is how seccomp profiles were said once, name none that is unconfined."""
+    """Seccomp profiles in annotations, as before v1.19: none that is unconfined."""
     keys = {_SECCOMP_POD, *(f"{_SECCOMP_CONTAINER}{container.name}" for container in pod.containers)}
     bad = sorted(
         f"{key}={quoted(value)}"
@@ -210,7 +210,7 @@ def seccomp_annotations(pod: Subject) -> Violation | None:
 
 
 def seccomp_profile(pod: Subject) -> Violation | None:
-    """No seccomp profile that is unconfined."""
+    """Seccomp profiles: none that is unconfined."""
     who, profiles = pod.setters("seccompProfile", lambda profile: not is_confined(profile))
     if not who:
         return None
@@ -219,18 +219,18 @@ def seccomp_profile(pod: Subject) -> Violation | None:
     return Violation("seccompProfile", detail)
 
 
-def sysctls(allowed: frozenset[str]) -> Rule:
-    """Only these kernel parameters."""
+def sysctls(allowed: frozenset[str]) -> Check:
+    """Sysctls: only these."""
 
-    def rule(pod: Subject) -> Violation | None:
+    def check(pod: Subject) -> Violation | None:
         names = [str(item.get("name")) for item in items(pod.security, "sysctls") if item.get("name") not in allowed]
         return Violation("forbidden sysctls", ", ".join(names)) if names else None
 
-    return rule
+    return check
 
 
 def host_process(pod: Subject) -> Violation | None:
-    """No processes of a Windows node."""
+    """No Windows HostProcess containers."""
 
     def is_bad(options: Any) -> bool:
         return bool(options.get("hostProcess"))

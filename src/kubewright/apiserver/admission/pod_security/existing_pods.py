@@ -1,6 +1,6 @@
-"""What the pods that are already in a namespace break of a level it is about to enforce.
+"""The warnings about pods that violate a level which their namespace begins to enforce.
 
-They may stay; whoever changes the labels is told. `plugin` asks.
+The pods stay; the client that changes the labels gets the warnings. Called by `plugin`.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from kubewright.apiserver.wire.decoding import decode_json
 __all__ = ("warnings_about",)
 
 _MOST: Final = 3000
-"""More pods than these are not looked at."""
+"""At most so many pods are checked."""
 
 
 def warnings_about(pods: Table, namespace: str, standard: Standard) -> list[str]:
-    """One line for each way to break the rules, with the name of a pod that does; a heading before them."""
+    """A heading, and one line for each combination of violations with the name of a pod that has it."""
     trees = [decode_json(entry.value) for entry in pods.entries(namespace)]
     names: dict[str, list[str]] = {}
-    for pod in _chosen(trees):
+    for pod in _sample(trees):
         broken = violations(standard, subject_of(pod))
         if broken:
             why = ", ".join(violation.reason for violation in broken)
             names.setdefault(why, []).append(str(pod["metadata"]["name"]))
-    said = []
+    lines = []
     if len(trees) > _MOST:
-        said.append(
+        lines.append(
             f"new PodSecurity enforce level only checked against the first {_MOST} of {len(trees)} existing pods"
         )
     if names:
-        said.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"')
-    return said + sorted(f"{_named(who)}: {why}" for why, who in names.items())
+        lines.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{standard}"')
+    return lines + sorted(f"{_named(who)}: {why}" for why, who in names.items())
 
 
-def _chosen(pods: list[Tree]) -> list[Tree]:
-    """As many as are looked at: of pods that have the same controller one comes first, for they are alike."""
+def _sample(pods: list[Tree]) -> list[Tree]:
+    """The pods to check: of those with the same controller one comes first, because they are alike."""
     if len(pods) <= _MOST:
         return pods
     first: list[Tree] = []

@@ -1,8 +1,8 @@
-"""The labels by which a namespace says how secure its pods must be, and what they mean.
+"""The Pod Security labels of namespaces.
 
-A namespace has three modes: `enforce` refuses pods, `audit` notes them, `warn` tells whoever writes them. Each has a
-level and the version of Kubernetes whose idea of that level is meant. What a label that makes no sense is taken for is
-the server's way to be safe: restricted where pods are refused, privileged where they are only talked about.
+There are three modes: `enforce` refuses pods, `audit` annotates the audit log, `warn` warns the client. Each has a
+level and a version of Kubernetes, whose definition of that level applies. An invalid label fails safe: it means
+restricted for `enforce`, and privileged for the other two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ("LABELS", "UNLABELLED", "Level", "Policy", "Standard", "policy_of", "
 Level = Literal["privileged", "baseline", "restricted"]
 
 LABELS: Final = "pod-security.kubernetes.io/"
-"""How the name of every such label begins."""
+"""The prefix of these labels."""
 _LEVELS: Final[tuple[Level, ...]] = ("privileged", "baseline", "restricted")
 _VERSION: Final = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 _LARGEST: Final = 2**63 - 1
@@ -40,22 +40,22 @@ class Standard:
 @final
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a namespace asks for."""
+    """The modes of a namespace."""
 
     enforce: Standard = Standard()
     audit: Standard = Standard()
     warn: Standard = Standard()
     errors: tuple[FieldError, ...] = ()
-    """Labels that make no sense."""
+    """Errors of invalid labels."""
 
     @property
     def is_open(self) -> bool:
-        """Whether nothing is refused, noted or told."""
+        """Whether every mode is privileged, so that no pod is checked."""
         return not self.errors and self.enforce.level == self.audit.level == self.warn.level == "privileged"
 
 
 UNLABELLED: Final = Policy()
-"""What a namespace asks for that says nothing."""
+"""The modes of a namespace without such labels."""
 
 
 def stricter(one: Standard, two: Standard) -> bool:
@@ -64,29 +64,29 @@ def stricter(one: Standard, two: Standard) -> bool:
 
 
 def policy_of(labels: Mapping[str, str] | None) -> Policy:
-    """What these labels of a namespace ask for."""
+    """The modes that the labels of a namespace set."""
     if not labels:
         return UNLABELLED
     errors: list[FieldError] = []
     enforce = _read(labels, "enforce", "restricted", errors)
     audit = _read(labels, "audit", "privileged", errors)
     warn = _read(labels, "warn", "privileged", errors)
-    said = labels.get(f"{LABELS}enforce") in _LEVELS
-    if said and f"{LABELS}warn" not in labels and stricter(enforce, warn):
-        # Whoever is going to refuse pods wants the writers of templates to know.
-        is_dated = f"{LABELS}warn-version" in labels
-        warn = replace(warn if is_dated else enforce, level=enforce.level)
+    is_enforced = labels.get(f"{LABELS}enforce") in _LEVELS
+    if is_enforced and f"{LABELS}warn" not in labels and stricter(enforce, warn):
+        # Templates are never refused, so `warn` is as strict as `enforce` by default.
+        has_version = f"{LABELS}warn-version" in labels
+        warn = replace(warn if has_version else enforce, level=enforce.level)
     return Policy(enforce, audit, warn, tuple(errors))
 
 
 def _read(labels: Mapping[str, str], mode: str, otherwise: Level, errors: list[FieldError]) -> Standard:
     level, minor = _LEVELS[0], None
-    said = labels.get(f"{LABELS}{mode}")
-    if said is not None:
-        known = next((item for item in _LEVELS if item == said), None)
+    value = labels.get(f"{LABELS}{mode}")
+    if value is not None:
+        known = next((item for item in _LEVELS if item == value), None)
         level = known or otherwise
         if known is None:
-            errors.append(_error(mode, said, f"must be one of {', '.join(_LEVELS)}"))
+            errors.append(_error(mode, value, f"must be one of {', '.join(_LEVELS)}"))
     version = labels.get(f"{LABELS}{mode}-version")
     if version not in (None, "latest"):
         match = _VERSION.fullmatch(version)

@@ -1,7 +1,8 @@
-"""The judge of pod security: refuses pods, warns of pods and templates, and has its say about the labels themselves.
+"""The PodSecurity plugin: refuses pods, warns about pods and templates, and validates the labels of namespaces.
 
-Part of every kube-apiserver, and the same here: nothing is configured, nobody is exempt. It knows the namespaces that
-have such labels, so that a write elsewhere costs no look into the store.
+kube-apiserver: staging/src/k8s.io/pod-security-admission/admission/admission.go, with its default configuration: no
+exemptions, privileged without labels. The plugin watches the labels of namespaces, so that a write in a namespace
+without them costs nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ __all__ = ("PodSecurity",)
 _PODS: Final = "/pods"
 _NAMESPACES: Final = "/namespaces"
 _WRITES: Final = ("CREATE", "UPDATE")
-_ELSEWHERE: Final = frozenset(
+_IGNORED_SUBRESOURCES: Final = frozenset(
     {"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"},
 )
-"""Subresources of a pod that do not change what it asks for."""
+"""Subresources of a pod that do not change its spec."""
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "/podtemplates": ("template",),
     "/replicationcontrollers": ("spec", "template"),
@@ -39,60 +40,60 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
     "batch/jobs": ("spec", "template"),
 }
-"""Where in an object the pods it will make are described, by table."""
+"""The path of the pod template in an object, by table."""
 
 
 @final
 class PodSecurity:
-    """The judge."""
+    """Validates pods, objects with pod templates, and namespaces."""
 
     def __init__(self, store: Store) -> None:
         self._pods = store.table(_PODS)
         self._policies: dict[str, Policy] = {}
         namespaces = store.table(_NAMESPACES)
         for entry in namespaces.entries():
-            self._note(entry.key, entry)
+            self._update(entry.key, entry)
         namespaces.watch(self)
 
     # namespaces
 
     def deliver(self, change: Change) -> None:
-        """A namespace came, changed or went."""
-        self._note(change.key, change.new)
+        """A namespace was created, changed or deleted."""
+        self._update(change.key, change.new)
 
     def table_gone(self) -> None:
-        """Never: there are always namespaces."""
+        """Never called: the table stays."""
 
-    def _note(self, name: str, entry: Entry | None) -> None:
+    def _update(self, name: str, entry: Entry | None) -> None:
         if entry is not None and LABELS.encode() in entry.value:
             self._policies[name] = policy_of(peek(decode_json(entry.value), "metadata", "labels"))
         else:
             self._policies.pop(name, None)
 
-    # what admission asks
+    # admission
 
     def handles(self, attributes: Attributes) -> bool:
-        """Whether it is about a pod, a namespace, or a template where somebody wants to hear of it."""
+        """Whether the write is of a pod, of a namespace, or of a pod template in a namespace with labels."""
         table = attributes.resource.table
         if table == _PODS:
-            return attributes.operation in _WRITES and attributes.subresource not in _ELSEWHERE
+            return attributes.operation in _WRITES and attributes.subresource not in _IGNORED_SUBRESOURCES
         if attributes.namespace not in self._policies and table != _NAMESPACES:
             return False
         is_known = table in _TEMPLATES or table == _NAMESPACES
         return is_known and not attributes.subresource and attributes.operation in _WRITES
 
     async def validate(self, attributes: Attributes) -> None:
-        """Refuse, or warn."""
+        """Refuse a pod or labels, or warn."""
         table = attributes.resource.table
         if table == _NAMESPACES:
-            self._judge_labels(attributes)
+            self._validate_namespace(attributes)
         elif table == _PODS:
-            self._judge_pod(attributes)
+            self._validate_pod(attributes)
         else:
-            self._judge_template(attributes, _TEMPLATES[table])
+            self._check_template(attributes, _TEMPLATES[table])
 
-    def _judge_labels(self, attributes: Attributes) -> None:
-        new, old = _asked(attributes.object), _asked(attributes.old)
+    def _validate_namespace(self, attributes: Attributes) -> None:
+        new, old = _policy_of_namespace(attributes.object), _policy_of_namespace(attributes.old)
         if new.errors and new.errors != old.errors:
             raise invalid(attributes.resource.kind, attributes.name, new.errors)
         if attributes.operation == "CREATE" or new.enforce == old.enforce or new.enforce.level == "privileged":
@@ -102,73 +103,75 @@ class PodSecurity:
         for text in warnings_about(self._pods, attributes.name, new.enforce):
             _warn(attributes, text)
 
-    def _judge_pod(self, attributes: Attributes) -> None:
+    def _validate_pod(self, attributes: Attributes) -> None:
         policy = self._policies.get(attributes.namespace, UNLABELLED)
         if policy.is_open:
             attributes.annotations[f"{LABELS}enforce-policy"] = str(UNLABELLED.enforce)
             return
         pod = attributes.object or {}
-        if attributes.old is not None and not _is_another(pod, attributes.old):
+        if attributes.old is not None and not _is_significant(pod, attributes.old):
             return
         attributes.annotations[f"{LABELS}enforce-policy"] = str(policy.enforce)
-        broken = _broken_by(pod)
-        refused = broken(policy.enforce)
-        self._note_in_audit(attributes, policy, broken)
-        if refused:
-            why = f'violates PodSecurity "{policy.enforce}": {refused}'
+        violated = _violations_of(pod)
+        enforced = violated(policy.enforce)
+        self._audit(attributes, policy, violated)
+        if enforced:
+            why = f'violates PodSecurity "{policy.enforce}": {enforced}'
             raise forbidden(attributes.resource.group_resource, attributes.name, why)
-        self._tell(attributes, policy, broken)
+        self._warn(attributes, policy, violated)
 
-    def _judge_template(self, attributes: Attributes, path: tuple[str, ...]) -> None:
+    def _check_template(self, attributes: Attributes, path: tuple[str, ...]) -> None:
         policy = self._policies[attributes.namespace]
         template: Tree | None = peek(attributes.object, *path)
         if template is None or (not policy.errors and policy.warn.level == policy.audit.level == "privileged"):
             return
-        broken = _broken_by(template)
-        self._note_in_audit(attributes, policy, broken)
-        self._tell(attributes, policy, broken)
+        violated = _violations_of(template)
+        self._audit(attributes, policy, violated)
+        self._warn(attributes, policy, violated)
 
-    def _note_in_audit(self, attributes: Attributes, policy: Policy, broken: Callable[[Standard], str]) -> None:
+    def _audit(self, attributes: Attributes, policy: Policy, violated: Callable[[Standard], str]) -> None:
         if policy.errors:
             attributes.annotations[f"{LABELS}error"] = f"Failed to parse policy: {summary(policy.errors)}"
-        noted = broken(policy.audit)
-        if noted:
-            attributes.annotations[f"{LABELS}audit-violations"] = f'would violate PodSecurity "{policy.audit}": {noted}'
+        audited = violated(policy.audit)
+        if audited:
+            attributes.annotations[f"{LABELS}audit-violations"] = (
+                f'would violate PodSecurity "{policy.audit}": {audited}'
+            )
 
-    def _tell(self, attributes: Attributes, policy: Policy, broken: Callable[[Standard], str]) -> None:
-        told = broken(policy.warn)
-        if told:
-            _warn(attributes, f'would violate PodSecurity "{policy.warn}": {told}')
+    def _warn(self, attributes: Attributes, policy: Policy, violated: Callable[[Standard], str]) -> None:
+        warned = violated(policy.warn)
+        if warned:
+            _warn(attributes, f'would violate PodSecurity "{policy.warn}": {warned}')
 
 
-def _asked(namespace: Tree | None) -> Policy:
+def _policy_of_namespace(namespace: Tree | None) -> Policy:
     return policy_of(peek(namespace, "metadata", "labels"))
 
 
-def _broken_by(pod: Tree) -> Callable[[Standard], str]:
-    """What a pod breaks of any standard, in words; each is looked at once, for modes often agree."""
+def _violations_of(pod: Tree) -> Callable[[Standard], str]:
+    """The violations of a pod, by standard, as text; computed once for each, because modes often agree."""
     subject = subject_of(pod)
     known: dict[Standard, str] = {}
 
-    def broken(standard: Standard) -> str:
+    def violated(standard: Standard) -> str:
         if standard not in known:
             known[standard] = ", ".join(map(str, violations(standard, subject)))
         return known[standard]
 
-    return broken
+    return violated
 
 
-def _is_another(pod: Tree, old: Tree) -> bool:
-    """Whether other images run in it than before: nothing else that the rules look at can be changed in a pod."""
+def _is_significant(pod: Tree, old: Tree) -> bool:
+    """Whether an update of a pod changes images: nothing else that the checks use can change in a pod."""
     spec, before = pod.get("spec") or {}, old.get("spec") or {}
     for name in ("containers", "initContainers"):
         if _images(spec, name) != _images(before, name):
             return True
-    ran: dict[Any, Any] = {
+    images: dict[Any, Any] = {
         item.get("name"): item.get("image") for item in reversed(items(before, "ephemeralContainers"))
     }
     return any(
-        item.get("name") not in ran or ran[item.get("name")] != item.get("image")
+        item.get("name") not in images or images[item.get("name")] != item.get("image")
         for item in items(spec, "ephemeralContainers")
     )
 

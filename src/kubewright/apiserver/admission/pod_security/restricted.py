@@ -1,6 +1,6 @@
-"""The rules of the level `restricted`: a pod asks for no more than it needs, and says so.
+"""The checks of the level `restricted`, which follows hardening best practices.
 
-They come beside those of `baseline`, and some in place of one. `standards` says which, and from which version on.
+They apply in addition to those of `baseline`, and some replace one; `standards` says which, from which version on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 from kubewright.apiserver.admission.pod_security.baseline import is_confined, seccomp_profile
 from kubewright.apiserver.admission.pod_security.subjects import (
-    Rule,
+    Check,
     Subject,
     Violation,
     containers_named,
@@ -25,7 +25,7 @@ __all__ = (
     "no_root_user",
     "non_root",
     "seccomp_profile_set",
-    "unless_own_users",
+    "unless_user_namespace",
     "unless_windows",
     "volume_types",
 )
@@ -66,18 +66,18 @@ _OTHER_VOLUMES: Final = (
 )
 
 
-def unless_windows(rule: Rule) -> Rule:
-    """A rule about what Windows has not."""
-    return lambda pod: None if pod.is_windows else rule(pod)
+def unless_windows(check: Check) -> Check:
+    """The check, except for Windows pods."""
+    return lambda pod: None if pod.is_windows else check(pod)
 
 
-def unless_own_users(rule: Rule) -> Rule:
-    """A rule about users, which does not matter where root is nobody on the node."""
-    return lambda pod: None if pod.has_own_users else rule(pod)
+def unless_user_namespace(check: Check) -> Check:
+    """The check, except for pods with a user namespace, whose root is not the node's."""
+    return lambda pod: None if pod.has_user_namespace else check(pod)
 
 
 def no_escalation(pod: Subject) -> Violation | None:
-    """No process gets more rights than the one that started it."""
+    """allowPrivilegeEscalation is false."""
     names = [item.name for item in pod.containers if item.security.get("allowPrivilegeEscalation") is not False]
     if not names:
         return None
@@ -86,13 +86,13 @@ def no_escalation(pod: Subject) -> Violation | None:
 
 
 def capabilities_dropped(pod: Subject) -> Violation | None:
-    """All capabilities are dropped; only that for low ports may be added."""
+    """All capabilities are dropped; only NET_BIND_SERVICE may be added."""
     keeping, adding, added = [], [], set()
     for container in pod.containers:
-        said = container.security.get("capabilities") or {}
-        if "ALL" not in (said.get("drop") or ()):
+        capabilities = container.security.get("capabilities") or {}
+        if "ALL" not in (capabilities.get("drop") or ()):
             keeping.append(container.name)
-        bad = set(said.get("add") or ()) - {"NET_BIND_SERVICE"}
+        bad = set(capabilities.get("add") or ()) - {"NET_BIND_SERVICE"}
         if bad:
             adding.append(container.name)
             added |= bad
@@ -106,7 +106,7 @@ def capabilities_dropped(pod: Subject) -> Violation | None:
 
 
 def volume_types(pod: Subject) -> Violation | None:
-    """No volumes but those of the API and claimed ones."""
+    """Only volumes of these types."""
     names, types = [], set()
     for volume in items(pod.spec, "volumes"):
         if all(volume.get(kind) is None for kind in _VOLUMES):
@@ -120,7 +120,7 @@ def volume_types(pod: Subject) -> Violation | None:
 
 
 def non_root(pod: Subject) -> Violation | None:
-    """Every container promises not to run as root."""
+    """runAsNonRoot is true for every container."""
     reason = "runAsNonRoot != true"
     who, _ = pod.setters("runAsNonRoot", lambda value: value is False)
     if who:
@@ -134,13 +134,13 @@ def non_root(pod: Subject) -> Violation | None:
 
 
 def no_root_user(pod: Subject) -> Violation | None:
-    """Nobody asks for the user root."""
+    """runAsUser is not 0."""
     who, _ = pod.setters("runAsUser", lambda value: value == 0)
     return Violation("runAsUser=0", f"{set_by(who)} must not set runAsUser=0") if who else None
 
 
 def seccomp_profile_set(pod: Subject) -> Violation | None:
-    """Every container has a seccomp profile that confines."""
+    """Every container has a seccomp profile that confines it."""
     bad = seccomp_profile(pod)
     if bad is not None:
         return bad

@@ -1,7 +1,7 @@
-"""Which rules hold at which level and version, and what a pod breaks of them.
+"""Which checks apply at which level and version, and the violations of a pod.
 
-Rules came with versions of Kubernetes, and some changed; who pins a version keeps the rules of that time. The order is
-that in which the real server tells of them: those of baseline first, then those of restricted, each by their names.
+Checks came with versions of Kubernetes, and some changed: a namespace that pins a version keeps the checks of that
+version. Violations are in kube-apiserver's order: baseline, then restricted, each by the names of the checks.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Final, final
 
 from kubewright.apiserver.admission.pod_security import baseline, restricted
 from kubewright.apiserver.admission.pod_security.levels import Level, Standard
-from kubewright.apiserver.admission.pod_security.subjects import Rule, Subject, Violation
+from kubewright.apiserver.admission.pod_security.subjects import Check, Subject, Violation
 
 __all__ = ("violations",)
 
 _NEWEST: Final = 35
-"""The version the last rule came with; later ones have the same."""
+"""The version of the last change; later ones have the same checks."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A rule in the course of time: from which minor version on it is which."""
+    """A check and its implementations, each with the minor version it applies from."""
 
     name: str
-    since: tuple[tuple[int, Rule], ...]
+    since: tuple[tuple[int, Check], ...]
     replaces: str = ""
 
-    def at(self, minor: int) -> Rule | None:
-        """As it is at a version; None before there was one."""
+    def at(self, minor: int) -> Check | None:
+        """The implementation of a version; None before the first."""
         found = None
-        for first, rule in self.since:
+        for first, implementation in self.since:
             if minor >= first:
-                found = rule
+                found = implementation
         return found
 
 
@@ -66,7 +66,7 @@ _BASELINE: Final = (
     _Check("hostPorts", ((0, baseline.host_ports),)),
     _Check("hostProbesAndHostLifecycle", ((34, baseline.host_probes),)),
     _Check("privileged", ((0, baseline.privileged),)),
-    _Check("procMount", ((0, baseline.proc_mount), (35, baseline.proc_mount_unless_own_users))),
+    _Check("procMount", ((0, baseline.proc_mount), (35, baseline.proc_mount_unless_user_namespace))),
     _Check(
         "seLinuxOptions",
         (
@@ -98,8 +98,10 @@ _RESTRICTED: Final = (
     ),
     _Check("procMount_restricted", ((35, baseline.proc_mount),), replaces="procMount"),
     _Check("restrictedVolumes", ((0, restricted.volume_types),), replaces="hostPathVolumes"),
-    _Check("runAsNonRoot", ((0, restricted.non_root), (35, restricted.unless_own_users(restricted.non_root)))),
-    _Check("runAsUser", ((23, restricted.no_root_user), (35, restricted.unless_own_users(restricted.no_root_user)))),
+    _Check("runAsNonRoot", ((0, restricted.non_root), (35, restricted.unless_user_namespace(restricted.non_root)))),
+    _Check(
+        "runAsUser", ((23, restricted.no_root_user), (35, restricted.unless_user_namespace(restricted.no_root_user)))
+    ),
     _Check(
         "seccompProfile_restricted",
         ((19, restricted.seccomp_profile_set), (25, restricted.unless_windows(restricted.seccomp_profile_set))),
@@ -109,22 +111,24 @@ _RESTRICTED: Final = (
 
 
 def violations(standard: Standard, pod: Subject) -> tuple[Violation, ...]:
-    """What a pod breaks of the rules of a level at a version."""
+    """The violations of a pod at a level and version."""
     if standard.level == "privileged":
         return ()
     minor = _NEWEST if standard.minor is None else min(standard.minor, _NEWEST)
-    return tuple(found for rule in _rules(standard.level, minor) if (found := rule(pod)) is not None)
+    return tuple(
+        found for implementation in _rules(standard.level, minor) if (found := implementation(pod)) is not None
+    )
 
 
 @cache
-def _rules(level: Level, minor: int) -> tuple[Rule, ...]:
-    return tuple(_chosen(level, minor))
+def _rules(level: Level, minor: int) -> tuple[Check, ...]:
+    return tuple(_applicable(level, minor))
 
 
-def _chosen(level: Level, minor: int) -> Iterator[Rule]:
+def _applicable(level: Level, minor: int) -> Iterator[Check]:
     more = _RESTRICTED if level == "restricted" else ()
     replaced = {check.replaces for check in more if check.at(minor) is not None}
     for check in (*_BASELINE, *more):
-        rule = check.at(minor)
-        if rule is not None and check.name not in replaced:
-            yield rule
+        implementation = check.at(minor)
+        if implementation is not None and check.name not in replaced:
+            yield implementation

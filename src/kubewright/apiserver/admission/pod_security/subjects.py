@@ -1,4 +1,4 @@
-"""A pod, or the template of one, as the rules of pod security see it, and how they say what is wrong with it."""
+"""A pod or a pod template as the checks see it, and the words of their violations."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final, final
 
 from kubewright.apiserver.builtin.trees import Tree, items
 
-__all__ = ("Contained", "Rule", "Subject", "Violation", "containers_named", "listed", "plural", "set_by", "subject_of")
+__all__ = ("Check", "Container", "Subject", "Violation", "containers_named", "listed", "plural", "set_by", "subject_of")
 
 _LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Contained:
+class Container:
     """A container."""
 
     name: str
@@ -26,25 +26,25 @@ class Contained:
 @final
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A pod."""
+    """A pod or a pod template."""
 
     annotations: Tree
     spec: Tree
     security: Tree
-    containers: tuple[Contained, ...]
+    containers: tuple[Container, ...]
 
     @property
     def is_windows(self) -> bool:
-        """Whether it says that it is for Windows, which has no such thing as capabilities."""
+        """Whether it is for Windows, which has no capabilities, seccomp or AppArmor."""
         return (self.spec.get("os") or {}).get("name") == "windows"
 
     @property
-    def has_own_users(self) -> bool:
-        """Whether its users are not those of the node."""
+    def has_user_namespace(self) -> bool:
+        """Whether it has a user namespace, so that its root is not the node's."""
         return self.spec.get("hostUsers") is False
 
     def setters(self, name: str, bad: Callable[[Any], bool]) -> tuple[list[str], list[Any]]:
-        """Who sets a member of the security context to something bad, in words, and to what."""
+        """Who sets a field of the security context to a bad value (pod and containers, as text), and these values."""
         values = []
         who = []
         value = self.security.get(name)
@@ -65,7 +65,7 @@ class Subject:
 @final
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that is broken, and how."""
+    """A failed check."""
 
     reason: str
     detail: str = ""
@@ -74,12 +74,12 @@ class Violation:
         return f"{self.reason} ({self.detail})" if self.detail else self.reason
 
 
-Rule = Callable[[Subject], Violation | None]
-"""One rule: what breaks it, if anything does."""
+Check = Callable[[Subject], Violation | None]
+"""One check: the violation of a pod, if any."""
 
 
 def subject_of(pod: Tree) -> Subject:
-    """Of a pod or a template: whatever has metadata and a spec."""
+    """The subject of a pod or a pod template."""
     spec = pod.get("spec") or {}
     return Subject(
         annotations=(pod.get("metadata") or {}).get("annotations") or {},
@@ -89,27 +89,27 @@ def subject_of(pod: Tree) -> Subject:
     )
 
 
-def _containers(spec: Tree) -> Iterator[Contained]:
+def _containers(spec: Tree) -> Iterator[Container]:
     for name in _LISTS:
         for tree in items(spec, name):
-            yield Contained(str(tree.get("name") or ""), tree.get("securityContext") or {}, tree)
+            yield Container(str(tree.get("name") or ""), tree.get("securityContext") or {}, tree)
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """The word for that many."""
+    """Singular or plural, by the count."""
     return one if count == 1 else many or f"{one}s"
 
 
 def listed(values: Iterable[str]) -> str:
-    """In quotation marks, one after the other."""
+    """Quoted values, separated by commas."""
     return ", ".join(f'"{value}"' for value in values)
 
 
 def containers_named(names: Sequence[str]) -> str:
-    """The containers of these names."""
+    """`container "a"` or `containers "a", "b"`."""
     return f"{plural(len(names), 'container')} {listed(names)}"
 
 
 def set_by(who: Sequence[str]) -> str:
-    """All who set something."""
+    """`pod and containers "a", "b"`."""
     return " and ".join(who)

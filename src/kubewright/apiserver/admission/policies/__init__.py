@@ -1,6 +1,6 @@
-"""Admission policies: rules about writes, written as expressions and kept in the cluster.
+"""The ValidatingAdmissionPolicy plugin: validations in CEL that are objects of the cluster.
 
-`programs` compiles a ValidatingAdmissionPolicy, `constraints` decides what a policy or a binding is about,
-`parameters` finds the objects a binding hands to a policy, `plugin` is the judge that admission asks;
-`type_checking` says what expressions do not fit the types a policy is about.
+`programs` compiles a policy, `constraints` decides whether a policy or a binding matches a write, `parameters` finds
+the parameter objects of a binding, `plugin` is the admission plugin. `type_checking` finds expressions that do not fit
+the kinds a policy matches.
 """

@@ -1,4 +1,4 @@
-"""What a policy or a binding is about: its match constraints, with names, exclusions and selectors."""
+"""The match constraints of a policy or a binding: rules, names, exclusions and selectors."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ class Constraints:
     namespaces: Selector | None
     objects: Selector | None
 
-    def matched(
+    def match(
         self, attributes: Attributes, others: tuple[Resource, ...], namespaces: NamespaceLookup
     ) -> Resource | None:
-        """The version of the resource in which a write is meant; None if it is not.
+        """The version of the resource in which a write matches; None if it does not.
 
-        `others` are the versions besides the one of the request.
+        `others` are the versions besides that of the request.
         """
         if not namespaces.selected(attributes, self.namespaces) or not labels_match(attributes, self.objects):
             return None
-        if self._found(self.excluded, attributes, others) is not None:
+        if self._first_match(self.excluded, attributes, others) is not None:
             return None
-        return self._found(self.rules, attributes, others) if self.rules else attributes.resource
+        return self._first_match(self.rules, attributes, others) if self.rules else attributes.resource
 
-    def _found(
+    def _first_match(
         self, rules: tuple[NamedRule, ...], attributes: Attributes, others: tuple[Resource, ...]
     ) -> Resource | None:
-        # The request's own version first, for every rule; only then the other ones.
-        for shown in (attributes.resource, *(others if self.equivalent else ())):
+        # All rules are tried with the version of the request before the other versions.
+        for matched in (attributes.resource, *(others if self.equivalent else ())):
             for rule, names in rules:
-                if rule.matches(attributes.operation, shown, attributes.subresource) and (
+                if rule.matches(attributes.operation, matched, attributes.subresource) and (
                     not names or attributes.name in names
                 ):
-                    return shown
+                    return matched
         return None
 
 
 def constraints_of(tree: Mapping[str, Any]) -> Constraints:
-    """From the form inside a policy or a binding."""
+    """Compile the constraints of a policy or a binding."""
     return Constraints(
         rules=_rules(tree.get("resourceRules")),
         excluded=_rules(tree.get("excludeResourceRules")),

@@ -1,4 +1,4 @@
-"""The objects a binding hands to its policy: by name or by labels, in a namespace or in none."""
+"""The parameter objects of a policy binding: by name or by selector, namespaced or not."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
 from kubewright.apiserver.storage.store import Entry, Store
 
-__all__ = ("Misconfigured", "Parameters")
+__all__ = ("ConfigurationError", "Parameters")
 
 
 @final
-class Misconfigured(Exception):
-    """A policy or a binding asks for something there is not."""
+class ConfigurationError(Exception):
+    """A policy or a binding refers to something that does not exist."""
 
 
 @final
 class Parameters:
-    """Finds parameters in the store."""
+    """Finds parameter objects in the store."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store = store
@@ -33,14 +33,14 @@ class Parameters:
         wanted = GroupVersionKind(version.group, version.version, str(kind["kind"]))
         found = self._catalog.of_kind(wanted)
         if found is None:
-            shown = f"{version.api_version if version.group else '/' + version.version}, Kind={wanted.kind}"
-            raise Misconfigured(f"failed to find resource referenced by paramKind: '{shown}'")
+            described = f"{version.api_version if version.group else '/' + version.version}, Kind={wanted.kind}"
+            raise ConfigurationError(f"failed to find resource referenced by paramKind: '{described}'")
         return found
 
     async def collect(
         self, kind: Mapping[str, Any] | None, reference: Mapping[str, Any] | None, namespace: str
     ) -> list[Tree | None]:
-        """What a policy is run with, once for each; without parameters that is once, with none."""
+        """The parameters a policy is evaluated with, one at a time; a policy without parameters has one, None."""
         if kind is None or reference is None:
             return [None]
         resource = self.resource(kind)
@@ -51,17 +51,17 @@ class Parameters:
             selector = Selector.from_structured(reference["selector"])
             found = [tree for tree in found if tree and selector.matches(tree["metadata"].get("labels") or {})]
         if not found and reference.get("parameterNotFoundAction") == "Deny":
-            raise Misconfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
+            raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
         return found
 
     def _namespace(self, resource: Resource, reference: Mapping[str, Any], namespace: str) -> str:
         named = str(reference.get("namespace") or "")
         if not resource.namespaced:
             if named:
-                raise Misconfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+                raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
             return ""
         if not named and not namespace:
-            raise Misconfigured(
+            raise ConfigurationError(
                 "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
             )
         return named or namespace

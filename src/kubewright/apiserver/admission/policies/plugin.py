@@ -1,7 +1,7 @@
-"""The judge that runs the ValidatingAdmissionPolicies that are bound.
+"""The ValidatingAdmissionPolicy plugin: evaluates the policies that have bindings.
 
-Compiles policies when they or their bindings change. A policy that is bound nowhere does nothing. What a binding wants
-done about a broken rule is done here: deny, warn, or note it in the audit log.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating. Policies are compiled when they or
+their bindings change. For a failed validation the plugin does what the binding says: deny, warn or audit.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from kubewright.apiserver.admission.policies.constraints import Constraints, constraints_of
-from kubewright.apiserver.admission.policies.parameters import Misconfigured, Parameters
+from kubewright.apiserver.admission.policies.parameters import ConfigurationError, Parameters
 from kubewright.apiserver.admission.policies.programs import Outcome, PolicyProgram, compile_policy
 from kubewright.apiserver.admission.request_values import authorizer_of, request_namespace, request_value
 from kubewright.apiserver.admission.selectors import NamespaceLookup
-from kubewright.apiserver.admission.webhooks.configurations import EXEMPT, equivalents
-from kubewright.apiserver.admission.webhooks.matcher import Subject
+from kubewright.apiserver.admission.webhooks.configurations import EXEMPT_RESOURCES, equivalent_resources
+from kubewright.apiserver.admission.webhooks.matcher import VersionedAttributes
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes
@@ -30,7 +30,7 @@ __all__ = ("ValidatingAdmissionPolicy",)
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _FAILURE: Final = "validation.policy.admission.k8s.io/validation_failure"
-_LONGEST_NOTE: Final = 10 * 1024
+_LONGEST_ANNOTATION: Final = 10 * 1024
 _CODES: Final = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}
 
 
@@ -64,7 +64,7 @@ class _Denial:
 
 @final
 class ValidatingAdmissionPolicy:
-    """Runs policies on writes."""
+    """Validates writes."""
 
     def __init__(self, store: Store, catalog: Catalog, access: Access) -> None:
         self._catalog = catalog
@@ -79,11 +79,11 @@ class ValidatingAdmissionPolicy:
         self._bindings.watch(self)
 
     def deliver(self, change: Change) -> None:
-        """A policy or a binding came, changed or went."""
+        """A policy or a binding was created, changed or deleted."""
         self._stale = True
 
     def table_gone(self) -> None:
-        """Never: the tables stay."""
+        """Never called: the tables stay."""
 
     def handles(self, attributes: Attributes) -> bool:
         if self._stale:
@@ -92,19 +92,19 @@ class ValidatingAdmissionPolicy:
             return False
         resource = attributes.resource
         if attributes.subresource == "binding" and attributes.operation != "CREATE":
-            return False  # a step of a binding or an eviction, which has been judged
-        return not (resource.kind.group == _GROUP and resource.plural in EXEMPT)
+            return False  # a step of a binding or an eviction, which has been validated
+        return not (resource.kind.group == _GROUP and resource.plural in EXEMPT_RESOURCES)
 
     async def validate(self, attributes: Attributes) -> None:
-        others = equivalents(self._catalog, attributes.resource)
-        subject = Subject(attributes)
+        others = equivalent_resources(self._catalog, attributes.resource)
+        versioned = VersionedAttributes(attributes)
         denials: list[_Denial] = []
         for policy in self._policies:
-            shown = policy.constraints.matched(attributes, others, self._namespaces)
-            if shown is not None:
-                denials += await _Run(self, policy, subject, shown, others).denials()
+            matched = policy.constraints.match(attributes, others, self._namespaces)
+            if matched is not None:
+                denials += await _PolicyEvaluation(self, policy, versioned, matched, others).denials()
         if denials:
-            raise _refusal(attributes, denials[0])
+            raise _denied_error(attributes, denials[0])
 
     def _compile(self) -> None:
         self._stale = False
@@ -123,83 +123,85 @@ class ValidatingAdmissionPolicy:
                 found.append(_Policy(entry.key, constraints, program, spec.get("paramKind"), tuple(bound)))
         self._policies = tuple(found)
 
-    # for one run
+    # called by an evaluation
 
-    def values(self, attributes: Attributes, shown: Resource) -> dict[str, Any]:
+    def values(self, attributes: Attributes, matched: Resource) -> dict[str, Any]:
         """The variables that are the same for all parameters."""
         is_namespace = attributes.resource.table == "/namespaces"
         namespace = None if is_namespace or not attributes.namespace else self._namespaces.find(attributes.namespace)
         return {
-            "request": request_value(attributes, shown),
+            "request": request_value(attributes, matched),
             "namespaceObject": namespace,
             "authorizer": authorizer_of(attributes, self._access),
         }
 
-    def bound(self, binding: _Binding, attributes: Attributes, others: tuple[Resource, ...]) -> bool:
-        """Whether a binding is about a write."""
+    def is_bound(self, binding: _Binding, attributes: Attributes, others: tuple[Resource, ...]) -> bool:
+        """Whether a binding matches a write."""
         constraints = binding.constraints
-        return constraints is None or constraints.matched(attributes, others, self._namespaces) is not None
+        return constraints is None or constraints.match(attributes, others, self._namespaces) is not None
 
     @property
     def parameters(self) -> Parameters:
-        """Where parameters come from."""
+        """The parameter objects in the store."""
         return self._parameters
 
 
 @final
-class _Run:
-    """One policy on one write."""
+class _PolicyEvaluation:
+    """One policy evaluated on one write."""
 
     def __init__(
         self,
         owner: ValidatingAdmissionPolicy,
         policy: _Policy,
-        subject: Subject,
-        shown: Resource,
+        versioned: VersionedAttributes,
+        matched: Resource,
         others: tuple[Resource, ...],
     ) -> None:
         self._owner = owner
         self._policy = policy
-        self._subject = subject
-        self._shown = shown
+        self._versioned = versioned
+        self._matched = matched
         self._others = others
         self._denials: list[_Denial] = []
-        self._notes: dict[str, list[str]] = {}
+        self._audit_annotations: dict[str, list[str]] = {}
 
     async def denials(self) -> list[_Denial]:
-        """Run it for every binding and every parameter."""
-        policy, attributes = self._policy, self._subject.attributes
+        """Evaluate it for every binding and every parameter."""
+        policy, attributes = self._policy, self._versioned.attributes
         if policy.param_kind is not None:
             try:
                 self._owner.parameters.resource(policy.param_kind)
-            except Misconfigured as error:
+            except ConfigurationError as error:
                 return (
-                    [_Denial(policy.name, "", f"failed to configure policy: {error}")] if policy.program.fails else []
+                    [_Denial(policy.name, "", f"failed to configure policy: {error}")]
+                    if policy.program.fails_closed
+                    else []
                 )
         for binding in policy.bindings:
-            if self._owner.bound(binding, attributes, self._others):
-                await self._bind(binding)
-        for key, values in self._notes.items():
+            if self._owner.is_bound(binding, attributes, self._others):
+                await self._evaluate(binding)
+        for key, values in self._audit_annotations.items():
             attributes.annotations[f"{policy.name}/{key}"] = ", ".join(values)
         return self._denials
 
-    async def _bind(self, binding: _Binding) -> None:
-        policy, attributes = self._policy, self._subject.attributes
+    async def _evaluate(self, binding: _Binding) -> None:
+        policy, attributes = self._policy, self._versioned.attributes
         try:
             found = await self._owner.parameters.collect(
                 policy.param_kind, binding.parameters, request_namespace(attributes)
             )
-        except Misconfigured as error:
-            if policy.program.fails:
+        except ConfigurationError as error:
+            if policy.program.fails_closed:
                 self._denials.append(_Denial(policy.name, binding.name, f"failed to configure binding: {error}"))
             return
-        new, old = await self._subject.objects(self._shown)
-        values = {**self._owner.values(attributes, self._shown), "object": new, "oldObject": old}
+        new, old = await self._versioned.objects(self._matched)
+        values = {**self._owner.values(attributes, self._matched), "object": new, "oldObject": old}
         for parameter in found:
-            self._act(binding, policy.program.run({**values, "params": parameter}))
+            self._apply_actions(binding, policy.program.run({**values, "params": parameter}))
 
-    def _act(self, binding: _Binding, outcome: Outcome) -> None:
-        policy, attributes = self._policy, self._subject.attributes
+    def _apply_actions(self, binding: _Binding, outcome: Outcome) -> None:
+        policy, attributes = self._policy, self._versioned.attributes
         for decision in outcome.denied:
             if "Deny" in binding.actions:
                 self._denials.append(_Denial(policy.name, binding.name, decision.message, decision.reason))
@@ -220,9 +222,9 @@ class _Run:
                 if text not in attributes.warnings:
                     attributes.warnings.append(text)
         for key, value in outcome.annotations:
-            values = self._notes.setdefault(key, [])
-            if value[:_LONGEST_NOTE] not in values:
-                values.append(value[:_LONGEST_NOTE])
+            values = self._audit_annotations.setdefault(key, [])
+            if value[:_LONGEST_ANNOTATION] not in values:
+                values.append(value[:_LONGEST_ANNOTATION])
         self._denials.extend(_Denial(policy.name, binding.name, error) for error in outcome.errors)
 
 
@@ -236,7 +238,7 @@ def _binding(name: str, spec: Mapping[str, Any]) -> _Binding:
     )
 
 
-def _refusal(attributes: Attributes, denial: _Denial) -> StatusError:
+def _denied_error(attributes: Attributes, denial: _Denial) -> StatusError:
     bound = f" with binding '{denial.binding}'" if denial.binding else ""
     message = f"ValidatingAdmissionPolicy '{denial.policy}'{bound} denied request: {denial.message}"
     reason = denial.reason or "Invalid"

@@ -1,7 +1,7 @@
-"""A ValidatingAdmissionPolicy, compiled, and its run on one write.
+"""A ValidatingAdmissionPolicy, compiled, and its evaluation on one write.
 
-Variables are computed when an expression first needs them, and once. All expressions of a run share a budget. What
-comes out are decisions; who is bound by them is in `plugin`.
+A variable is evaluated once, when an expression first needs it. All expressions of an evaluation share a cost budget.
+The result are decisions; `plugin` does with them what the bindings say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_MESSAGE: Final = 5 * 1024
 @final
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A validation that does not hold, or could not be evaluated; `index` is its place in the policy."""
+    """A validation that failed, or could not be evaluated; `index` is its position in the policy."""
 
     index: int
     message: str
@@ -42,12 +42,12 @@ class Decision:
 @final
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of a run."""
+    """The result of an evaluation."""
 
     denied: tuple[Decision, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
     errors: tuple[str, ...] = ()
-    """What went wrong with annotations; it denies, whatever the binding says."""
+    """Errors of audit annotations, which deny the write whatever the binding says."""
 
 
 @final
@@ -64,7 +64,7 @@ class _Validation:
 class PolicyProgram:
     """The expressions of a policy."""
 
-    fails: bool
+    fails_closed: bool
     conditions: tuple[Expression, ...]
     variables: Mapping[str, Expression]
     validations: tuple[_Validation, ...]
@@ -81,13 +81,13 @@ class PolicyProgram:
         names = {**values, "variables": _Variables(self.variables, values, budget)}
         try:
             results = [budget.run(item.expression, names) for item in self.validations]
-        except OutOfBudget as broke:
-            return self._failed(str(broke))
+        except OutOfBudget as exhausted:
+            return self._failed(str(exhausted))
         plain = {name: value for name, value in names.items() if name != "authorizer"}
         denied = []
         for index, ((value, error), item) in enumerate(zip(results, self.validations, strict=True)):
             if error:
-                if self.fails:
+                if self.fails_closed:
                     denied.append(Decision(index, error))
             elif value is not True:
                 denied.append(self._denied(index, item, plain, budget))
@@ -98,19 +98,19 @@ class PolicyProgram:
             return True, ""
         budget = Budget(CONDITIONS_BUDGET)
         names = {**values, "variables": _Variables(self.variables, values, budget)}
-        return conditions_hold(self.conditions, names, budget, fails=self.fails)
+        return conditions_hold(self.conditions, names, budget, fails=self.fails_closed)
 
     def _failed(self, text: str) -> Outcome:
-        return Outcome((Decision(0, text),)) if self.fails else Outcome()
+        return Outcome((Decision(0, text),)) if self.fails_closed else Outcome()
 
     def _denied(self, index: int, item: _Validation, values: Mapping[str, Any], budget: Budget) -> Decision:
         text = ""
         if item.message_expression is not None:
             try:
-                said, _ = budget.run(item.message_expression, values)
-            except OutOfBudget as broke:
-                return Decision(index, f"failed messageExpression: {broke}")
-            text = said.strip() if isinstance(said, str) else ""
+                value, _ = budget.run(item.message_expression, values)
+            except OutOfBudget as exhausted:
+                return Decision(index, f"failed messageExpression: {exhausted}")
+            text = value.strip() if isinstance(value, str) else ""
             if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE:
                 text = ""
         text = text or item.message.strip() or f"failed expression: {item.expression.text.strip()}"
@@ -122,18 +122,18 @@ class PolicyProgram:
         try:
             for key, expression in self.annotations:
                 value, error = budget.run(expression, values)
-                if error and self.fails:
+                if error and self.fails_closed:
                     errors.append(error)
                 elif isinstance(value, str) and value.strip():
                     found.append((key, value.strip()))
-        except OutOfBudget as broke:
-            return self._failed(str(broke))
+        except OutOfBudget as exhausted:
+            return self._failed(str(exhausted))
         return Outcome(denied, tuple(found), tuple(errors))
 
 
 @final
 class _Variables:
-    """The variable `variables`: each is computed when it is first asked for."""
+    """The variable `variables`, whose fields are evaluated on demand."""
 
     def __init__(self, expressions: Mapping[str, Expression], values: Mapping[str, Any], budget: Budget) -> None:
         self._expressions = expressions
@@ -158,7 +158,7 @@ class _Variables:
 
 
 def compile_policy(spec: Mapping[str, Any]) -> PolicyProgram:
-    """Compile the spec of a policy; what does not compile is denied or let pass when it is run."""
+    """Compile the spec of a policy. An expression that does not compile fails when it is evaluated."""
     scope = Scope(params=spec.get("paramKind") is not None)
     types: dict[str, CelType] = {}
     variables: dict[str, Expression] = {}
@@ -169,7 +169,7 @@ def compile_policy(spec: Mapping[str, Any]) -> PolicyProgram:
     environment = scope.environment(types)
     messages = Scope(params=scope.params, authorizer=False).environment(types)
     return PolicyProgram(
-        fails=spec.get("failurePolicy") != "Ignore",
+        fails_closed=spec.get("failurePolicy") != "Ignore",
         conditions=tuple(
             compile_expression(item["expression"], environment, BOOL) for item in spec.get("matchConditions") or ()
         ),

@@ -1,8 +1,9 @@
-"""What is wrong with the expressions of a policy for the types it is about, although they could be written.
+"""Type checks of the expressions of a policy against the kinds it matches.
 
-When a policy is written nobody knows what it will meet, and any field may be asked for. Afterwards a controller checks
-each expression against each type that its constraints name, and says in the status what does not fit. This is the
-checking; `cluster.controller_manager.validating_admission_policy_status` finds the types and writes the status.
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating/typechecking.go. When a policy is
+created its expressions are compiled without types, so they may use any field. Afterwards a controller
+(`cluster.controller_manager.validating_admission_policy_status`) checks each expression against each kind that the
+constraints name, and writes what does not fit into the status.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kubewright.cel.celtypes import list_of, map_of
 __all__ = ("KindsFor", "TypeWarning", "kinds_to_check", "resource_type", "type_warnings")
 
 _MOST: Final = 10
-"""More kinds than these are not checked for one rule."""
+"""At most so many kinds are checked for one rule."""
 _REFERENCE: Final = "#/components/schemas/"
 _INT_OR_STRING: Final = "int-or-string"
 _SIMPLE: Final = frozenset(("bool", "bytes", "double", "duration", "int", "null", "string", "timestamp", "uint"))
@@ -32,13 +33,13 @@ Schema = Mapping[str, Any]
 @final
 @dataclass(frozen=True, slots=True)
 class TypeWarning:
-    """What is wrong with one expression, for all types."""
+    """The type errors of one expression, for all kinds."""
 
     path: str
     text: str
 
 
-# which kinds
+# the kinds
 
 
 def kinds_to_check(constraints: Mapping[str, Any], kinds_for: KindsFor) -> list[GroupVersionKind]:
@@ -72,36 +73,38 @@ def _sorted(kinds: Iterable[GroupVersionKind]) -> list[GroupVersionKind]:
 
 def resource_type(schema: Schema, components: Callable[[str], Schema | None], name: str) -> CelType | None:
     """The type of a kind from its schema in an OpenAPI document; `components` finds what it refers to."""
-    return type_of_schema(_whole(schema, components, frozenset()), root=True, name=name)
+    return type_of_schema(_resolved(schema, components, frozenset()), root=True, name=name)
 
 
-def _whole(schema: Schema, components: Callable[[str], Schema | None], within: frozenset[str]) -> Schema:
-    """A schema with what it refers to in it; where it would be inside itself, nothing is known of it."""
-    reference = _referred(schema)
+def _resolved(schema: Schema, components: Callable[[str], Schema | None], within: frozenset[str]) -> Schema:
+    """A schema with its references resolved; a reference to itself is an object without known fields."""
+    reference = _reference_of(schema)
     if reference:
         if reference in within:
             return {"type": "object"}
         schema, within = components(reference) or {}, within | {reference}
     result = dict(schema)
     if result.get("properties"):
-        result["properties"] = {name: _whole(inner, components, within) for name, inner in result["properties"].items()}
+        result["properties"] = {
+            name: _resolved(inner, components, within) for name, inner in result["properties"].items()
+        }
     for name in ("additionalProperties", "items"):
         if isinstance(result.get(name), Mapping):
-            result[name] = _whole(result[name], components, within)
+            result[name] = _resolved(result[name], components, within)
     if result.get("format") == _INT_OR_STRING:
         result["x-kubernetes-int-or-string"] = True
     return result
 
 
-def _referred(schema: Schema) -> str:
-    """The component a schema is: a reference may be wrapped, to have a description of its own."""
+def _reference_of(schema: Schema) -> str:
+    """The component a schema refers to; a reference may be wrapped in `allOf`, to have a description of its own."""
     for part in (schema, *(schema.get("allOf") or ())):
         if "$ref" in part:
             return str(part["$ref"]).removeprefix(_REFERENCE)
     return ""
 
 
-# what does not fit
+# the warnings
 
 
 def type_warnings(
@@ -140,7 +143,7 @@ def _scope(variables: Mapping[str, CelType], target: CelType, params: CelType | 
 
 
 def _variable_type(kind: CelType) -> CelType:
-    """Nothing is known of the fields of a variable that is an object, nor of what is no JSON."""
+    """The type of a variable: DYN for objects and for types that are not JSON."""
     if kind.kind == "list":
         return list_of(_variable_type(kind.parameters[0]))
     if kind.kind == "map":

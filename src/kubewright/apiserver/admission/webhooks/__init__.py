@@ -1,6 +1,6 @@
-"""Webhooks: servers elsewhere that are asked about writes, or convert custom resources.
+"""The plugins that call admission webhooks.
 
-`configurations` follows the webhook configurations in the store, `matcher` decides who is asked about a write,
-`reviews` is what is sent and what may come back, `outbound.webhook_client` does it; `mutating` and `validating` are the
-judges of the chain.
+`configurations` compiles the webhook configurations in the store, `matcher` decides which webhooks are called for a
+write, `reviews` are the requests and responses, `dispatcher` makes one call. `mutating` and `validating` are the two
+plugins. Conversion webhooks are in `apiextensions.webhook_converter`.
 """

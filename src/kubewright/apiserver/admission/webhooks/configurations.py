@@ -1,8 +1,8 @@
-"""The webhooks that are configured, ready to be asked: compiled when a configuration changes, not when one is needed.
+"""The configured admission webhooks, compiled when a configuration changes and not when a write needs them.
 
-`Hook` is one webhook of one configuration. `Configurations` follows a table of configurations and says quickly which
-hooks have rules for a write; without any configuration that is one look at an empty tuple. What depends on the object
-itself is decided in `matcher`.
+`Webhook` is one webhook of one configuration. `Configurations` watches a table of configurations and finds the webhooks
+with a rule for a write; without any configuration that costs one look at an empty tuple. Whether a webhook is called
+depends on the object too, which `matcher` decides.
 """
 
 from __future__ import annotations
@@ -22,9 +22,18 @@ from kubewright.apiserver.storage.store import Change, Table
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.cel import BOOL
 
-__all__ = ("EXEMPT", "Candidate", "Configurations", "Hook", "ResourceRule", "equivalents", "rule_of", "selector_of")
+__all__ = (
+    "EXEMPT_RESOURCES",
+    "Configurations",
+    "ResourceRule",
+    "Webhook",
+    "WebhookInvocation",
+    "equivalent_resources",
+    "rule_of",
+    "selector_of",
+)
 
-EXEMPT: Final = frozenset(
+EXEMPT_RESOURCES: Final = frozenset(
     {
         "validatingwebhookconfigurations",
         "mutatingwebhookconfigurations",
@@ -34,14 +43,14 @@ EXEMPT: Final = frozenset(
         "mutatingadmissionpolicybindings",
     }
 )
-"""What no webhook and no policy is asked about: a mistake in one of them must stay correctable."""
+"""Resources that no webhook and no policy sees: a mistake in one of them must stay correctable."""
 _GROUP: Final = "admissionregistration.k8s.io"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """One entry of `rules`: which writes are meant."""
+    """One entry of `rules`."""
 
     operations: frozenset[str]
     groups: frozenset[str]
@@ -50,7 +59,7 @@ class ResourceRule:
     scope: str
 
     def matches(self, verb: str, resource: Resource, subresource: str) -> bool:
-        """Whether a write is meant, in that version of the resource."""
+        """Whether the rule matches a write, in this version of the resource."""
         return (
             _has(self.operations, verb)
             and _has(self.groups, resource.kind.group)
@@ -64,7 +73,7 @@ class ResourceRule:
 
 
 def rule_of(tree: Mapping[str, Any]) -> ResourceRule:
-    """From the form inside a configuration."""
+    """Compile a rule of a configuration."""
     pairs = (str(name).partition("/") for name in tree.get("resources") or ())
     return ResourceRule(
         frozenset(tree.get("operations") or ()),
@@ -76,71 +85,71 @@ def rule_of(tree: Mapping[str, Any]) -> ResourceRule:
 
 
 def selector_of(tree: Mapping[str, Any] | None) -> Selector | None:
-    """A selector that may leave something out; None for one that takes everything."""
+    """Compile a label selector; None for one that selects everything."""
     return Selector.from_structured(tree) if tree and any(tree.values()) else None
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Hook:
+class Webhook:
     """One webhook."""
 
     name: str
     configuration: str
     index: int
-    """Its place among all webhooks."""
+    """Its position among all webhooks."""
     rules: tuple[ResourceRule, ...]
-    fails: bool
-    """Whether a write fails when the webhook cannot be asked."""
+    fails_closed: bool
+    """The failurePolicy Fail: a write fails if the webhook cannot be called."""
     equivalent: bool
-    """Whether a write in another version is meant, too."""
+    """The matchPolicy Equivalent: rules match writes in other versions too."""
     namespaces: Selector | None
     objects: Selector | None
     conditions: tuple[Expression, ...]
     timeout: int
     dry_run: bool
-    """Whether it may be asked about a dry run."""
+    """Whether it may be called for a dry run."""
     versions: tuple[str, ...]
     target: WebhookTarget
-    again: bool
-    """Whether it wants to see what later webhooks made of its work."""
+    reinvocable: bool
+    """The reinvocationPolicy IfNeeded."""
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
-    """A webhook with a rule for a write, and the version of the resource the rule is about."""
+class WebhookInvocation:
+    """A webhook with a rule for a write, and the version of the resource that the rule matched."""
 
-    hook: Hook
-    shown: Resource
+    webhook: Webhook
+    matched: Resource
 
 
 @final
 class Configurations:
-    """Follows the configurations in a table."""
+    """Watches the configurations in a table."""
 
     def __init__(self, table: Table, catalog: Catalog, addresses: ServiceResolver) -> None:
         self._table = table
         self._catalog = catalog
         self._addresses = addresses
-        self._hooks: tuple[Hook, ...] = ()
+        self._webhooks: tuple[Webhook, ...] = ()
         self._stale = True
         self._generation = 0
-        self._found: dict[tuple[str, Resource, str], tuple[Candidate, ...]] = {}
+        self._found: dict[tuple[str, Resource, str], tuple[WebhookInvocation, ...]] = {}
         table.watch(self)
 
     def deliver(self, change: Change) -> None:
-        """A configuration came, changed or went."""
+        """A configuration was created, changed or deleted."""
         self._stale = True
 
     def table_gone(self) -> None:
-        """Never: the table stays."""
+        """Never called: the table stays."""
 
-    def candidates(self, attributes: Attributes) -> tuple[Candidate, ...]:
-        """The webhooks with a rule for this write, in the order they are asked."""
+    def invocations(self, attributes: Attributes) -> tuple[WebhookInvocation, ...]:
+        """The webhooks with a rule for this write, in the order they are called."""
         if self._stale:
             self._compile()
-        if not self._hooks:
+        if not self._webhooks:
             return ()
         if self._generation != self._catalog.generation:
             self._found, self._generation = {}, self._catalog.generation
@@ -150,56 +159,56 @@ class Configurations:
             found = self._found[key] = self._look_up(*key)
         return found
 
-    def _look_up(self, verb: str, resource: Resource, subresource: str) -> tuple[Candidate, ...]:
-        if resource.kind.group == _GROUP and resource.plural in EXEMPT:
+    def _look_up(self, verb: str, resource: Resource, subresource: str) -> tuple[WebhookInvocation, ...]:
+        if resource.kind.group == _GROUP and resource.plural in EXEMPT_RESOURCES:
             return ()
         if subresource == "binding" and verb != "CREATE":
-            return ()  # a step of a binding or an eviction, about which they have been asked
+            return ()  # a step of a binding or an eviction, for which they have been called
         found = []
-        others = equivalents(self._catalog, resource)
-        for hook in self._hooks:
-            shown = _shown(hook, verb, resource, subresource, others)
-            if shown is not None:
-                found.append(Candidate(hook, shown))
+        others = equivalent_resources(self._catalog, resource)
+        for webhook in self._webhooks:
+            matched = _matched_resource(webhook, verb, resource, subresource, others)
+            if matched is not None:
+                found.append(WebhookInvocation(webhook, matched))
         return tuple(found)
 
     def _compile(self) -> None:
         self._stale = False
         self._found = {}
-        hooks: list[Hook] = []
+        webhooks: list[Webhook] = []
         for entry in self._table.entries():
             tree = decode_json(entry.value)
             for webhook in tree.get("webhooks") or ():
-                hooks.append(_hook(tree["metadata"]["name"], len(hooks), webhook, self._addresses))
-        self._hooks = tuple(hooks)
+                webhooks.append(_webhook_of(tree["metadata"]["name"], len(webhooks), webhook, self._addresses))
+        self._webhooks = tuple(webhooks)
 
 
-def equivalents(catalog: Catalog, resource: Resource) -> tuple[Resource, ...]:
+def equivalent_resources(catalog: Catalog, resource: Resource) -> tuple[Resource, ...]:
     """The other versions in which the same objects are served."""
     return tuple(item for item in catalog if item is not resource and item.table == resource.table)
 
 
-def _shown(
-    hook: Hook, verb: str, resource: Resource, subresource: str, others: tuple[Resource, ...]
+def _matched_resource(
+    webhook: Webhook, verb: str, resource: Resource, subresource: str, others: tuple[Resource, ...]
 ) -> Resource | None:
-    if any(rule.matches(verb, resource, subresource) for rule in hook.rules):
+    if any(rule.matches(verb, resource, subresource) for rule in webhook.rules):
         return resource
-    if hook.equivalent:
-        for rule in hook.rules:
+    if webhook.equivalent:
+        for rule in webhook.rules:
             for other in others:
                 if rule.matches(verb, other, subresource):
                     return other
     return None
 
 
-def _hook(configuration: str, index: int, tree: Mapping[str, Any], addresses: ServiceResolver) -> Hook:
+def _webhook_of(configuration: str, index: int, tree: Mapping[str, Any], addresses: ServiceResolver) -> Webhook:
     environment = Scope().environment()
-    return Hook(
+    return Webhook(
         name=str(tree["name"]),
         configuration=configuration,
         index=index,
         rules=tuple(map(rule_of, tree.get("rules") or ())),
-        fails=tree.get("failurePolicy") != "Ignore",
+        fails_closed=tree.get("failurePolicy") != "Ignore",
         equivalent=tree.get("matchPolicy", "Equivalent") == "Equivalent",
         namespaces=selector_of(tree.get("namespaceSelector")),
         objects=selector_of(tree.get("objectSelector")),
@@ -211,7 +220,7 @@ def _hook(configuration: str, index: int, tree: Mapping[str, Any], addresses: Se
         dry_run=tree.get("sideEffects") in ("None", "NoneOnDryRun"),
         versions=tuple(tree.get("admissionReviewVersions") or ()),
         target=target_of_client_config(tree.get("clientConfig") or {}, addresses),
-        again=tree.get("reinvocationPolicy") == "IfNeeded",
+        reinvocable=tree.get("reinvocationPolicy") == "IfNeeded",
     )
 
 

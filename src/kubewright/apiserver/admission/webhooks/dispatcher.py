@@ -1,4 +1,4 @@
-"""Ask one webhook about one write, and what becomes of an answer that cannot be used."""
+"""Calls one webhook for one write, and applies its failure policy if that fails."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 import uuid
 from typing import Final, final
 
-from kubewright.apiserver.admission.webhooks.configurations import Candidate, Hook
-from kubewright.apiserver.admission.webhooks.matcher import Subject
+from kubewright.apiserver.admission.webhooks.configurations import Webhook, WebhookInvocation
+from kubewright.apiserver.admission.webhooks.matcher import VersionedAttributes
 from kubewright.apiserver.admission.webhooks.reviews import (
     InvalidReview,
     ReviewResponse,
@@ -19,55 +19,57 @@ from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.outbound.webhook_client import WebhookCallError, WebhookClient
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, internal_error
 
-__all__ = ("HookFailed", "dispatch", "give_up")
+__all__ = ("CallingWebhookError", "apply_failure_policy", "dispatch")
 
 _KNOWN: Final = ("v1", "v1beta1")
 _LOG: Final = logging.getLogger(__name__)
 
 
 @final
-class HookFailed(Exception):
-    """A webhook could not be asked, or its answer is none."""
+class CallingWebhookError(Exception):
+    """A webhook could not be called, or its response cannot be used."""
 
-    def __init__(self, hook: Hook, why: str) -> None:
-        super().__init__(f'failed calling webhook "{hook.name}": {why}')
-        self.hook = hook
+    def __init__(self, webhook: Webhook, why: str) -> None:
+        super().__init__(f'failed calling webhook "{webhook.name}": {why}')
+        self.webhook = webhook
 
 
-async def dispatch(caller: WebhookClient, candidate: Candidate, subject: Subject, *, mutating: bool) -> ReviewResponse:
-    """What a webhook says; raises `HookFailed`, or `StatusError` if it says no."""
-    hook, attributes = candidate.hook, subject.attributes
-    if attributes.dry_run and not hook.dry_run:
-        raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
-    version = next((item for item in hook.versions if item in _KNOWN), "")
+async def dispatch(
+    client: WebhookClient, invocation: WebhookInvocation, versioned: VersionedAttributes, *, mutating: bool
+) -> ReviewResponse:
+    """The response of a webhook; raises `CallingWebhookError`, or `StatusError` if it denies the write."""
+    webhook, attributes = invocation.webhook, versioned.attributes
+    if attributes.dry_run and not webhook.dry_run:
+        raise bad_request(f'admission webhook "{webhook.name}" does not support dry run')
+    version = next((item for item in webhook.versions if item in _KNOWN), "")
     if not version:
         why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise HookFailed(hook, f"could not create admission objects: {why}")
+        raise CallingWebhookError(webhook, f"could not create admission objects: {why}")
     uid = str(uuid.uuid4())
-    review = review_of(attributes, candidate.shown, await subject.objects(candidate.shown), uid, version)
+    review = review_of(attributes, invocation.matched, await versioned.objects(invocation.matched), uid, version)
     try:
-        answer = await caller.call(hook.target, review, timeout=hook.timeout)
-        verdict = read_review(answer, uid=uid, version=version, mutating=mutating)
+        answer = await client.call(webhook.target, review, timeout=webhook.timeout)
+        response = read_review(answer, uid=uid, version=version, mutating=mutating)
     except WebhookCallError as error:
-        raise HookFailed(hook, f"failed to call webhook: {error}") from None
+        raise CallingWebhookError(webhook, f"failed to call webhook: {error}") from None
     except InvalidReview as error:
-        raise HookFailed(hook, f"received invalid webhook response: {error}") from None
-    _note(attributes, hook, verdict)
-    if not verdict.allowed:
-        raise denial(hook.name, verdict.status)
-    return verdict
+        raise CallingWebhookError(webhook, f"received invalid webhook response: {error}") from None
+    _record(attributes, webhook, response)
+    if not response.allowed:
+        raise denial(webhook.name, response.status)
+    return response
 
 
-def _note(attributes: Attributes, hook: Hook, verdict: ReviewResponse) -> None:
-    attributes.warnings.extend(text for text in verdict.warnings if text not in attributes.warnings)
-    for name, value in verdict.annotations.items():
-        attributes.annotations[f"{hook.name}/{name}"] = value
+def _record(attributes: Attributes, webhook: Webhook, response: ReviewResponse) -> None:
+    attributes.warnings.extend(text for text in response.warnings if text not in attributes.warnings)
+    for name, value in response.annotations.items():
+        attributes.annotations[f"{webhook.name}/{name}"] = value
 
 
-def give_up(failure: HookFailed, attributes: Attributes, annotation: str) -> StatusError | None:
-    """The refusal a failure becomes, or None when the write goes on without that webhook."""
-    if failure.hook.fails:
+def apply_failure_policy(failure: CallingWebhookError, attributes: Attributes, annotation: str) -> StatusError | None:
+    """The error of a write under the failurePolicy Fail; None under Ignore, with an audit annotation."""
+    if failure.webhook.fails_closed:
         return internal_error(str(failure))
-    attributes.annotations[annotation] = failure.hook.name
-    _LOG.warning("a webhook failed and is left out", extra={"webhook": failure.hook.name, "error": str(failure)})
+    attributes.annotations[annotation] = failure.webhook.name
+    _LOG.warning("a webhook failed and is ignored", extra={"webhook": failure.webhook.name, "error": str(failure)})
     return None

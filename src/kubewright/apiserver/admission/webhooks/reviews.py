@@ -1,7 +1,7 @@
-"""What is sent to an admission webhook, and what may come back: AdmissionReview in its versions v1 and v1beta1.
+"""AdmissionReviews: the request to an admission webhook and its response, in the versions v1 and v1beta1.
 
-Pure. An answer that cannot be used is an `InvalidReview`, or a `WebhookCallError` where kube-apiserver cannot even
-decode it; the sentences are its own.
+Pure functions. A response that makes no sense is an `InvalidReview`, one that kube-apiserver cannot even decode a
+`WebhookCallError`; the messages are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _KNOWN: Final = frozenset({(f"{_GROUP}/v1", "AdmissionReview"), (f"{_GROUP}/v1be
 
 @final
 class InvalidReview(Exception):
-    """An answer that can be read and makes no sense."""
+    """A response that can be decoded and makes no sense."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ReviewResponse:
-    """What a webhook said."""
+    """The response of a webhook."""
 
     allowed: bool
     status: Mapping[str, Any] | None = None
@@ -54,10 +54,10 @@ class ReviewResponse:
 
 
 def review_of(
-    attributes: Attributes, shown: Resource, objects: tuple[Tree | None, Tree | None], uid: str, version: str
+    attributes: Attributes, matched: Resource, objects: tuple[Tree | None, Tree | None], uid: str, version: str
 ) -> Tree:
-    """The review to send: the new and the old object as `shown` has them."""
-    request: Tree = {"uid": uid, **request_tree(attributes, shown)}
+    """The review to send: the new and the old object as `matched` has them."""
+    request: Tree = {"uid": uid, **request_tree(attributes, matched)}
     request["object"], request["oldObject"] = objects
     request["dryRun"] = attributes.dry_run
     request["options"] = attributes.options or None
@@ -65,7 +65,7 @@ def review_of(
 
 
 def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bool) -> ReviewResponse:
-    """What an answer says."""
+    """The response in a review."""
     check_type(tree, f"{_GROUP}/{version}", "AdmissionReview", _KNOWN)
     response = tree.get("response")
     if response is not None and not isinstance(response, dict):
@@ -78,7 +78,7 @@ def read_review(tree: Mapping[str, Any], *, uid: str, version: str, mutating: bo
         _check_v1(tree, response, uid, patch, mutating=mutating)
     kind = str(response.get("patchType") or "")
     if version != "v1" and patch:
-        kind = "JSONPatch"  # the old version never said what it is
+        kind = "JSONPatch"  # v1beta1 need not state the type
     return ReviewResponse(
         allowed=bool(response.get("allowed")),
         status=response.get("status"),
@@ -111,13 +111,15 @@ def _not_base64(text: str) -> bytes:
 
 
 def _check_v1(tree: Mapping[str, Any], response: Mapping[str, Any], uid: str, patch: bytes, *, mutating: bool) -> None:
-    said = response.get("uid") or ""
-    if said != uid:
-        raise InvalidReview(f'expected response.uid="{uid}", got "{said}"')
+    given = response.get("uid") or ""
+    if given != uid:
+        raise InvalidReview(f'expected response.uid="{uid}", got "{given}"')
     api_version, kind = str(tree.get("apiVersion") or ""), str(tree.get("kind") or "")
     if (api_version, kind) != (f"{_GROUP}/v1", "AdmissionReview"):
-        shown = api_version if "/" in api_version else f"/{api_version}"
-        raise InvalidReview(f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {shown}, Kind={kind}")
+        matched = api_version if "/" in api_version else f"/{api_version}"
+        raise InvalidReview(
+            f"expected webhook response of {_GROUP}/v1, Kind=AdmissionReview, got {matched}, Kind={kind}"
+        )
     patch_type = response.get("patchType")
     if not mutating:
         if patch:
@@ -133,17 +135,17 @@ def _check_v1(tree: Mapping[str, Any], response: Mapping[str, Any], uid: str, pa
 
 
 def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
-    """The refusal a webhook's "no" becomes."""
-    said: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
+    """The error for a write that a webhook does not allow."""
+    result: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
     given = status or {}
     if isinstance(given.get("metadata"), dict):
-        said["metadata"] = given["metadata"]
-    said.update({key: given[key] for key in _STATUS if given.get(key)})
-    if said.get("status") in (None, "Success"):
-        said["status"] = "Failure"
+        result["metadata"] = given["metadata"]
+    result.update({key: given[key] for key in _STATUS if given.get(key)})
+    if result.get("status") in (None, "Success"):
+        result["status"] = "Failure"
     denied = f'admission webhook "{name}" denied the request'
     why = given.get("message") or given.get("reason")
-    said["message"] = f"{denied}: {why}" if why else f"{denied} without explanation"
+    result["message"] = f"{denied}: {why}" if why else f"{denied} without explanation"
     code = given.get("code")
-    said["code"] = code if type(code) is int and code >= 400 else 400
-    return StatusError(said)
+    result["code"] = code if type(code) is int and code >= 400 else 400
+    return StatusError(result)

@@ -1,13 +1,16 @@
-"""The judge that asks validating webhooks, all at once; any of them can refuse."""
+"""The ValidatingAdmissionWebhook plugin: calls validating webhooks, all at once; any of them can deny the write.
+
+kube-apiserver: staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/validating/{plugin,dispatcher}.go.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final, final
 
-from kubewright.apiserver.admission.webhooks.configurations import Candidate, Configurations
-from kubewright.apiserver.admission.webhooks.dispatcher import HookFailed, dispatch, give_up
-from kubewright.apiserver.admission.webhooks.matcher import Matcher, Subject
+from kubewright.apiserver.admission.webhooks.configurations import Configurations, WebhookInvocation
+from kubewright.apiserver.admission.webhooks.dispatcher import CallingWebhookError, apply_failure_policy, dispatch
+from kubewright.apiserver.admission.webhooks.matcher import Matcher, VersionedAttributes
 from kubewright.apiserver.kinds.admission import Attributes
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.wire.status_errors import StatusError
@@ -19,36 +22,38 @@ _FAILED_OPEN: Final = "failed-open.validating.webhook.admission.k8s.io/"
 
 @final
 class ValidatingAdmissionWebhook:
-    """Asks the webhooks of every ValidatingWebhookConfiguration."""
+    """Calls the webhooks of every ValidatingWebhookConfiguration."""
 
-    def __init__(self, configurations: Configurations, matcher: Matcher, caller: WebhookClient) -> None:
+    def __init__(self, configurations: Configurations, matcher: Matcher, client: WebhookClient) -> None:
         self._configurations = configurations
         self._matcher = matcher
-        self._caller = caller
+        self._client = client
 
     def handles(self, attributes: Attributes) -> bool:
-        return bool(self._configurations.candidates(attributes))
+        return bool(self._configurations.invocations(attributes))
 
     async def validate(self, attributes: Attributes) -> None:
-        subject = Subject(attributes)
-        asked: list[Candidate] = []
-        for candidate in self._configurations.candidates(attributes):
-            if await self._matcher.asks(candidate, subject):
-                await subject.objects(candidate.shown)
-                asked.append(candidate)
-        if len(asked) == 1:
-            refusal = await self._ask(asked[0], subject, 0)
+        versioned = VersionedAttributes(attributes)
+        called: list[WebhookInvocation] = []
+        for invocation in self._configurations.invocations(attributes):
+            if await self._matcher.should_call(invocation, versioned):
+                await versioned.objects(invocation.matched)
+                called.append(invocation)
+        if len(called) == 1:
+            error = await self._call(called[0], versioned, 0)
         else:
-            answers = [self._ask(candidate, subject, index) for index, candidate in enumerate(asked)]
-            refusal = next((item for item in await asyncio.gather(*answers) if item is not None), None)
-        if refusal is not None:
-            raise refusal
+            calls = [self._call(invocation, versioned, index) for index, invocation in enumerate(called)]
+            error = next((item for item in await asyncio.gather(*calls) if item is not None), None)
+        if error is not None:
+            raise error
 
-    async def _ask(self, candidate: Candidate, subject: Subject, index: int) -> StatusError | None:
+    async def _call(
+        self, invocation: WebhookInvocation, versioned: VersionedAttributes, index: int
+    ) -> StatusError | None:
         try:
-            await dispatch(self._caller, candidate, subject, mutating=False)
-        except HookFailed as failure:
-            return give_up(failure, subject.attributes, f"{_FAILED_OPEN}round_0_index_{index}")
-        except StatusError as refusal:
-            return refusal
+            await dispatch(self._client, invocation, versioned, mutating=False)
+        except CallingWebhookError as failure:
+            return apply_failure_policy(failure, versioned.attributes, f"{_FAILED_OPEN}round_0_index_{index}")
+        except StatusError as error:
+            return error
         return None

@@ -13,8 +13,8 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import apply_merge_patch
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.verbs.patches.json_patch import PatchMisfit, apply_operations
-from kubewright.apiserver.verbs.patches.strategic_merge.wording import go_value
+from kubewright.apiserver.verbs.patches.json_patch import JsonPatchError, apply_json_patch
+from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import go_value
 from kubewright.apiserver.wire.decoding import decode_json, duplicate_fields, normalize_numbers
 from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import APPLY_JSON, APPLY_YAML, media_type
@@ -49,7 +49,7 @@ def patch_type(call: Call) -> str:
     kind = media_type(call.request.header("content-type"))
     # CBOR is not offered. Custom resources have no patch strategies and merge keys, so no strategic merge patch.
     offered = [JSON_PATCH, MERGE, APPLY_YAML]
-    if call.resource.strategy.strategic:
+    if call.resource.strategy.strategic_merge_patch:
         offered.insert(2, STRATEGIC)
     if kind not in (JSON_PATCH, MERGE, STRATEGIC, *APPLY_TYPES):
         raise status_error(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
@@ -116,15 +116,15 @@ def patched_object_error(resource: Resource, kind: str, body: bytes, result: Tre
         return error
     why = why.partition(": ")[2]
     touched = decode_json(body) if kind == MERGE else {}
-    shown = encode_json(_in_order(result, None if resource.custom else touched)).decode()
+    value = encode_json(_in_order(result, None if resource.custom else touched)).decode()
     if kind == STRATEGIC:
-        shown, why = go_value(decode_json(body)), _in_converter_words(why)
-    return invalid(GroupVersionKind("", "", ""), "", [FieldError("patch", "Invalid", why, shown)])
+        value, why = go_value(decode_json(body)), _in_converter_words(why)
+    return invalid(GroupVersionKind("", "", ""), "", [FieldError("patch", "Invalid", why, value)])
 
 
 def _in_order(value: Any, touched: Any) -> Any:
-    """The fields in kube-apiserver's order: alphabetical where the patch went, or everywhere if `touched` is None; that
-    of Go's structs elsewhere."""
+    """The fields in kube-apiserver's order: alphabetical in the objects that the patch touched, or in all of them if
+    `touched` is None; else that of Go's structs."""
     if isinstance(value, list) and touched is None:
         return [_in_order(item, None) for item in value]
     if not isinstance(value, dict):
@@ -172,8 +172,8 @@ def _apply_json_patch(operations: Any, live: Tree) -> Any:
         why = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}"
         raise too_large(f"Request entity too large: {why}")
     try:
-        return apply_operations(live, operations)
-    except PatchMisfit:
+        return apply_json_patch(live, operations)
+    except JsonPatchError:
         # kube-apiserver does not say which operation failed and why, and clients match its sentence.
         message = "the server rejected our request due to an error in our request"
         raise status_error(422, "Invalid", message, details={}) from None

@@ -1,4 +1,4 @@
-"""What the labels of a namespace ask for."""
+"""The Pod Security modes that the labels of a namespace set."""
 
 from __future__ import annotations
 

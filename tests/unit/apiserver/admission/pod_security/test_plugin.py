@@ -1,4 +1,4 @@
-"""The judge of pod security, where no request shows what it does: the audit log, and namespaces with many pods."""
+"""What the PodSecurity plugin does that no response shows: audit annotations, and namespaces with many pods."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def pod(**meta: Any) -> dict[str, Any]:
 
 async def test_the_policy_a_pod_was_judged_by_is_noted() -> None:
     store = Store()
-    judge = PodSecurity(store)
+    plugin = PodSecurity(store)
     namespace(store, audit="baseline", enforce_version="v1.30")
     operation = writes("pods", pod())
 
-    await judge.validate(operation)
+    await plugin.validate(operation)
 
     assert operation.annotations == {
         f"{LABELS}enforce-policy": "privileged:v1.30",
@@ -68,11 +68,11 @@ async def test_the_policy_a_pod_was_judged_by_is_noted() -> None:
 async def test_labels_from_before_that_make_no_sense_are_noted_and_taken_for_the_strictest() -> None:
     store = Store()
     namespace(store, enforce="strict")
-    judge = PodSecurity(store)
+    plugin = PodSecurity(store)
     operation = writes("pods", pod())
 
     with pytest.raises(StatusError, match='violates PodSecurity "restricted:latest"'):
-        await judge.validate(operation)
+        await plugin.validate(operation)
 
     assert operation.annotations[f"{LABELS}error"].startswith("Failed to parse policy: metadata.labels[")
 
@@ -80,29 +80,29 @@ async def test_labels_from_before_that_make_no_sense_are_noted_and_taken_for_the
 async def test_labels_that_never_made_sense_may_stay_as_they_are() -> None:
     store = Store()
     old = namespace(store, enforce="strict")
-    judge = PodSecurity(store)
+    plugin = PodSecurity(store)
 
-    await judge.validate(writes("namespaces", {"metadata": {**old["metadata"], "annotations": {"a": "b"}}}, old))
+    await plugin.validate(writes("namespaces", {"metadata": {**old["metadata"], "annotations": {"a": "b"}}}, old))
     changed = {LABELS + "enforce": "stricter"}
     with pytest.raises(StatusError, match="must be one of privileged, baseline, restricted"):
-        await judge.validate(writes("namespaces", {"metadata": {"name": "shop", "labels": changed}}, old))
+        await plugin.validate(writes("namespaces", {"metadata": {"name": "shop", "labels": changed}}, old))
 
 
 async def test_where_no_namespace_has_labels_only_pods_and_namespaces_are_looked_at() -> None:
     store = Store()
-    judge = PodSecurity(store)
+    plugin = PodSecurity(store)
     put(store, "/namespaces", "shop", {"metadata": {"name": "shop", "labels": {"app": "web"}}})
     operations = [writes("configmaps", pod()), writes("deployments", pod(), group="apps"), writes("pods", pod())]
 
-    assert [judge.handles(operation) for operation in operations] == [False, False, True]
+    assert [plugin.handles(operation) for operation in operations] == [False, False, True]
 
     namespace(store, warn="baseline")
-    assert [judge.handles(operation) for operation in operations] == [False, True, True]
+    assert [plugin.handles(operation) for operation in operations] == [False, True, True]
 
 
 async def test_of_many_pods_one_of_each_controller_comes_first() -> None:
     store = Store()
-    judge = PodSecurity(store)
+    plugin = PodSecurity(store)
     for number in range(3001):
         owner = [{"uid": "u", "controller": True}] if number else []
         name = f"p{number:04}"
@@ -110,7 +110,7 @@ async def test_of_many_pods_one_of_each_controller_comes_first() -> None:
     old = {"metadata": {"name": "shop"}}
     operation = writes("namespaces", {"metadata": {"name": "shop", "labels": {LABELS + "enforce": "baseline"}}}, old)
 
-    await judge.validate(operation)
+    await plugin.validate(operation)
 
     assert operation.warnings == [
         "new PodSecurity enforce level only checked against the first 3000 of 3001 existing pods",

@@ -1,4 +1,4 @@
-"""A policy run on a write: what holds, what is said if it does not, and what happens when nobody can tell."""
+"""A policy evaluated on a write: failed validations, their messages, and expressions that cannot be evaluated."""
 
 from __future__ import annotations
 

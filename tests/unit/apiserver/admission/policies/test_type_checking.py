@@ -1,4 +1,4 @@
-"""Which kinds a policy is checked against, and what is said of expressions that do not fit them."""
+"""The kinds a policy is type-checked against, and the warnings about expressions that do not fit them."""
 
 from __future__ import annotations
 

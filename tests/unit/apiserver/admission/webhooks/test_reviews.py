@@ -1,4 +1,4 @@
-"""What a webhook may answer, and what its refusal becomes."""
+"""The responses a webhook may give, and the error of a write that it denies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON patches as kube-apiserver applies them; the words are its own."""
+"""JSON patches as kube-apiserver applies them, with its messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubewright.apiserver.verbs.patches.json_patch import PatchMisfit, apply_operations
+from kubewright.apiserver.verbs.patches.json_patch import JsonPatchError, apply_json_patch
 
 TARGET: dict[str, Any] = {"data": {"x": "y"}, "list": [1, 2], "a/b": {"~": 1}}
 
@@ -30,20 +30,20 @@ TARGET: dict[str, Any] = {"data": {"x": "y"}, "list": [1, 2], "a/b": {"~": 1}}
     ],
 )
 def test_an_operation_changes_what_it_names(operation: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert apply_operations(TARGET, [operation]) == {**TARGET, **expected}
+    assert apply_json_patch(TARGET, [operation]) == {**TARGET, **expected}
 
 
 def test_the_target_stays_as_it_is() -> None:
     target = {"a": {"b": [1]}}
 
-    changed = apply_operations(target, [{"op": "add", "path": "/a/b/-", "value": 2}])
+    changed = apply_json_patch(target, [{"op": "add", "path": "/a/b/-", "value": 2}])
 
     assert target == {"a": {"b": [1]}}
     assert changed == {"a": {"b": [1, 2]}}
 
 
 def test_an_operation_on_the_root_replaces_everything() -> None:
-    assert apply_operations(TARGET, [{"op": "replace", "path": "", "value": {"new": 1}}]) == {"new": 1}
+    assert apply_json_patch(TARGET, [{"op": "replace", "path": "", "value": {"new": 1}}]) == {"new": 1}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_an_operation_on_the_root_replaces_everything() -> None:
     ],
 )
 def test_what_does_not_fit_is_said(operation: dict[str, Any], words: str) -> None:
-    with pytest.raises(PatchMisfit) as caught:
-        apply_operations(TARGET, [operation])
+    with pytest.raises(JsonPatchError) as caught:
+        apply_json_patch(TARGET, [operation])
 
     assert str(caught.value) == words

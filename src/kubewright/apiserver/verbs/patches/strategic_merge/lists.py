@@ -1,8 +1,9 @@
-"""Lists in a strategic merge: which elements are the same, and in which order they end up.
+"""Lists in a strategic merge: which elements are the same, and their order in the result.
 
-Elements are told apart by a merge key, scalars by themselves. The order is a blend: what the patch names stands in the
-order of the patch (or of `$setElementOrder`), what only the server has stays in its own order, and the two are woven
-together by where things stood before. Merging two elements is left to the caller, who knows about their fields.
+Elements are identified by their merge key, scalars by their value. Elements of the patch are in the order of the patch,
+or of its `$setElementOrder`; elements that only the live list has keep their order; the two are interleaved by their
+positions in the live list (strategicpatch: `normalizeElementOrder`). How two elements merge is up to the caller, who
+knows their fields.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from kubewright.api.patches import Json
-from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
+from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import (
     LIST,
     MAP,
     failed,
@@ -23,7 +24,7 @@ from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
     wrong_type,
 )
 
-__all__ = ("Merged", "blend", "check_order", "element_type", "merge_lists")
+__all__ = ("MergeResult", "check_order", "element_type", "merge_lists", "order_elements")
 
 Items: TypeAlias = list[Json]
 MergeElements: TypeAlias = Callable[[dict[str, Json], dict[str, Json]], Json]
@@ -31,37 +32,37 @@ MergeElements: TypeAlias = Callable[[dict[str, Json], dict[str, Json]], Json]
 _DIRECTIVE: Final = "$patch"
 
 
-class Merged(NamedTuple):
+class MergeResult(NamedTuple):
     """A merged list."""
 
     items: Items
-    standing: Items
-    """What a `$setElementOrder` takes for the order there was. In Go that is the live list after elements were deleted
-    from it in place, with new ones in the room that made; which shows in where the new ones end up."""
+    order_before: Items
+    """The list that `$setElementOrder` takes for the live order. In Go it is the live slice after elements were deleted
+    in place, so that appended ones may have overwritten its end; the positions of new elements depend on that."""
 
 
-def merge_lists(live: Items, patch: Items, *, key: str, merge: MergeElements, deletes: bool, of: str) -> Merged:
-    """The list after a patch that merges into it, or, if `deletes`, takes scalars out of it."""
-    standing = live
+def merge_lists(live: Items, patch: Items, *, key: str, merge: MergeElements, deletes: bool, of: str) -> MergeResult:
+    """The list with a patch merged into it or, if `deletes`, with the scalars of the patch removed."""
+    order_before = live
     if not live and not patch:
-        return Merged(live, live)
+        return MergeResult(live, live)
     kind = element_type(live, patch)
     if kind != MAP:
         if deletes:
-            gone = {_scalar(item) for item in patch}
-            return Merged([item for item in live if _scalar(item) not in gone], live)
+            deleted = {_scalar(item) for item in patch}
+            return MergeResult([item for item in live if _scalar(item) not in deleted], live)
         merged = list({_scalar(item): item for item in reversed([*live, *patch])}.values())[::-1]
     else:
         if not key:
             raise failed(f"cannot merge lists without merge key for {of}")
-        live, patch = _directed(live, patch, key)
+        live, patch = _apply_directives(live, patch, key)
         merged = _merge_elements(live, patch, key, merge)
-        standing = merged[: len(standing)]
-    return Merged(blend(merged, asked=patch, live=live, key=key, kind=kind), standing)
+        order_before = merged[: len(order_before)]
+    return MergeResult(order_elements(merged, order=patch, live=live, key=key, kind=kind), order_before)
 
 
 def element_type(*lists: Items) -> str:
-    """The one type all elements have in Go."""
+    """The Go type of all elements; raises `StatusError` if they have several, or none."""
     first: str | None = None
     for items in lists:
         for item in items:
@@ -77,8 +78,8 @@ def element_type(*lists: Items) -> str:
     return first
 
 
-def _directed(live: Items, patch: Items, key: str) -> tuple[Items, Items]:
-    """Obey the `$patch` of elements: the live list without what is deleted, the patch without directives."""
+def _apply_directives(live: Items, patch: Items, key: str) -> tuple[Items, Items]:
+    """Apply the `$patch` of elements: the live list without deleted elements, and the patch without directives."""
     plain: Items = []
     replace = False
     for element in patch:
@@ -112,7 +113,7 @@ def _merge_elements(live: Items, patch: Items, key: str, merge: MergeElements) -
 
 
 def check_order(patch: Items, order: Items, key: str) -> None:
-    """Refuse a patch whose elements are not in `$setElementOrder`, or not in that order."""
+    """Refuse a patch with elements that are not in `$setElementOrder`, or in another order."""
     if not order or not patch:
         return
     wanted = patch
@@ -146,10 +147,10 @@ def _matches(element: Json, step: Json, key: str) -> bool:
     return _same(element[key], step[key])
 
 
-def blend(merged: Items, *, asked: Items, live: Items, key: str, kind: str) -> Items:
-    """The merged list in its final order; `asked` is the order that was asked for, `live` the one there was."""
+def order_elements(merged: Items, *, order: Items, live: Items, key: str, kind: str) -> Items:
+    """The merged list in its final order; `order` is that of the patch, `live` that of the live list."""
     if key:
-        for items in (merged, asked, live):
+        for items in (merged, order, live):
             for item in items:
                 if not isinstance(item, dict):
                     raise wrong_type(MAP, item)
@@ -157,44 +158,44 @@ def blend(merged: Items, *, asked: Items, live: Items, key: str, kind: str) -> I
                     raise no_merge_key(item, key)
     elif kind == MAP:
         raise failed("elements of a list without a merge key cannot be put in order")
-    named = {_identity(item, key) for item in asked}
-    first = _positions(asked, key)
+    in_patch = {_identity(item, key) for item in order}
+    first = _positions(order, key)
     before = _positions(live, key)
-    theirs = _sorted([item for item in merged if _identity(item, key) in named], first, key)
-    ours = _sorted([item for item in merged if _identity(item, key) not in named], before, key)
-    return _woven(ours, theirs, before, key)
+    patch_items = _sorted([item for item in merged if _identity(item, key) in in_patch], first, key)
+    live_items = _sorted([item for item in merged if _identity(item, key) not in in_patch], before, key)
+    return _interleave(live_items, patch_items, before, key)
 
 
-def _woven(ours: Items, theirs: Items, before: dict[object, int], key: str) -> Items:
-    """What only the server has goes in front of the first asked-for element that used to stand behind it."""
-    woven: Items = []
+def _interleave(live_items: Items, patch_items: Items, before: dict[object, int], key: str) -> Items:
+    """Put elements that only the live list has in front of the first patch element that was behind them."""
+    result: Items = []
     index = 0
-    for item in theirs:
-        place = before.get(_identity(item, key))
-        while index < len(ours) and place is not None:
-            here = before.get(_identity(ours[index], key))
-            if here is None or here > place:
+    for item in patch_items:
+        position = before.get(_identity(item, key))
+        while index < len(live_items) and position is not None:
+            other = before.get(_identity(live_items[index], key))
+            if other is None or other > position:
                 break
-            woven.append(ours[index])
+            result.append(live_items[index])
             index += 1
-        woven.append(item)
-    return woven + ours[index:]
+        result.append(item)
+    return result + live_items[index:]
 
 
 def _sorted(items: Items, order: dict[object, int], key: str) -> Items:
-    """By position; an element without one goes in front of what stood before it, as Go's comparison has it."""
+    """By position, with Go's insertion sort: an element without a position goes in front of those before it."""
     found: Items = []
-    places: list[int | None] = []
+    positions: list[int | None] = []
     for item in items:
-        place = order.get(_identity(item, key))
+        position = order.get(_identity(item, key))
         at = len(found)
         while at > 0:
-            other = places[at - 1]
-            if place is not None and other is not None and place >= other:
+            other = positions[at - 1]
+            if position is not None and other is not None and position >= other:
                 break
             at -= 1
         found.insert(at, item)
-        places.insert(at, place)
+        positions.insert(at, position)
     return found
 
 
@@ -210,9 +211,9 @@ def _identity(item: Json, key: str) -> object:
 
 
 def _scalar(value: Json) -> object:
-    """A value that can be looked up, with its type: to Go 1 is not true and not 1.0."""
+    """A value with its type, as a dictionary key: in Go 1 equals neither true nor 1.0."""
     if isinstance(value, dict | list):
-        # The real server drops the connection here.
+        # kube-apiserver panics here and drops the connection.
         raise failed(f"{go_value(value)} cannot tell elements of a list apart")
     return type(value), value
 

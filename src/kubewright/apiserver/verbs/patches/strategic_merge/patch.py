@@ -1,11 +1,10 @@
-"""Apply a strategic merge patch: lists merge by key, and directives say what a plain merge cannot.
+"""Applies a strategic merge patch: lists merge by key, and directives say what a merge patch cannot.
 
     patched = apply_strategic_patch(live, patch, gvk=GroupVersionKind("apps", "v1", "Deployment"))
 
 Directives: `$patch: delete|replace`, `$deleteFromPrimitiveList/<field>`, `$setElementOrder/<field>`, `$retainKeys`.
-The semantics, their oddities included, are those of the real server, which kubectl relies on. Defaulting, validation
-and the question whether fields exist come afterwards and are not done here. Neither argument is changed; the result
-shares the parts that stayed the same.
+The semantics are those of apimachinery's strategicpatch, its oddities included: kubectl relies on them. The verbs drop
+unknown fields, set defaults and validate afterwards. Neither argument is changed; the result shares parts with both.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from typing import Any, Final
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.api.patches import Json
 from kubewright.apiserver.verbs.patches.strategic_merge.lists import (
-    Merged,
-    blend,
+    MergeResult,
     check_order,
     element_type,
     merge_lists,
+    order_elements,
 )
-from kubewright.apiserver.verbs.patches.strategic_merge.places import Member, Place, place_of_kind
-from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
+from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import (
     LIST,
     bad_order_list,
     bad_primitive_list,
@@ -31,6 +29,7 @@ from kubewright.apiserver.verbs.patches.strategic_merge.wording import (
     unknown_directive,
     wrong_type,
 )
+from kubewright.apiserver.verbs.patches.strategic_merge.patch_types import PatchField, PatchType, type_of_kind
 from kubewright.apiserver.wire.status_errors import bad_request
 
 __all__ = ("apply_strategic_patch",)
@@ -50,33 +49,33 @@ _NOTHING: Final = object()
 
 
 def apply_strategic_patch(live: Json, patch: Json, *, gvk: GroupVersionKind) -> Json:
-    """The object as the patch wants it; raises Refused with the real server's code and words."""
+    """The patched object; raises `StatusError` with kube-apiserver's code and words."""
     if not isinstance(patch, dict):
         if patch is None:
             return live
         found = _JSON_NAMES[go_type(patch)]
         raise bad_request(f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}")
-    place = place_of_kind(gvk)
-    if place is None:
+    type_ = type_of_kind(gvk)
+    if type_ is None:
         raise bad_request("strategic merge patch format is not supported")
-    return _merge(live, patch, place)
+    return _merge(live, patch, type_)
 
 
-def _merge(live: dict[str, Json], patch: dict[str, Json], place: Place) -> dict[str, Json]:
+def _merge(live: dict[str, Json], patch: dict[str, Json], type_: PatchType) -> dict[str, Json]:
     if _DIRECTIVE in patch:
-        return _directed(patch)
+        return _apply_directive(patch)
     merged = dict(live)
     rest = dict(patch)
     if _RETAIN in rest:
         _retain(merged, rest, rest.pop(_RETAIN))
     for name in [name for name in rest if name.startswith(_ORDER)]:
-        _put_in_order(merged, rest, name, place)
+        _set_element_order(merged, rest, name, type_)
     for name, value in rest.items():
-        _merge_field(merged, name, value, place)
+        _merge_field(merged, name, value, type_)
     return merged
 
 
-def _directed(patch: dict[str, Json]) -> dict[str, Json]:
+def _apply_directive(patch: dict[str, Json]) -> dict[str, Json]:
     directive = patch[_DIRECTIVE]
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != _DIRECTIVE}
@@ -86,7 +85,7 @@ def _directed(patch: dict[str, Json]) -> dict[str, Json]:
 
 
 def _retain(merged: dict[str, Json], patch: dict[str, Json], names: Json) -> None:
-    """Drop what the list does not name; the patch may set nothing else."""
+    """Drop the fields that `$retainKeys` does not list; the patch may set no others."""
     if not isinstance(names, list):
         raise bad_retain_keys()
     kept = {name for name in names if isinstance(name, str)}
@@ -97,7 +96,7 @@ def _retain(merged: dict[str, Json], patch: dict[str, Json], names: Json) -> Non
         del merged[name]
 
 
-def _merge_field(merged: dict[str, Json], name: str, value: Json, place: Place) -> None:
+def _merge_field(merged: dict[str, Json], name: str, value: Json, type_: PatchType) -> None:
     deletes = name.startswith(_DELETE)
     if deletes:
         prefix, slash, name = name.partition("/")
@@ -111,53 +110,53 @@ def _merge_field(merged: dict[str, Json], name: str, value: Json, place: Place) 
         if not deletes:
             _put(merged, name, _without_nulls(value))
     elif isinstance(value, dict):
-        member = place.member(name)
-        merged[name] = value if member.strategy == "replace" else _merge(present, value, member.inside)
+        member = type_.member(name)
+        merged[name] = value if member.strategy == "replace" else _merge(present, value, member.type)
     elif isinstance(value, list):
-        merged[name] = _merge_list(present, value, place.member(name), deletes=deletes).items
+        merged[name] = _merge_list(present, value, type_.member(name), deletes=deletes).items
     else:
         merged[name] = value
 
 
-def _merge_list(live: list[Json], patch: list[Json], member: Member, *, deletes: bool = False) -> Merged:
+def _merge_list(live: list[Json], patch: list[Json], member: PatchField, *, deletes: bool = False) -> MergeResult:
     if member.strategy != "merge" and not deletes:
-        return Merged(patch, live)
+        return MergeResult(patch, live)
     return merge_lists(
         live,
         patch,
         key=member.merge_key,
-        merge=lambda one, two: _merge(one, two, member.inside),
+        merge=lambda one, two: _merge(one, two, member.type),
         deletes=deletes,
-        of=member.inside.kind,
+        of=member.type.kind,
     )
 
 
-def _put_in_order(merged: dict[str, Json], patch: dict[str, Json], directive: str, place: Place) -> None:
-    """Merge the list a `$setElementOrder` is about, in the order it asks for, and take both out of the patch."""
+def _set_element_order(merged: dict[str, Json], patch: dict[str, Json], directive: str, type_: PatchType) -> None:
+    """Merge the list of a `$setElementOrder` in that order, and remove both from the patch."""
     order = patch.pop(directive)
     if not isinstance(order, list):
         raise wrong_type(LIST, order)
     prefix, slash, name = directive.partition("/")
     if prefix != _ORDER or not slash:
         raise bad_order_list()
-    live, asked = merged.get(name, _NOTHING), patch.get(name, _NOTHING)
-    for items in (live, asked):
+    live, given = merged.get(name, _NOTHING), patch.get(name, _NOTHING)
+    for items in (live, given):
         if items is not _NOTHING and not isinstance(items, list):
             raise wrong_type(LIST, items)
-    member = place.member(name)
+    member = type_.member(name)
     present: list[Any] = live if isinstance(live, list) else []
-    wanted: list[Any] = asked if isinstance(asked, list) else []
+    wanted: list[Any] = given if isinstance(given, list) else []
     check_order(wanted, order, member.merge_key)
-    if live is _NOTHING and asked is _NOTHING:
+    if live is _NOTHING and given is _NOTHING:
         return
-    if asked is _NOTHING:
-        result = Merged(present, present)
+    if given is _NOTHING:
+        result = MergeResult(present, present)
     elif live is _NOTHING:
-        result = Merged(_without_directives(wanted), present)
+        result = MergeResult(_without_directives(wanted), present)
     else:
         result = _merge_list(present, wanted, member)
     kind = element_type(present, wanted)
-    merged[name] = blend(result.items, asked=order, live=result.standing, key=member.merge_key, kind=kind)
+    merged[name] = order_elements(result.items, order=order, live=result.order_before, key=member.merge_key, kind=kind)
     patch.pop(name, None)
 
 
@@ -170,7 +169,7 @@ def _put(merged: dict[str, Json], name: str, value: Json) -> None:
 
 
 def _without_directives(value: Json) -> Json:
-    """What is new has nothing to be merged with: parts with a directive are left out."""
+    """A new value has nothing to merge with: its parts with a directive are dropped."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return _NOTHING

@@ -1,7 +1,7 @@
-"""Where a merge is: the struct, map or list of the kind, and how its fields want to be merged.
+"""The Go types of built-in kinds as strategic merge sees them: patch strategies and merge keys of their fields.
 
-Read from the OpenAPI documents of the built-in kinds, which carry the tags of the Go structs; each component is worked
-out once. Custom resources have no such tags, hence no strategic merge.
+Read from the OpenAPI documents of the built-in kinds, which have the struct tags as extensions. Custom resources have
+no such tags, hence no strategic merge.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ from functools import cache
 from typing import Any, Final, NamedTuple, final
 
 from kubewright.api.kinds import GroupVersionKind
-from kubewright.apiserver.verbs.patches.strategic_merge.wording import failed
+from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import failed
 from kubewright.k8s.documents import component, resolve, schema_of
 from kubewright.k8s.index import MODULES
 
-__all__ = ("Member", "Place", "place_of_kind")
+__all__ = ("PatchField", "PatchType", "type_of_kind")
 
 _REFERENCE: Final = "#/components/schemas/"
 
 
-class Member(NamedTuple):
+class PatchField(NamedTuple):
     """One field of a struct."""
 
-    inside: Place
-    """Where its value is; for a list, where its elements are."""
+    type: PatchType
+    """The type of its value; for a list, of its elements."""
     strategy: str
-    """`merge`, `replace` or empty; retainKeys asks nothing of the server."""
+    """`merge`, `replace` or empty; `retainKeys` matters only to the client that makes the patch."""
     merge_key: str
 
 
 @final
-class Place:
-    """A type in the kind: a struct with members, a map, or anything else, which has nothing to merge."""
+class PatchType:
+    """One type: a struct with fields, a map, or anything else, which has nothing to merge."""
 
     def __init__(self, schema: Mapping[str, Any], name: str) -> None:
         self._schema = schema
         self.name = name
         self.kind = _kind(schema, name)
-        self._members: dict[str, Member] | None = None
+        self._members: dict[str, PatchField] | None = None
 
-    def member(self, key: str) -> Member:
-        """A field by its name in JSON, which Go matches without regard to case if need be."""
+    def member(self, key: str) -> PatchField:
+        """A field by its JSON name; if there is none, Go ignores the case."""
         if self.kind != "struct":
             raise failed(f"merging an object in json but data type is not struct, instead is: {self.kind}")
         if self._members is None:
@@ -56,35 +56,35 @@ class Place:
 
 
 @cache
-def place_of_kind(gvk: GroupVersionKind) -> Place | None:
-    """The struct of a built-in kind; None for what has no strategic merge."""
+def type_of_kind(gvk: GroupVersionKind) -> PatchType | None:
+    """The struct of a built-in kind; None for kinds without strategic merge."""
     schema = schema_of(gvk)
     if schema is None:
         # Kinds of subresources, such as Scale, are in the documents but in no list of kinds.
         module = MODULES.get(gvk.api_version, ("", ()))[0]
         schema = component(f"io.k8s.api.{module}.{gvk.kind}") if module else None
-    return None if schema is None else Place(schema, gvk.kind)
+    return None if schema is None else PatchType(schema, gvk.kind)
 
 
 @cache
-def _component_place(name: str) -> Place:
-    return Place(resolve(component(name) or {}), name.rpartition(".")[2])
+def _component_type(name: str) -> PatchType:
+    return PatchType(resolve(component(name) or {}), name.rpartition(".")[2])
 
 
-def _member(schema: Mapping[str, Any]) -> Member:
+def _member(schema: Mapping[str, Any]) -> PatchField:
     strategies = str(schema.get("x-kubernetes-patch-strategy", "")).split(",")
     strategy = next((one for one in strategies if one != "retainKeys"), "")
-    inside = _place(schema)
-    if "items" in inside._schema and inside.kind == "slice":
-        inside = _place(inside._schema["items"])
-    return Member(inside, strategy, str(schema.get("x-kubernetes-patch-merge-key", "")))
+    type_ = _type(schema)
+    if "items" in type_._schema and type_.kind == "slice":
+        type_ = _type(type_._schema["items"])
+    return PatchField(type_, strategy, str(schema.get("x-kubernetes-patch-merge-key", "")))
 
 
-def _place(schema: Mapping[str, Any]) -> Place:
+def _type(schema: Mapping[str, Any]) -> PatchType:
     whole = schema.get("allOf", ())
     named = schema if "$ref" in schema else whole[0] if len(whole) == 1 else {}
     reference = str(named.get("$ref", "")).removeprefix(_REFERENCE)
-    return _component_place(reference) if reference else Place(schema, "")
+    return _component_type(reference) if reference else PatchType(schema, "")
 
 
 def _kind(schema: Mapping[str, Any], name: str) -> str:
@@ -94,5 +94,5 @@ def _kind(schema: Mapping[str, Any], name: str) -> str:
         return "struct"
     if "additionalProperties" in schema:
         return "map"
-    # A struct that holds any JSON has a name and no fields that a document could list.
+    # A struct of any JSON, such as JSONSchemaProps.default, has a name but no properties.
     return "struct" if name else str(schema.get("type", "string"))

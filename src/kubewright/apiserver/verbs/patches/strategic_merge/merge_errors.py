@@ -1,7 +1,7 @@
-"""What the real server says about a patch it cannot merge, letter by letter.
+"""The errors of strategic merge patches, letter by letter.
 
-Its sentences quote parts of the patch as Go prints them, and most of them are answered with 500 and no reason: they
-are plain errors of a library, not refusals somebody designed. Clients see them all the same.
+The messages quote parts of the patch as Go prints them. Most have the code 500 and no reason, because they are plain
+errors of a library and not API errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LIST: Final = "[]interface {}"
 
 
 def failed(message: str) -> StatusError:
-    """500 without a reason, as a plain error is answered."""
+    """500 without a reason, as for any error that is no API error."""
     return status_error(500, "", message)
 
 
@@ -51,29 +51,29 @@ def bad_retain_keys() -> StatusError:
 
 
 def lists_of_lists() -> StatusError:
-    """422: a list whose elements are lists has no merge, which the answer does not say."""
+    """422: a list of lists cannot be merged; kube-apiserver does not say why."""
     return status_error(422, "Invalid", "the server rejected our request due to an error in our request", details={})
 
 
 def no_merge_key(element: Json, key: str) -> StatusError:
-    """An element cannot be matched."""
+    """An element has no merge key."""
     return failed(f"map: {go_value(element)} does not contain declared merge key: {key}")
 
 
 def wrong_type(expected: str, actual: Json) -> StatusError:
-    """A directive or an element is not what it has to be."""
+    """A directive or an element has the wrong type."""
     return failed(f"expected a {expected}, but received a {go_type(actual) or '%!s(<nil>)'}")
 
 
 def unknown_directive(directive: Json, holder: Json) -> StatusError:
-    """`$patch` says something unheard of."""
+    """`$patch` is neither delete, replace nor merge."""
     if isinstance(directive, str):
-        shown = directive
+        printed = directive
     elif directive is None:
-        shown = "%!s(<nil>)"
+        printed = "%!s(<nil>)"
     else:
-        shown = f"%!s({go_type(directive)}={go_value(directive)})"
-    return failed(f"unknown patch type: {shown} in map: {go_value(holder)}")
+        printed = f"%!s({go_type(directive)}={go_value(directive)})"
+    return failed(f"unknown patch type: {printed} in map: {go_value(holder)}")
 
 
 def go_type(value: Json) -> str:
