@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, get, post, run_case, strategic
+from tests.differential.servers.server_pair import Request, ServerPair, get, post, run_case, strategic
 
 pytestmark = pytest.mark.real
 
@@ -30,20 +30,20 @@ def amounts(cpu: str, memory: str) -> dict[str, Any]:
     return {"requests": both, "limits": both}
 
 
-def pod(cpu: str, memory: str) -> Ask:
+def pod(cpu: str, memory: str) -> Request:
     """A pod with one container, which nobody puts on a node."""
     containers = [{"name": "c", "image": "i", "resources": amounts(cpu, memory)}]
     spec = {"schedulerName": "nobody", "containers": containers}
     return post(f"{NS}/pods", {"metadata": {"name": "one"}, "spec": spec})
 
 
-def resize(cpu: str, memory: str) -> Ask:
+def resize(cpu: str, memory: str) -> Request:
     """Give the container another size."""
     containers = [{"name": "c", "resources": amounts(cpu, memory)}]
     return strategic(f"{NS}/pods/one/resize", {"spec": {"containers": containers}})
 
 
-def uses(cpu: str, memory: str) -> Ask:
+def uses(cpu: str, memory: str) -> Request:
     """Wait until the quota says that this much is used."""
 
     def says(tree: Any) -> bool:
@@ -52,14 +52,14 @@ def uses(cpu: str, memory: str) -> Ask:
     return get(f"{NS}/resourcequotas/q", until=says, ignore=("metadata",))
 
 
-def too_large(words: str) -> Ask:
+def too_large(words: str) -> Request:
     """Wait until a pod is refused: a server learns of limits and quotas a moment after they are stored."""
     return replace(
         pod("900m", "300Mi"), path=f"{NS}/pods?dryRun=All", until=lambda tree: words in tree.get("message", "")
     )
 
 
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "the limits of its namespace": [
         post(f"{NS}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": LIMITS}}),
         too_large("maximum cpu usage per Container is 500m"),
@@ -88,5 +88,5 @@ CASES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_pod_grows_within(twins: Twins, case: str) -> None:
-    await run_case(twins, CASES[case])
+async def test_a_pod_grows_within(pair: ServerPair, case: str) -> None:
+    await run_case(pair, CASES[case])
