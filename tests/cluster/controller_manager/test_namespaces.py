@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.builders.pods import pod
 from tests.cluster.controller_manager.conftest import reach
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
 from tests.scenarios.conftest import Widget, widget
 from tests.waiting import present

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
+from tests.builders.pods import pod
 from tests.cluster.controller_manager.conftest import QUIET, said
 
 from kubewright import Client, Manager
@@ -65,11 +66,6 @@ def taints(node: Node) -> set[tuple[str, str]]:
     return {(taint.key.rpartition("/")[2], taint.effect) for taint in node.spec.taints or ()}
 
 
-def pod(name: str, node: str, **spec: object) -> Pod:
-    spec = {"nodeName": node, "containers": [{"name": "c", "image": "i:1"}], **spec}
-    return from_tree(Pod, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-
 UNREACHABLE = {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
 
 
@@ -79,8 +75,8 @@ async def test_a_node_that_falls_silent_is_given_up_and_its_pods_with_it(nodes: 
         await beat(nodes, clock, name)
     patient = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
     brief = [{**patient[0], "tolerationSeconds": 0}]
-    await nodes.create(pod("patient", "silent", tolerations=patient))
-    await nodes.create(pod("brief", "silent", tolerations=brief, terminationGracePeriodSeconds=0))
+    await nodes.create(pod("patient", "default", nodeName="silent", tolerations=patient))
+    await nodes.create(pod("brief", "default", nodeName="silent", tolerations=brief, terminationGracePeriodSeconds=0))
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     await nodes.patch_by_name(Pod, "patient", ready, namespace="default", form="strategic", subresource="status")
 
@@ -160,7 +156,7 @@ async def test_a_deleted_node_is_taken_leave_of(nodes: Client) -> None:
 async def test_of_pods_that_have_ended_the_oldest_go_when_there_are_too_many(nodes: Client) -> None:
     for number in range(3):
         name = f"job-{number}"
-        await nodes.create(pod(name, ""))
+        await nodes.create(pod(name, "default"))
         ended = {"status": {"phase": "Succeeded"}}
         await nodes.patch_by_name(Pod, name, ended, namespace="default", form="strategic", subresource="status")
 
@@ -169,7 +165,7 @@ async def test_of_pods_that_have_ended_the_oldest_go_when_there_are_too_many(nod
 
 
 async def test_a_pod_that_is_held_and_never_had_a_node_ends_as_failed(nodes: Client, clock: VirtualClock) -> None:
-    held = pod("held", "")
+    held = pod("held", "default")
     held.metadata.finalizers = ["example.com/held"]
     await nodes.create(held)
     await nodes.delete(Pod, "held", namespace="default")

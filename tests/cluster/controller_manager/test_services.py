@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod
 from tests.cluster.controller_manager.conftest import reach
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.waiting import present
 
 from kubewright import Client

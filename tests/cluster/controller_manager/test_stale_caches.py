@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.builders.storage import volume_claim
 from tests.cluster.controller_manager.conftest import QUIET, said
 
 from kubewright import Client, Manager
@@ -36,17 +37,12 @@ async def unaware(of: str, *controllers: Declaration[Any]) -> AsyncIterator[tupl
             faults.release_streams()
 
 
-def claim(name: str) -> PersistentVolumeClaim:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
-    return from_tree(PersistentVolumeClaim, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-
 async def test_a_claim_is_kept_for_a_pod_that_the_controller_has_not_seen() -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "used"}}
     tree = {"metadata": {"name": "user", "namespace": "default"}, "spec": {**POD, "nodeName": "n", "volumes": [volume]}}
     async with unaware("pods", pvc_protection_controller()) as (client, faults):
         for name in ("used", "unused"):
-            await client.create(claim(name))
+            await client.create(volume_claim(name, "default", storageClassName=""))
         pod = await client.create(from_tree(Pod, tree))
         for name in ("used", "unused"):
             await client.delete(PersistentVolumeClaim, name, namespace="default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from tests.conftest import Kubectl
@@ -12,7 +12,6 @@ from tests.planes import fresh_namespace
 from tests.waiting import present
 
 from kubewright import Client, Config, connect
-from kubewright.api.codec import from_tree
 from kubewright.api.resource import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.kubelet.pods.timing import Timing
@@ -78,19 +77,6 @@ def kubectl(nodes_cluster: RealCluster, namespace: str) -> Kubectl:
         return stdout.decode()
 
     return run
-
-
-def pod(name: str, namespace: str, image: str = "nginx", *command: str, **spec: Any) -> Pod:
-    """A pod with one container."""
-    annotations = spec.pop("annotations", {})
-    container = {"name": "main", "image": image, **spec.pop("container", {})}
-    if command:
-        container["command"] = list(command)
-    tree = {
-        "metadata": {"name": name, "namespace": namespace, "annotations": annotations, "labels": {"app": name}},
-        "spec": {"containers": [container], **spec},
-    }
-    return from_tree(Pod, tree)
 
 
 def conditions(given: Pod) -> dict[str, str]:

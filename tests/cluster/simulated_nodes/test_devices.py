@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
 
 from kubewright import Client, ObjectKey

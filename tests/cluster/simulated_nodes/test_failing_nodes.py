@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 
 from kubewright import Client, ObjectKey
 from kubewright.cluster.planes.embedded import EmbeddedCluster

@@ -6,7 +6,8 @@ import asyncio
 import json
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import conditions, is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import conditions, is_ready, reach
 from tests.waiting import present
 
 from kubewright import Client
@@ -110,7 +111,7 @@ async def test_an_evicted_pod_goes(client: Client, namespace: str) -> None:
 
 
 async def test_a_crashing_container_backs_off_and_counts(client: Client, namespace: str) -> None:
-    created = await client.create(pod("web", namespace, "crasher"))
+    created = await client.create(pod("web", namespace, container={"image": "crasher"}))
 
     crashing = await reach(client, created, waits_for("CrashLoopBackOff"))
     assert crashing.status.phase == "Running"
@@ -126,7 +127,7 @@ async def test_a_crashing_container_backs_off_and_counts(client: Client, namespa
 async def test_an_image_that_is_not_there_is_waited_for_and_a_corrected_one_runs(
     client: Client, namespace: str
 ) -> None:
-    created = await client.create(pod("web", namespace, "nginx:nonexistent"))
+    created = await client.create(pod("web", namespace, container={"image": "nginx:nonexistent"}))
     await reach(client, created, waits_for("ImagePullBackOff"))
 
     patch = {"spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}}
@@ -141,7 +142,9 @@ async def test_an_image_that_is_not_there_is_waited_for_and_a_corrected_one_runs
 async def test_an_image_that_is_changed_gives_another_image_id_after_a_short_unreadiness(
     client: Client, namespace: str
 ) -> None:
-    before = await reach(client, await client.create(pod("web", namespace, "nginx:1.27")), is_ready)
+    before = await reach(
+        client, await client.create(pod("web", namespace, container={"image": "nginx:1.27"})), is_ready
+    )
 
     old = main(before)
     assert old is not None

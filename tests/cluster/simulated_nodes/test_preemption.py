@@ -7,7 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready, reach
 from tests.waiting import present
 
 from kubewright import Client

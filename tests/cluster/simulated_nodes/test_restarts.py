@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import QUIET, is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import QUIET, is_ready, reach
 from tests.planes import fresh_namespace
 from tests.waiting import present
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import NODES, is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import NODES, is_ready, reach
 from tests.waiting import present
 
 from kubewright import Client

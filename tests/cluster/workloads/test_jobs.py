@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import pod_template, selector
+from tests.cluster.workloads.conftest import Plane
 
 from kubewright.api import set_controller
 from kubewright.api.codec import to_tree
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def job_spec(**spec: Any) -> JobSpec:
-    return JobSpec(template=template(restart_policy="Never"), **spec)
+    return JobSpec(template=pod_template(restart_policy="Never"), **spec)
 
 
 async def made(plane: Plane, **spec: Any) -> Job:

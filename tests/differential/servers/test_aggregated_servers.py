@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.builders.definitions import definition_tree, version_tree
 from tests.differential.servers.aggregated_group import AggregatedGroup, always, echoed
 from tests.differential.servers.server_pair import Request, ServerClient, ServerPair, get, post, run_case
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
@@ -92,7 +93,10 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     made = (("c", "v1"), ("d", "v1beta1"), ("e", "v1"))
     for name, version in made:
-        await pair.both("POST", definitions, definition(f"{name}.{end}", version))
+        tree = definition_tree(
+            "things", f"{name}.{end}", kind="Thing", versions=[version_tree(version)], scope="Cluster"
+        )
+        await pair.both("POST", definitions, tree)
 
     async def order(apiserver: ServerClient, accept: str) -> list[JSON]:
         tree = json.loads((await apiserver.send("GET", "/apis", None, {"Accept": accept}, 30)).body)
@@ -111,19 +115,6 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
         assert embedded == real
     for name, _ in made:
         await pair.both("DELETE", f"{definitions}/things.{name}.{end}")
-
-
-def definition(group: str, version: str) -> JSON:
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    return {
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
 
 
 async def assert_discovered(extension: AggregatedGroup, versions: list[JSON]) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
+from tests.builders.services import service_tree
 from tests.differential.servers.server_pair import (
     Request,
     ServerPair,
@@ -49,12 +52,8 @@ def named(name: str = "x", **members: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **members}
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "metadata": {"name": "p", "labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, "p", app="web", container={"name": "a", "image": "b"})
+"""A pod of one container."""
 
 
 GREEDY = {
@@ -63,9 +62,8 @@ GREEDY = {
 }
 
 
-def service(**spec: Any) -> dict[str, Any]:
-    """A Service of one port."""
-    return {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
+service = partial(service_tree, "s")
+"""A Service of one port."""
 
 
 def unready(name: str, spec: dict[str, Any], status: dict[str, Any], ready: str) -> list[Request]:

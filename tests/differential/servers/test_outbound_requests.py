@@ -11,6 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.builders.definitions import definition_tree, version_tree
+from tests.builders.pods import container_tree, pod_tree
 from tests.differential.servers.server_pair import Request, ServerPair, apply, get, merge, post, run_case
 from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
@@ -52,8 +54,8 @@ async def node(pair: ServerPair, stub: StubServer) -> AsyncIterator[str]:
     await pair.both("DELETE", f"/api/v1/nodes/{name}")
 
 
-def pod(name: str, *containers: str, **spec: Any) -> Request:
-    tree = {"metadata": {"name": name}, "spec": {"containers": [{"name": c, "image": "i"} for c in containers], **spec}}
+def create_pod(name: str, *containers: str, **spec: Any) -> Request:
+    tree = pod_tree(name, containers=[container_tree(each, image="i") for each in containers], **spec)
     return post(PODS, tree, quiet=True, until=lambda answer: answer["kind"] == "Pod")
 
 
@@ -69,10 +71,10 @@ async def test_logs_are_fetched_and_refused_alike(pair: ServerPair, node: str) -
     await run_case(
         pair,
         [
-            pod("one", "c", nodeName=node),
-            pod("many", "c", *codes, nodeName=node),
-            pod("two", "a", "b", initContainers=[{"name": "i", "image": "i"}], schedulerName="nobody"),
-            pod("lost", "c", nodeName="no-such-node"),
+            create_pod("one", "c", nodeName=node),
+            create_pod("many", "c", *codes, nodeName=node),
+            create_pod("two", "a", "b", initContainers=[{"name": "i", "image": "i"}], schedulerName="nobody"),
+            create_pod("lost", "c", nodeName="no-such-node"),
             *(get(f"{PODS}/one/log{query}") for query in QUERIES),
             *(get(f"{PODS}/many/log?container={code}") for code in codes),
             get(f"{PODS}/two/log"),
@@ -141,23 +143,17 @@ CONVERSIONS: dict[str, Callable[[ReceivedRequest], StubResponse]] = {
 def definition(group: str, stub: StubServer) -> JSON:
     def version(name: str, member: str) -> JSON:
         spec = {"type": "object", "properties": {member: {"type": "string"}}}
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+        return version_tree(name, schema={"type": "object", "properties": {"spec": spec}}, storage=name == "v1")
 
     client = {"url": f"{stub.url}/convert", "caBundle": stub.bundle}
     webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "conversion": {"strategy": "Webhook", "webhook": webhook},
-            "versions": [version("v1", "host"), version("v2", "address")],
-        },
-    }
+    return definition_tree(
+        "things",
+        group,
+        kind="Thing",
+        versions=[version("v1", "host"), version("v2", "address")],
+        conversion={"strategy": "Webhook", "webhook": webhook},
+    )
 
 
 async def test_a_converter_is_used_and_checked_alike(pair: ServerPair, stub: StubServer) -> None:

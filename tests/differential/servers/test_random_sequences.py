@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.builders.definitions import definition_tree, version_tree
 from tests.differential.servers.server_pair import (
     Request,
     ServerPair,
@@ -240,17 +241,10 @@ SPEC: Tree = {
 def definition(spec: Tree) -> Tree:
     """The definition of things."""
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    return {
-        "metadata": {"name": f"things.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [version],
-        },
-    }
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    return definition_tree(
+        "things", GROUP, kind="Thing", versions=[version_tree(schema=schema, subresources={"status": {}})]
+    )
 
 
 def installed(spec: Tree) -> list[Request]:

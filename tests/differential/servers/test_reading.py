@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
 from tests.differential.servers.server_pair import (
     Request,
     ServerClient,
@@ -38,12 +40,8 @@ def cm(name: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"mine": "1", **labels}}}
 
 
-def pod(name: str, **spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "metadata": {"name": name, "labels": {"mine": "1"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, app="", labels={"mine": "1"})
+"""A pod of one container."""
 
 
 def has(*names: str, changed: str = "") -> Any:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
 from tests.differential.servers.server_pair import (
     Request,
     ServerPair,
@@ -38,14 +40,8 @@ def cm(name: str = "one", data: dict[str, Any] | None = None, **meta: Any) -> di
     return tree if data is None else {**tree, "data": data}
 
 
-def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, "p", app="web", container={"name": "a", "image": "b"})
+"""A pod of one container."""
 
 
 def deployment(**spec: Any) -> dict[str, Any]:

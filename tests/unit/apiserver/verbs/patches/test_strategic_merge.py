@@ -32,7 +32,8 @@ LIVE: dict[str, Any] = {
 }
 
 
-def pod(patch: dict[str, Any]) -> dict[str, Any]:
+def of_pods(patch: dict[str, Any]) -> dict[str, Any]:
+    """A patch of the pods of a Deployment."""
     return {"spec": {"template": {"spec": patch}}}
 
 
@@ -44,7 +45,7 @@ def applied(patch: Any) -> dict[str, Any]:
 
 
 def patched(patch: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = applied(pod(patch))["spec"]["template"]["spec"]
+    found: dict[str, Any] = applied(of_pods(patch))["spec"]["template"]["spec"]
     return found
 
 
@@ -141,7 +142,7 @@ def test_parts_that_are_new_lose_their_directives() -> None:
         ([1], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
         ("x", 400, "json: cannot unmarshal string into Go value of type map[string]interface {}"),
         (
-            pod({"containers": [{"image": "z"}]}),
+            of_pods({"containers": [{"image": "z"}]}),
             500,
             "map: map[image:z] does not contain declared merge key: name",
         ),
@@ -153,12 +154,12 @@ def test_parts_that_are_new_lose_their_directives() -> None:
         ),
         ({"spec": {"$patch": 5}}, 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
         (
-            pod({"containers": [{"name": "c", "$patch": "merge"}]}),
+            of_pods({"containers": [{"name": "c", "$patch": "merge"}]}),
             500,
             "merging lists cannot yet be specified in the patch",
         ),
         (
-            pod({"containers": [{"$patch": "delete"}]}),
+            of_pods({"containers": [{"$patch": "delete"}]}),
             500,
             "map: map[$patch:delete] does not contain declared merge key: name",
         ),
@@ -176,12 +177,12 @@ def test_parts_that_are_new_lose_their_directives() -> None:
             "invalid patch format of retainKeys",
         ),
         (
-            pod({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "d", "image": "q"}]}),
+            of_pods({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "d", "image": "q"}]}),
             500,
             "The order in patch list:\n[map[image:q name:d]]\n doesn't match $setElementOrder list:\n[map[name:c]]\n",
         ),
         (
-            pod({"$setElementOrder/bogus": []}),
+            of_pods({"$setElementOrder/bogus": []}),
             500,
             'unable to find api field in struct PodSpec for the json field "bogus"',
         ),
