@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.builders import pods as builders
 from tests.builders.workloads import deployment
 from tests.planes import Plane
 
@@ -58,7 +59,7 @@ async def test_object_is_read_back_equal(client: Client, namespace: str) -> None
 
 async def test_a_pod_may_come_right_after_its_namespace(client: Client, plane: Plane) -> None:
     fresh = await client.create(Namespace(metadata=ObjectMeta(generate_name="fresh-")))
-    pod = Pod.named("p", fresh.metadata.name or "", spec=PodSpec(containers=[Container(name="a", image="b")]))
+    pod = builders.pod("p", fresh.metadata.name)
 
     try:
         created = await client.create(copy_of(pod))

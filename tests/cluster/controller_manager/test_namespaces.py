@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.controller_manager.conftest import reach
 from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
 from tests.scenarios.conftest import Widget, widget
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.controller_manager.conftest import reach
 from tests.cluster.simulated_nodes.conftest import is_ready
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import encode_tree, from_tree

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import is_ready, reach
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.conftest import Kubectl
+from tests.waiting import reach
 
 from kubewright import Client
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import conditions, is_ready, reach
-from tests.waiting import present
+from tests.cluster.simulated_nodes.conftest import conditions, is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import encode_tree, from_tree

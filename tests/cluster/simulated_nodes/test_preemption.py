@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import is_ready, reach
-from tests.waiting import present
+from tests.cluster.simulated_nodes.conftest import is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import QUIET, is_ready, reach
+from tests.cluster.simulated_nodes.conftest import QUIET, is_ready
 from tests.planes import fresh_namespace
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.owners import set_owner

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import NODES, is_ready, reach
-from tests.waiting import present
+from tests.cluster.simulated_nodes.conftest import NODES, is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.k8s.coordination.v1 import Lease

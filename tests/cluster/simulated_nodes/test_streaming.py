@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.builders.pods import pod
-from tests.cluster.simulated_nodes.conftest import TIMING, is_ready, reach
+from tests.cluster.simulated_nodes.conftest import TIMING, is_ready
+from tests.waiting import reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree
