@@ -1,4 +1,7 @@
-"""Claims and volumes are not deleted while they are in use."""
+"""Claims and volumes are not deleted while they are in use.
+
+Covers: kubewright.cluster.controller_manager.storage
+"""
 
 from __future__ import annotations
 

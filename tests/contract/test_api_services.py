@@ -1,4 +1,7 @@
-"""An APIService stands for each group and version: those of definitions come, go and are put back by themselves."""
+"""An APIService stands for each group and version: those of definitions come, go and are put back by themselves.
+
+Covers: kubewright.apiserver.controllers, kubewright.apiserver.proxy
+"""
 
 from __future__ import annotations
 

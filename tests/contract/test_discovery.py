@@ -1,4 +1,7 @@
-"""What the server has, and what people call it."""
+"""What the server has, and what people call it.
+
+Covers: kubewright.apiserver.front, kubewright.client.discovery
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every class of the error tree, as a server really causes it."""
+"""Every class of the error tree, as a server really causes it.
+
+Covers: kubewright.apiserver.wire, kubewright.errors
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the server tells of its own work: which FlowSchema a request fell under, whether levels exist, its checks."""
+"""What the server tells of its own work: which FlowSchema a request fell under, whether levels exist, its checks.
+
+Covers: kubewright.apiserver.front
+"""
 
 from __future__ import annotations
 

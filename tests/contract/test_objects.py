@@ -1,4 +1,7 @@
-"""Create, read, update, patch, apply and delete, as a server answers them."""
+"""Create, read, update, patch, apply and delete, as a server answers them.
+
+Covers: kubewright.apiserver.verbs, kubewright.client.client
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Quotas keep a namespace small, and say how full it is."""
+"""Quotas keep a namespace small, and say how full it is.
+
+Covers: kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Status, scale, eviction, ephemeral containers, logs, token requests."""
+"""Status, scale, eviction, ephemeral containers, logs, token requests.
+
+Covers: kubewright.apiserver.verbs.subresources, kubewright.client.pods, kubewright.client.scales
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""However candidates are cut off, delayed, stalled and restarted: one leader at a time, and only it writes."""
+"""However candidates are cut off, delayed, stalled and restarted: one leader at a time, and only it writes.
+
+Covers: kubewright.manager.leadership, kubewright.manager.fence
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any object, of any kind: encode, decode, equal; patch, apply, equal."""
+"""Any object, of any kind: encode, decode, equal; patch, apply, equal.
+
+Covers: kubewright.api.codec, kubewright.api.patches
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Children of kinds in namespaces and of kinds in none: where they go, and whom they may belong to."""
+"""Children of kinds in namespaces and of kinds in none: where they go, and whom they may belong to.
+
+Covers: kubewright.controllers.applied_objects, kubewright.controllers.foreign_objects
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Controllers on a server: from a change to a reconcile and back."""
+"""Controllers on a server: from a change to a reconcile and back.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reconcilers that fail, never stop or answer nonsense: what becomes of their object, and that no other is harmed."""
+"""Reconcilers that fail, never stop or answer nonsense: what becomes of their object, and that no other is harmed.
+
+Covers: kubewright.controllers, kubewright.workqueue
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Leader election and the fence on a server, in real time.
 
 Leases are as short as the case allows: a leader has to live through the moments in which a busy machine runs others.
+
+Covers: kubewright.manager.leadership, kubewright.manager.fence
 """
 
 from __future__ import annotations

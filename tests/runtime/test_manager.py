@@ -1,4 +1,7 @@
-"""A manager on a server: its lease, its events, who may read its metrics, and the client it is given."""
+"""A manager on a server: its lease, its events, who may read its metrics, and the client it is given.
+
+Covers: kubewright.manager, kubewright.controllers.event_recorder
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What one controller watches of a kind, said where it declares it."""
+"""What one controller watches of a kind, said where it declares it.
+
+Covers: kubewright.cache.scope, kubewright.controllers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Webhooks asked by a server: defaults, refusals, warnings, patches, conversion, dry-runs, failures."""
+"""Webhooks asked by a server: defaults, refusals, warnings, patches, conversion, dry-runs, failures.
+
+Covers: kubewright.webhooks
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writes that lead nowhere, in a clean-up or over a finalizer, are slowed down and named as those of a reconcile."""
+"""Writes that lead nowhere, in a clean-up or over a finalizer, are slowed down and named as those of a reconcile.
+
+Covers: kubewright.controllers.write_loops
+"""
 
 from __future__ import annotations
 

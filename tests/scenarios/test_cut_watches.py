@@ -1,4 +1,7 @@
-"""Watch connections are cut every second for a minute: each is resumed where it was, and no child is made twice."""
+"""Watch connections are cut every second for a minute: each is resumed where it was, and no child is made twice.
+
+Covers: kubewright.cache
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A server that answers with errors: the operator waits, goes on where it can, and is done when the server is well."""
+"""A server that answers with errors: the operator waits, goes on where it can, and is done when the server is well.
+
+Covers: kubewright.client.transport, kubewright.controllers
+"""
 
 from __future__ import annotations
 

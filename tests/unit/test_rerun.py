@@ -1,4 +1,7 @@
-"""`tests/rerun.py` reruns what failed on the real servers, and nothing else."""
+"""`tests/rerun.py` reruns what failed on the real servers, and nothing else.
+
+Covers: tests.rerun
+"""
 
 from __future__ import annotations
 

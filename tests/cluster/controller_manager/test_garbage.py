@@ -1,4 +1,7 @@
-"""What has lost its owners goes; what has not, stays."""
+"""What has lost its owners goes; what has not, stays.
+
+Covers: kubewright.cluster.controller_manager.garbage
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Namespaces begin with what every namespace has, and end when they are empty."""
+"""Namespaces begin with what every namespace has, and end when they are empty.
+
+Covers: kubewright.cluster.controller_manager.garbage, kubewright.cluster.controller_manager.accounts
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Nodes that fall silent, and the pods on them: on an embedded server, with a clock that is moved by hand."""
+"""Nodes that fall silent, and the pods on them: on an embedded server, with a clock that is moved by hand.
+
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Endpoints follow pods, disruption budgets count them, and pods of lost nodes go."""
+"""Endpoints follow pods, disruption budgets count them, and pods of lost nodes go.
+
+Covers: kubewright.cluster.controller_manager.services
+Covers: kubewright.cluster.controller_manager.disruption
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Controllers of the cluster that have not heard of an object yet: what cannot be taken back is asked of the server."""
+"""Controllers of the cluster that have not heard of an object yet: what cannot be taken back is asked of the server.
+
+Covers: kubewright.cluster.controller_manager.storage
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Pods with ResourceClaims on simulated nodes: they wait for their claims, and get devices that drivers publish.
 
 On both planes: the scheduler is the same, and a real API server is picky about what it writes.
+
+Covers: kubewright.cluster.scheduler.devices
 """
 
 from __future__ import annotations

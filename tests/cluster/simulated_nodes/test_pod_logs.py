@@ -1,4 +1,7 @@
-"""`kubectl logs` of simulated pods, through the API server."""
+"""`kubectl logs` of simulated pods, through the API server.
+
+Covers: kubewright.cluster.kubelet.logs
+"""
 
 from __future__ import annotations
 

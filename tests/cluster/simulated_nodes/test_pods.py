@@ -1,4 +1,7 @@
-"""Pods live on simulated nodes as they do on real ones, as far as a client can see."""
+"""Pods live on simulated nodes as they do on real ones, as far as a client can see.
+
+Covers: kubewright.cluster.kubelet
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Important pods drive out others when there is no room, and only then; taints that merely ask are heeded."""
+"""Important pods drive out others when there is no room, and only then; taints that merely ask are heeded.
+
+Covers: kubewright.cluster.scheduler.preemption
+"""
 
 from __future__ import annotations
 

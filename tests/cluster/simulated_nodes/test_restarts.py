@@ -1,4 +1,7 @@
-"""Neither a restart of the simulation nor one of the API server harms what runs."""
+"""Neither a restart of the simulation nor one of the API server harms what runs.
+
+Covers: kubewright.cluster.kubelet
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pods get a node that fits them, or a reason why there is none."""
+"""Pods get a node that fits them, or a reason why there is none.
+
+Covers: kubewright.cluster.scheduler
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Pods with claims on simulated nodes: they wait for their volumes, and the standard class makes them."""
+"""Pods with claims on simulated nodes: they wait for their volumes, and the standard class makes them.
+
+Covers: kubewright.cluster.kubelet.provisioner, kubewright.cluster.scheduler.volumes
+"""
 
 from __future__ import annotations
 

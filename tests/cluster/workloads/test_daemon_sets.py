@@ -1,4 +1,7 @@
-"""DaemonSets, on a real API server, by our controllers and by Kubernetes' own. The tests are the scheduler."""
+"""DaemonSets, on a real API server, by our controllers and by Kubernetes' own. The tests are the scheduler.
+
+Covers: kubewright.cluster.controller_manager.workloads.daemonset
+"""
 
 from __future__ import annotations
 

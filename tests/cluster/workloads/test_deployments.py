@@ -1,4 +1,7 @@
-"""Deployments, on a real API server, by our controllers and by Kubernetes' own: the same sequence, the same outcome."""
+"""Deployments, on a real API server, by our controllers and by Kubernetes' own: the same sequence, the same outcome.
+
+Covers: kubewright.cluster.controller_manager.workloads.deployment
+"""
 
 from __future__ import annotations
 

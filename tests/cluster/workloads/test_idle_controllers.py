@@ -1,4 +1,7 @@
-"""Controllers that have nothing to do do nothing, and a network that fails makes them do nothing twice."""
+"""Controllers that have nothing to do do nothing, and a network that fails makes them do nothing twice.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Jobs and CronJobs, on a real API server, by our controllers and by Kubernetes' own."""
+"""Jobs and CronJobs, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads.jobs
+"""
 
 from __future__ import annotations
 

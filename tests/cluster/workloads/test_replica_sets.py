@@ -1,4 +1,7 @@
-"""ReplicaSets and ReplicationControllers, on a real API server, by our controllers and by Kubernetes' own."""
+"""ReplicaSets and ReplicationControllers, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads.replicaset
+"""
 
 from __future__ import annotations
 

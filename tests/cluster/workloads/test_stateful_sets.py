@@ -1,4 +1,7 @@
-"""StatefulSets, on a real API server, by our controllers and by Kubernetes' own."""
+"""StatefulSets, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads.statefulset
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Every cause and every warning must agree. Their order is not compared, since the real server walks maps at random, nor
 are the numbers it puts into the names of types.
+
+Covers: kubewright.apiserver.apiextensions, kubewright.cel
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""The protobuf form of the OpenAPI v2 document has the bytes that kube-apiserver makes of the same document."""
+"""The protobuf form of the OpenAPI v2 document has the bytes that kube-apiserver makes of the same document.
+
+Covers: kubewright.apiserver.openapi
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Protobuf against the real server: it takes our bodies, we read its answers, both refuse broken ones alike."""
+"""Protobuf against the real server: it takes our bodies, we read its answers, both refuse broken ones alike.
+
+Covers: kubewright.apiserver.wire.protobuf
+"""
 
 from __future__ import annotations
 

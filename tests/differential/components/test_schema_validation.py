@@ -2,6 +2,8 @@
 
 Verdicts must agree, and so must every cause, what is left of an object after pruning and defaulting, and the warnings
 about unknown fields. The order of causes is compared where the real server has one; it walks maps at random.
+
+Covers: kubewright.schema.check
 """
 
 import asyncio

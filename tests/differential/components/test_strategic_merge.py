@@ -2,6 +2,8 @@
 
 The server is asked twice: to apply the patch, and to take the object as we patched it. Both answers went through its
 defaulting and validation, so whatever differs is our merge. Everything is a dry run.
+
+Covers: kubewright.apiserver.verbs.strategic_merge
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 One local server plays the webhooks of both. Every case has a webhook of its own, chosen by a label; both servers know
 all of them before the first case begins.
+
+Covers: kubewright.apiserver.admission
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The OpenAPI documents of extension servers: what both servers ask for, and what they tell of them."""
+"""The OpenAPI documents of extension servers: what both servers ask for, and what they tell of them.
+
+Covers: kubewright.apiserver.openapi
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Extension servers: what both servers discover of them, what they pass on, and when they take them for available."""
+"""Extension servers: what both servers discover of them, what they pass on, and when they take them for available.
+
+Covers: kubewright.apiserver.proxy
+"""
 
 from __future__ import annotations
 

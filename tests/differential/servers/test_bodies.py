@@ -2,6 +2,8 @@
 
 Found by fuzzing: bodies of kinds that are never kept (Binding, Eviction, Scale, DeleteOptions), names of types that are
 no text, and options of lists that contradict each other.
+
+Covers: kubewright.apiserver.wire, kubewright.apiserver.verbs
 """
 
 from __future__ import annotations

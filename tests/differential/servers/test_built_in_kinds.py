@@ -1,4 +1,7 @@
-"""Kinds with ways of their own, and their subresources: both servers must know them."""
+"""Kinds with ways of their own, and their subresources: both servers must know them.
+
+Covers: kubewright.apiserver.builtin, kubewright.apiserver.verbs.subresources
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Custom resources from definition to deletion: both servers must treat them alike."""
+"""Custom resources from definition to deletion: both servers must treat them alike.
+
+Covers: kubewright.apiserver.apiextensions
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Devices that others use are given to claims of marked namespaces alone."""
+"""Devices that others use are given to claims of marked namespaces alone.
+
+Covers: kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ResourceClaims, their templates, DeviceClasses and ResourceSlices are refused alike, in the same words."""
+"""ResourceClaims, their templates, DeviceClasses and ResourceSlices are refused alike, in the same words.
+
+Covers: kubewright.apiserver.builtin.validation
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lifecycles in which controllers take part: both control planes must bring objects to the same end."""
+"""Lifecycles in which controllers take part: both control planes must bring objects to the same end.
+
+Covers: kubewright.cluster.controller_manager
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Requests that API servers send to kubelets, conversion webhooks and extension servers, and what they make of the
-responses."""
+responses.
+
+Covers: kubewright.apiserver.outbound, kubewright.apiserver.proxy, kubewright.apiserver.apiextensions
+"""
 
 from __future__ import annotations
 

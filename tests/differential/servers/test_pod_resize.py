@@ -1,4 +1,7 @@
-"""A pod that runs can be given more: within the limits and the quotas of its namespace."""
+"""A pod that runs can be given more: within the limits and the quotas of its namespace.
+
+Covers: kubewright.apiserver.verbs.subresources, kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Namespaces with labels of pod security refuse the same pods, and warn of the same, on both servers."""
+"""Namespaces with labels of pod security refuse the same pods, and warn of the same, on both servers.
+
+Covers: kubewright.apiserver.admission.pod_security
+"""
 
 from __future__ import annotations
 

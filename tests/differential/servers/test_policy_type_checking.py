@@ -1,6 +1,8 @@
 """What the status of a policy says of the types its expressions do not fit is the same on both servers.
 
 Policies only mean something together with bindings; none here has one.
+
+Covers: kubewright.apiserver.admission.policies
 """
 
 from __future__ import annotations

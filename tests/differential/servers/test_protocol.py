@@ -1,4 +1,7 @@
-"""Requests that are odd, wrong or merely unusual: both servers must answer them alike, word by word."""
+"""Requests that are odd, wrong or merely unusual: both servers must answer them alike, word by word.
+
+Covers: kubewright.apiserver.wire, kubewright.apiserver.verbs
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Each case is drawn from its number, so that a failure can be had again. What both servers refuse is compared as well as
 what they accept, and the case goes on with whatever has become of the object.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.managedfields
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Each case is a list of requests; both servers get the same ones, and every answer must be the same but for what is
 different by nature (uids, versions, times, signatures). One request at a time: what comes first prepares what follows.
+
+Covers: kubewright.apiserver.auth
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Lists, pages, selectors and watches: both servers must show the same objects, in the same order and form."""
+"""Lists, pages, selectors and watches: both servers must show the same objects, in the same order and form.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.printers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How answers are laid out: JSON is indented for people and dense for programs, YAML is sorted."""
+"""How answers are laid out: JSON is indented for people and dense for programs, YAML is sorted.
+
+Covers: kubewright.apiserver.wire
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Creates, replacements, patches, applies and deletions: both servers must make the same of them."""
+"""Creates, replacements, patches, applies and deletions: both servers must make the same of them.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.managedfields
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How long taints are tolerated, and when nodes may be given up."""
+"""How long taints are tolerated, and when nodes may be given up.
+
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 

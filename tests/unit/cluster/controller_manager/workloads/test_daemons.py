@@ -1,4 +1,7 @@
-"""Where daemons belong, and which are replaced next."""
+"""Where daemons belong, and which are replaced next.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
