@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.filters import NodeInfo, Residents, node_info, pod_info
+from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
 from kubewright.k8s.core.v1 import Node, Pod
 
 __all__ = ("node", "schedulable_node")
@@ -32,7 +32,7 @@ def node(
 
 def schedulable_node(name: str = "node-1", *pods: Pod, **options: Any) -> NodeInfo:
     """The same as the scheduler sees it, with pods that run there; `options` are those of `node`."""
-    found = node_info(node(name, **options), Residents())
+    found = new_node_info(node(name, **options), AssignedPods())
     for each in pods:
-        found.residents.add(pod_info(each))
+        found.assigned.add(new_pod_info(each))
     return found

@@ -1,6 +1,6 @@
 """The real control plane: it starts, it is a Kubernetes, it fails loudly, and it leaves nothing behind.
 
-Covers: kubewright.cluster.planes.real, kubewright.cluster.processes
+Covers: kubewright.cluster.planes, kubewright.cluster.processes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """More addresses for Services: a ServiceCIDR is ready at once, and stays while a Service has an address of it alone.
 
-Covers: kubewright.apiserver.builtin.service_allocator, kubewright.cluster.controller_manager.services
+Covers: kubewright.apiserver.builtin, kubewright.cluster.controller_manager.services
 """
 
 from __future__ import annotations

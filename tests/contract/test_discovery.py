@@ -1,6 +1,6 @@
 """What the server has, and what people call it.
 
-Covers: kubewright.apiserver.front, kubewright.client.discovery
+Covers: kubewright.apiserver.front, kubewright.client
 """
 
 from __future__ import annotations

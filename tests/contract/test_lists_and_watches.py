@@ -1,6 +1,6 @@
 """Lists, pages and watches.
 
-Covers: kubewright.apiserver.verbs, kubewright.client.lists, kubewright.client.watch
+Covers: kubewright.apiserver.verbs, kubewright.client
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Create, read, update, patch, apply and delete, as a server answers them.
 
-Covers: kubewright.apiserver.verbs, kubewright.client.client
+Covers: kubewright.apiserver.verbs, kubewright.client
 """
 
 from __future__ import annotations

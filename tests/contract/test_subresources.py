@@ -1,6 +1,6 @@
 """Status, scale, eviction, ephemeral containers, logs, token requests.
 
-Covers: kubewright.apiserver.verbs.subresources, kubewright.client.pods, kubewright.client.scales
+Covers: kubewright.apiserver.verbs, kubewright.client
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a class statement says about its kind, on the real API server: versions, columns, scale, status, rules.
 
-Covers: kubewright.generate.crds, kubewright.api.resource
+Covers: kubewright.generate.crds, kubewright.api
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What the generators write, on a real server: it is accepted as it is, and without a warning.
 
-Covers: kubewright.generate.project
+Covers: kubewright.generate
 """
 
 from __future__ import annotations

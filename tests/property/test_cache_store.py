@@ -4,7 +4,7 @@ The model is the server's whole history. After each step: readers see a state at
 as the answers to this process; handlers got every change without gaps, also of what only readers have seen;
 indexes equal recomputation.
 
-Covers: kubewright.cache.store
+Covers: kubewright.cache
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """However candidates are cut off, delayed, stalled and restarted: one leader at a time, and only it writes.
 
-Covers: kubewright.manager.leadership, kubewright.manager.fence
+Covers: kubewright.manager.leader_election
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the network cuts the bytes must not matter to the lines in them.
 
-Covers: kubewright.client.lines
+Covers: kubewright.client
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Any object, of any kind: encode, decode, equal; patch, apply, equal.
 
-Covers: kubewright.api.codec, kubewright.api.patches
+Covers: kubewright.api
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Laws of patches, diffs and overlays, on JSON trees nobody thought of.
 
-Covers: kubewright.api.patches, kubewright.api.diff
+Covers: kubewright.api
 """
 
 from __future__ import annotations

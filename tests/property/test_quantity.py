@@ -1,6 +1,6 @@
 """Laws of quantities: they calculate like fractions and print what they read.
 
-Covers: kubewright.api.quantity
+Covers: kubewright.api
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Laws of selectors: they mean the same printed, parsed, structured and combined.
 
-Covers: kubewright.api.selectors
+Covers: kubewright.api
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Laws of times and durations: what is printed is read back.
 
-Covers: kubewright.api.times
+Covers: kubewright.api
 """
 
 from __future__ import annotations

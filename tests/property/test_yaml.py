@@ -1,6 +1,6 @@
 """Any JSON tree comes back as it was, whoever reads it.
 
-Covers: kubewright._base.yaml
+Covers: kubewright._base
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Children of kinds in namespaces and of kinds in none: where they go, and whom they may belong to.
 
-Covers: kubewright.controllers.applied_objects, kubewright.controllers.foreign_objects
+Covers: kubewright.controllers
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The fault-injecting transport does what it says, on a real server.
 
-Covers: kubewright.testing.faults
+Covers: kubewright.testing
 """
 
 from __future__ import annotations

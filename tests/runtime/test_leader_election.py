@@ -2,7 +2,7 @@
 
 Leases are as short as the case allows: a leader has to live through the moments in which a busy machine runs others.
 
-Covers: kubewright.manager.leadership, kubewright.manager.fence
+Covers: kubewright.manager.leader_election
 """
 
 from __future__ import annotations

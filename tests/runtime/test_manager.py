@@ -1,6 +1,6 @@
 """A manager on a server: its lease, its events, who may read its metrics, and the client it is given.
 
-Covers: kubewright.manager, kubewright.controllers.event_recorder
+Covers: kubewright.manager, kubewright.controllers
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`kubewright.testing`: an operator under its own roles, waits that watch, and faults on its wire.
 
-Covers: kubewright.testing.operators, kubewright.testing.waiting
+Covers: kubewright.testing
 """
 
 from __future__ import annotations

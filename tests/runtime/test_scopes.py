@@ -1,6 +1,6 @@
 """What one controller watches of a kind, said where it declares it.
 
-Covers: kubewright.cache.scope, kubewright.controllers
+Covers: kubewright.cache, kubewright.controllers
 """
 
 from __future__ import annotations

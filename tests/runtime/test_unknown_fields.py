@@ -1,6 +1,6 @@
 """A write never drops a field the class does not know, wherever it stands.
 
-Covers: kubewright.api.codec, kubewright.client.client
+Covers: kubewright.api, kubewright.client
 """
 
 from __future__ import annotations

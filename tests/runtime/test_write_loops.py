@@ -1,6 +1,6 @@
 """Writes that lead nowhere, in a clean-up or over a finalizer, are slowed down and named as those of a reconcile.
 
-Covers: kubewright.controllers.write_loops
+Covers: kubewright.controllers
 """
 
 from __future__ import annotations

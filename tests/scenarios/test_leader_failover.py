@@ -2,7 +2,7 @@
 
 Each replica has a user of its own, so the server's audit log tells who wrote what and when.
 
-Covers: kubewright.manager.leadership, kubewright.manager.fence
+Covers: kubewright.manager.leader_election
 """
 
 from __future__ import annotations

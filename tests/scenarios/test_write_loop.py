@@ -1,6 +1,6 @@
 """Two writers that disagree about a field: the controller slows down and says which field it is.
 
-Covers: kubewright.controllers.write_loops
+Covers: kubewright.controllers
 """
 
 from __future__ import annotations

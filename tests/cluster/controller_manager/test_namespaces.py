@@ -1,6 +1,6 @@
 """Namespaces begin with what every namespace has, and end when they are empty.
 
-Covers: kubewright.cluster.controller_manager.garbage, kubewright.cluster.controller_manager.accounts
+Covers: kubewright.cluster.controller_manager
 """
 
 from __future__ import annotations

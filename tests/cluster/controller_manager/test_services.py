@@ -1,8 +1,6 @@
 """Endpoints follow pods, disruption budgets count them, and pods of lost nodes go.
 
-Covers: kubewright.cluster.controller_manager.services
-Covers: kubewright.cluster.controller_manager.disruption
-Covers: kubewright.cluster.controller_manager.nodes
+Covers: kubewright.cluster.controller_manager
 """
 
 from __future__ import annotations

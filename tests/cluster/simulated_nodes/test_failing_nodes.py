@@ -1,6 +1,6 @@
 """A simulated node that is told to be silent fails as a real one does, and comes back.
 
-Covers: kubewright.cluster.kubelet.failure_injection, kubewright.cluster.controller_manager.nodes
+Covers: kubewright.cluster.kubelet, kubewright.cluster.controller_manager.nodes
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`kubectl logs` of simulated pods, through the API server.
 
-Covers: kubewright.cluster.kubelet.logs
+Covers: kubewright.cluster.kubelet
 """
 
 from __future__ import annotations

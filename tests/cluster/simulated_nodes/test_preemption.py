@@ -1,6 +1,6 @@
 """Important pods drive out others when there is no room, and only then; taints that merely ask are heeded.
 
-Covers: kubewright.cluster.scheduler.preemption
+Covers: kubewright.cluster.scheduler
 """
 
 from __future__ import annotations

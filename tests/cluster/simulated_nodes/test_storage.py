@@ -1,6 +1,6 @@
 """Pods with claims on simulated nodes: they wait for their volumes, and the standard class makes them.
 
-Covers: kubewright.cluster.kubelet.provisioner, kubewright.cluster.scheduler.volumes
+Covers: kubewright.cluster.kubelet, kubewright.cluster.scheduler
 """
 
 from __future__ import annotations

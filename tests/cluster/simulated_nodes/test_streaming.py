@@ -3,7 +3,7 @@
 On the real plane kube-apiserver stands in between and speaks SPDY to the kubelet for a kubectl that speaks WebSockets
 to it; on the embedded one the kubelet is spoken to as kubectl speaks. What the clients see must not differ.
 
-Covers: kubewright.cluster.kubelet.exec, kubewright.cluster.kubelet.streaming, kubewright.cluster.kubelet.sandbox
+Covers: kubewright.cluster.kubelet
 """
 
 from __future__ import annotations

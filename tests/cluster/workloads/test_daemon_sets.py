@@ -1,6 +1,6 @@
 """DaemonSets, on a real API server, by our controllers and by Kubernetes' own. The tests are the scheduler.
 
-Covers: kubewright.cluster.controller_manager.workloads.daemonset
+Covers: kubewright.cluster.controller_manager.workloads
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Deployments, on a real API server, by our controllers and by Kubernetes' own: the same sequence, the same outcome.
 
-Covers: kubewright.cluster.controller_manager.workloads.deployment
+Covers: kubewright.cluster.controller_manager.workloads
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """StatefulSets, on a real API server, by our controllers and by Kubernetes' own.
 
-Covers: kubewright.cluster.controller_manager.workloads.statefulset
+Covers: kubewright.cluster.controller_manager.workloads
 """
 
 from __future__ import annotations

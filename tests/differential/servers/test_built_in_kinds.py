@@ -1,6 +1,6 @@
 """Kinds with ways of their own, and their subresources: both servers must know them.
 
-Covers: kubewright.apiserver.builtin, kubewright.apiserver.verbs.subresources
+Covers: kubewright.apiserver.builtin, kubewright.apiserver.verbs
 """
 
 from __future__ import annotations

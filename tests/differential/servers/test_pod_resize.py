@@ -1,6 +1,6 @@
 """A pod that runs can be given more: within the limits and the quotas of its namespace.
 
-Covers: kubewright.apiserver.verbs.subresources, kubewright.apiserver.admission
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.admission
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The API server listens without TLS here, so that a thousand clients connect in a moment, and time is what the tests say.
 
-Covers: kubewright.apiserver.wire, kubewright.apiserver.server
+Covers: kubewright.apiserver
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A test may stop the clock of an operator; the server does not know, and goes on ending watches.
 
-Covers: kubewright.apiserver, kubewright.testing.clock
+Covers: kubewright.apiserver, kubewright.testing
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Certificates that TLS and Kubernetes accept.
 
-Covers: kubewright._base.certificates
+Covers: kubewright._base
 """
 
 from __future__ import annotations
