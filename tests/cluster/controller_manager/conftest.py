@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 
 import pytest
+from tests.builders.widgets import Widget
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget
 from tests.waiting import present
 
 from kubewright import Client, Config, connect

@@ -10,9 +10,9 @@ import time
 from uuid import uuid4
 
 import pytest
+from tests.builders.widgets import Widget, widget
 from tests.cluster.controller_manager.conftest import gone
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget, widget
 from tests.waiting import present, reach
 
 from kubewright import Client, Resource, Spec, Status

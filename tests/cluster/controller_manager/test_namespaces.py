@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 from tests.builders.pods import pod
+from tests.builders.widgets import Widget, widget
 from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget, widget
 from tests.waiting import present, reach
 
 from kubewright import Client
@@ -49,7 +49,7 @@ async def test_what_holds_up_the_end_of_a_namespace_is_said(client: Client) -> N
             "False", "All content successfully deleted, may be waiting on finalization",
         ),
         "NamespaceContentRemaining": (
-            "True", "Some resources are remaining: widgets.scenarios.example.io has 1 resource instances",
+            "True", "Some resources are remaining: widgets.contract.example.io has 1 resource instances",
         ),
         "NamespaceFinalizersRemaining": (
             "True",
