@@ -1,6 +1,6 @@
 """Laws of strategic merge patches, on pods nobody thought of.
 
-Covers: kubewright.apiserver.verbs.strategic_merge
+Covers: kubewright.apiserver.verbs.patches
 """
 
 from __future__ import annotations

@@ -53,6 +53,6 @@ def problem_with(module: Path) -> str:
 
 def test_every_test_module_says_what_it_covers() -> None:
     modules = [path.relative_to(TESTS) for path in sorted(TESTS.rglob("test_*.py"))]
-    problems = {str(module): problem for module in modules if (problem := problem_with(module))}
+    problems = [f"tests/{module} {problem}" for module in modules if (problem := problem_with(module))]
 
-    assert problems == {}
+    assert not problems, "\n".join(problems)

@@ -3,7 +3,7 @@
 The server is asked twice: to apply the patch, and to take the object as we patched it. Both answers went through its
 defaulting and validation, so whatever differs is our merge. Everything is a dry run.
 
-Covers: kubewright.apiserver.verbs.strategic_merge
+Covers: kubewright.apiserver.verbs.patches
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.unit.apiserver.verbs.test_strategic_merge import LIVE, REFUSALS
+from tests.unit.apiserver.verbs.patches.test_strategic_merge import LIVE, REFUSALS
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
