@@ -137,13 +137,14 @@ def kubectl(real_cluster: RealCluster) -> Kubectl:
     return kubectl_for(real_cluster.kubectl, real_cluster.kubeconfig)
 
 
-def kubectl_for(binary: Path, kubeconfig: Path) -> Kubectl:
-    """kubectl, run as the administrator of a cluster."""
+def kubectl_for(binary: Path, kubeconfig: Path, *flags: str) -> Kubectl:
+    """kubectl, run as the administrator of a cluster, with flags that every command gets."""
 
     async def run(*arguments: str, stdin: str = "") -> str:
         child = await asyncio.create_subprocess_exec(
             binary,
             f"--kubeconfig={kubeconfig}",
+            *flags,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

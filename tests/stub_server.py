@@ -1,7 +1,7 @@
-"""A server that plays whatever an API server talks to: webhooks, converters, kubelets, extension servers.
+"""A stub of whatever an API server calls: webhooks, conversion webhooks, kubelets, extension API servers.
 
-HTTP over TLS on loopback, on the loop of the tests, one answer for each path. What was asked is kept, so a test can
-compare what two API servers sent. An answer of 101 leaves HTTP behind: what is said from then on is said back.
+It serves HTTP over TLS on loopback, on the loop of the tests, with one handler for each path. It keeps the requests, so
+that a test can compare what two API servers sent. After a response of 101 it sends back every byte it receives.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 
 from kubewright._base.certificates import Authority
 
-__all__ = ("Asked", "Elsewhere", "Said")
+__all__ = ("ReceivedRequest", "StubResponse", "StubServer")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that came."""
+class ReceivedRequest:
+    """A request that an API server sent."""
 
     method: str
     path: str
@@ -38,8 +38,8 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An answer. Without a code the connection is closed instead."""
+class StubResponse:
+    """What the stub sends back. With code 0 it closes the connection instead."""
 
     body: Any = b""
     code: int = 200
@@ -49,18 +49,20 @@ class Said:
 
 
 @dataclass
-class Elsewhere:
+class StubServer:
     """The server; an async context manager."""
 
-    asked: list[Asked] = field(default_factory=list)
-    answers: dict[str, Callable[[Asked], Said | asyncio.Future[Said]]] = field(default_factory=dict)
-    """By path, without the query; the longest that the path starts with."""
+    received: list[ReceivedRequest] = field(default_factory=list)
+    handlers: dict[str, Callable[[ReceivedRequest], StubResponse | asyncio.Future[StubResponse]]] = field(
+        default_factory=dict
+    )
+    """By prefix of the path, without the query; the longest prefix wins."""
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
-    """Whom its certificate is for."""
+    """The names in its certificate."""
 
-    async def __aenter__(self) -> Elsewhere:
-        self.authority = Authority.create("authority-elsewhere")
-        pair = self.authority.server("elsewhere", hosts=self.hosts)
+    async def __aenter__(self) -> StubServer:
+        self.authority = Authority.create("stub-authority")
+        pair = self.authority.server("stub", hosts=self.hosts)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "pair.pem"
@@ -102,29 +104,29 @@ class Elsewhere:
                     headers = tuple((name.lower(), value.strip()) for name, _, value in
                                     (line.partition(":") for line in head[1:] if line))  # fmt: skip
                     size = int(dict(headers).get("content-length", 0))
-                    asked = Asked(method, path, headers, await reader.readexactly(size))
-                    self.asked.append(asked)
-                    said = self._said(asked)
-                    said = await said if isinstance(said, asyncio.Future) else said
-                    if not said.code:
+                    received = ReceivedRequest(method, path, headers, await reader.readexactly(size))
+                    self.received.append(received)
+                    response = self._response(received)
+                    response = await response if isinstance(response, asyncio.Future) else response
+                    if not response.code:
                         return
-                    body = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-                    lines = [f"HTTP/1.1 {said.code} Said", f"Content-Type: {said.content_type}"]
-                    lines += [f"Location: {said.location}"] if said.location else []
-                    lines += [f"{name}: {value}" for name, value in said.headers]
-                    lines += [f"Content-Length: {len(body)}"] if said.code != 101 else []
+                    body = response.body if isinstance(response.body, bytes) else json.dumps(response.body).encode()
+                    lines = [f"HTTP/1.1 {response.code} Stub", f"Content-Type: {response.content_type}"]
+                    lines += [f"Location: {response.location}"] if response.location else []
+                    lines += [f"{name}: {value}" for name, value in response.headers]
+                    lines += [f"Content-Length: {len(body)}"] if response.code != 101 else []
                     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
                     await writer.drain()
-                    if said.code == 101:
+                    if response.code == 101:
                         await _echo(reader, writer)
                         return
             finally:
                 writer.close()
 
-    def _said(self, asked: Asked) -> Said | asyncio.Future[Said]:
-        path = asked.path.partition("?")[0]
-        found = max((name for name in self.answers if path.startswith(name)), key=len, default="")
-        return self.answers[found](asked) if found else Said(b"404 page not found", 404, "text/plain")
+    def _response(self, received: ReceivedRequest) -> StubResponse | asyncio.Future[StubResponse]:
+        path = received.path.partition("?")[0]
+        found = max((name for name in self.handlers if path.startswith(name)), key=len, default="")
+        return self.handlers[found](received) if found else StubResponse(b"404 page not found", 404, "text/plain")
 
 
 async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -15,6 +15,7 @@ from kubewright.api.resource import KubeObject
 from kubewright.client.watch import Bookmark
 from kubewright.errors import Forbidden
 from kubewright.k8s.coordination.v1 import Lease
+from kubewright.testing import until
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -31,6 +32,11 @@ async def present(
         return have
     except TimeoutError:
         raise AssertionError(f"after {seconds:g} s there is still {have}") from None
+
+
+async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
+    """The object once it satisfies a condition."""
+    return await until(client, type(given), given.key, holds, timeout=60)
 
 
 NO_LEASES: Final = {"count/leases.coordination.k8s.io": Quantity("0")}

@@ -31,3 +31,8 @@ class Widget(
     scale=("spec.size", "status.ready"),
 ):
     """A custom resource with one of everything."""
+
+
+def widget(name: str = "web", namespace: str = "shop", *, size: int = 1) -> Widget:
+    """A Widget `web` in the namespace `shop`, of size 1."""
+    return Widget.named(name, namespace, spec=WidgetSpec(size=size))

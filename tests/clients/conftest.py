@@ -1,4 +1,7 @@
-"""What the tests with other people's clients share: a namespace, and a way to wait for a state."""
+"""What the tests with other people's clients share: a namespace, and a way to wait for a state.
+
+Covers: kubewright.apiserver
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Certificate requests: who may approve them, what the signers answer, and that the answer logs in."""
+"""Certificate requests: who may approve them, what the signers answer, and that the answer logs in.
+
+Covers: kubewright.cluster.controller_manager.certificates, kubewright.apiserver.auth
+"""
 
 from __future__ import annotations
 

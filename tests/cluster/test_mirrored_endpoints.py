@@ -1,4 +1,7 @@
-"""Endpoints that somebody writes by hand can be read as EndpointSlices."""
+"""Endpoints that somebody writes by hand can be read as EndpointSlices.
+
+Covers: kubewright.cluster.controller_manager.services
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a control plane does about nodes by itself: taints, labels, and pods that may not stay."""
+"""What a control plane does about nodes by itself: taints, labels, and pods that may not stay.
+
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 

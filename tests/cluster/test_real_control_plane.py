@@ -1,4 +1,7 @@
-"""The real control plane: it starts, it is a Kubernetes, it fails loudly, and it leaves nothing behind."""
+"""The real control plane: it starts, it is a Kubernetes, it fails loudly, and it leaves nothing behind.
+
+Covers: kubewright.cluster.planes, kubewright.cluster.processes
+"""
 
 from __future__ import annotations
 

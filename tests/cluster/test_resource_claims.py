@@ -1,6 +1,8 @@
 """ResourceClaims are made from templates, held while a pod uses them, and let go when none does.
 
 Nobody gives devices here: a case writes the allocation itself, and its pods ask for a scheduler that there is not.
+
+Covers: kubewright.cluster.controller_manager.storage
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Claims find their volumes, or a reason why not; volumes outlive their claims as their policy says."""
+"""Claims find their volumes, or a reason why not; volumes outlive their claims as their policy says.
+
+Covers: kubewright.cluster.controller_manager.storage
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,14 @@
-"""Claims and volumes are not deleted while they are in use."""
+"""Claims and volumes are not deleted while they are in use.
+
+Covers: kubewright.cluster.controller_manager.storage
+"""
 
 from __future__ import annotations
 
 import asyncio
 from uuid import uuid4
+
+from tests.builders.storage import volume_claim
 
 from kubewright import Client, ObjectKey, Quantity
 from kubewright.api.metadata import ObjectMeta
@@ -13,13 +18,11 @@ from kubewright.k8s.core.v1 import (
     HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,
     PersistentVolumeSpec,
     Pod,
     PodSpec,
     Volume,
-    VolumeResourceRequirements,
 )
 from kubewright.k8s.storage.v1 import VolumeAttributesClass
 from kubewright.testing import gone
@@ -27,14 +30,8 @@ from kubewright.testing import gone
 SIZE = {"storage": Quantity("1Gi")}
 
 
-def claim(namespace: str) -> PersistentVolumeClaim:
-    resources = VolumeResourceRequirements(requests=SIZE)
-    spec = PersistentVolumeClaimSpec(access_modes=["ReadWriteOnce"], resources=resources, storage_class_name="")
-    return PersistentVolumeClaim.named("data", namespace, spec=spec)
-
-
 async def test_an_unused_claim_is_deleted(client: Client, namespace: str) -> None:
-    made = await client.create(claim(namespace))
+    made = await client.create(volume_claim("data", namespace, storageClassName=""))
     assert made.metadata.finalizers == ["kubernetes.io/pvc-protection"]
 
     await client.delete(made)
@@ -43,7 +40,7 @@ async def test_an_unused_claim_is_deleted(client: Client, namespace: str) -> Non
 
 
 async def test_a_claim_that_a_pod_uses_is_deleted_after_the_pod(client: Client, namespace: str) -> None:
-    made = await client.create(claim(namespace))
+    made = await client.create(volume_claim("data", namespace, storageClassName=""))
     source = PersistentVolumeClaimVolumeSource(claim_name="data")
     spec = PodSpec(
         containers=[Container(name="c", image="i:1")],
@@ -53,7 +50,7 @@ async def test_a_claim_that_a_pod_uses_is_deleted_after_the_pod(client: Client, 
     pod = await client.create(Pod.named("user", namespace, spec=spec))
 
     await client.delete(made)
-    other = await client.create(PersistentVolumeClaim.named("unused", namespace, spec=claim(namespace).spec))
+    other = await client.create(volume_claim("unused", namespace, storageClassName=""))
     await client.delete(other)
     await gone(client, PersistentVolumeClaim, other.key)  # had the first been let go, it would be gone before
     left = await client.get(PersistentVolumeClaim, made.key)
@@ -94,7 +91,7 @@ async def test_an_attributes_class_in_use_is_deleted_after_the_claim(client: Cli
         VolumeAttributesClass(metadata=ObjectMeta(name=name), driver_name="a.example.io", parameters={"iops": "3"})
     )
     assert made.metadata.finalizers == ["kubernetes.io/vac-protection"]
-    user = claim(namespace)
+    user = volume_claim("data", namespace, storageClassName="")
     user.spec.volume_attributes_class_name = name
     await client.create(user)
     await until_seen(client, user)

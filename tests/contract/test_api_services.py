@@ -1,9 +1,14 @@
-"""An APIService stands for each group and version: those of definitions come, go and are put back by themselves."""
+"""An APIService stands for each group and version: those of definitions come, go and are put back by themselves.
+
+Covers: kubewright.apiserver.controllers, kubewright.apiserver.proxy
+"""
 
 from __future__ import annotations
 
 from uuid import uuid4
 
+from tests.builders import definitions as builders
+from tests.builders.definitions import version_tree
 from tests.waiting import present
 
 from kubewright import Client
@@ -17,12 +22,10 @@ AUTOMATIC = "kube-aggregator.kubernetes.io/automanaged"
 def definition(plural: str, group: str, **served: bool) -> CustomResourceDefinition:
     """Of one kind in some versions, the first of which is stored."""
     versions = [
-        {"name": name, "served": is_served, "storage": not place, "schema": {"openAPIV3Schema": {"type": "object"}}}
+        version_tree(name, served=is_served, storage=not place)
         for place, (name, is_served) in enumerate(served.items())
     ]
-    names = {"plural": plural, "kind": plural.capitalize()}
-    spec = {"group": group, "scope": "Cluster", "names": names, "versions": versions}
-    return from_tree(CustomResourceDefinition, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+    return builders.definition(plural, group, scope="Cluster", versions=versions)
 
 
 def fresh_group() -> str:

@@ -1,4 +1,7 @@
-"""What the server has, and what people call it."""
+"""What the server has, and what people call it.
+
+Covers: kubewright.apiserver.front, kubewright.client
+"""
 
 from __future__ import annotations
 

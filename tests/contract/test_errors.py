@@ -1,4 +1,7 @@
-"""Every class of the error tree, as a server really causes it."""
+"""Every class of the error tree, as a server really causes it.
+
+Covers: kubewright.apiserver.wire, kubewright.errors
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod
 
 from kubewright import Client, Config, Dynamic, ObjectMeta, connect
 from kubewright.client.transport.aiohttp_transport import AiohttpTransport
@@ -31,7 +35,7 @@ from kubewright.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
-from kubewright.k8s.core.v1 import ConfigMap, Container, Pod, PodCondition, PodSpec
+from kubewright.k8s.core.v1 import ConfigMap, Pod, PodCondition, PodSpec
 from kubewright.k8s.meta.v1 import LabelSelector
 from kubewright.k8s.policy.v1 import PodDisruptionBudget, PodDisruptionBudgetSpec
 
@@ -145,21 +149,16 @@ async def test_too_many_requests_while_a_disruption_budget_forbids_an_eviction(
     labels = {"app": "guarded"}
     budget = PodDisruptionBudgetSpec(min_available=1, selector=LabelSelector(match_labels=labels))
     await impatient.create(PodDisruptionBudget.named("guard", namespace, spec=budget))
-    pod = await impatient.create(
-        Pod(
-            metadata=ObjectMeta(name="p", namespace=namespace, labels=labels),
-            spec=PodSpec(containers=[Container(name="c", image="i:1")], node_name="nowhere"),
-        )
-    )
-    pod.status.phase = "Running"
-    pod.status.conditions = [PodCondition(type="Ready", status="True")]
-    await impatient.patch(pod, subresource="status")
+    guarded = await impatient.create(pod("p", namespace, labels=labels, nodeName="nowhere"))
+    guarded.status.phase = "Running"
+    guarded.status.conditions = [PodCondition(type="Ready", status="True")]
+    await impatient.patch(guarded, subresource="status")
 
     with pytest.raises(TooManyRequests) as caught:
-        await impatient.pods.evict(pod.key)
+        await impatient.pods.evict(guarded.key)
 
     assert caught.value.code == 429
-    await impatient.delete(Pod, pod.key, grace_period=0)
+    await impatient.delete(Pod, guarded.key, grace_period=0)
 
 
 async def test_server_error_when_a_webhook_cannot_be_reached(client: Client, namespace: str) -> None:

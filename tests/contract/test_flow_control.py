@@ -1,4 +1,7 @@
-"""What the server tells of its own work: which FlowSchema a request fell under, whether levels exist, its checks."""
+"""What the server tells of its own work: which FlowSchema a request fell under, whether levels exist, its checks.
+
+Covers: kubewright.apiserver.front
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
-from tests.differential.servers.server_pair import Twin, open_twin
+from tests.differential.servers.server_pair import ServerClient, open_server
 from tests.planes import Plane
 from tests.waiting import present
 
@@ -20,15 +23,15 @@ GROUP = "Impersonate-Group"
 
 
 @pytest.fixture(scope="module")
-async def raw(plane: Plane) -> AsyncIterator[Twin]:
+async def raw(plane: Plane) -> AsyncIterator[ServerClient]:
     """Requests by hand."""
-    found = open_twin(plane.kubeconfig)
+    found = open_server(plane.kubeconfig)
     yield found
     await found.session.close()
 
 
 async def flow_of(
-    raw: Twin, client: Client, path: str, *, user: str = "", groups: str = "", method: str = "GET"
+    raw: ServerClient, client: Client, path: str, *, user: str = "", groups: str = "", method: str = "GET"
 ) -> str:
     """The names of the FlowSchema and the level a request fell under."""
     said = {WHO: user, GROUP: groups} if groups else {WHO: user} if user else {}
@@ -55,12 +58,14 @@ async def flow_of(
     ],
 )
 async def test_the_first_flow_schema_that_fits_counts(
-    raw: Twin, client: Client, path: str, user: str, groups: str, flow: str
+    raw: ServerClient, client: Client, path: str, user: str, groups: str, flow: str
 ) -> None:
     assert await flow_of(raw, client, path, user=user, groups=groups) == flow
 
 
-async def test_a_flow_schema_without_its_level_is_dangling_and_counts_for_nothing(raw: Twin, client: Client) -> None:
+async def test_a_flow_schema_without_its_level_is_dangling_and_counts_for_nothing(
+    raw: ServerClient, client: Client
+) -> None:
     name, who = f"f-{uuid4().hex[:8]}", f"u-{uuid4().hex[:8]}"
     rule = {
         "subjects": [{"kind": "User", "user": {"name": who}}],
@@ -93,7 +98,7 @@ async def says(client: Client, name: str, text: str) -> None:
     await present(client, FlowSchema, "", holds, seconds=20)
 
 
-async def test_the_checks_that_were_asked_for_can_be_scraped_alone(raw: Twin) -> None:
+async def test_the_checks_that_were_asked_for_can_be_scraped_alone(raw: ServerClient) -> None:
     async def told() -> str:
         answer = await raw.send("GET", "/metrics/slis", None, {}, 30.0)
         assert answer.code == 200

@@ -1,4 +1,7 @@
-"""Who is asking: certificates, tokens, plug-ins, impersonation; and what a bad configuration says."""
+"""Who is asking: certificates, tokens, plug-ins, impersonation; and what a bad configuration says.
+
+Covers: kubewright.apiserver.auth, kubewright.client.config
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lists, pages and watches."""
+"""Lists, pages and watches.
+
+Covers: kubewright.apiserver.verbs, kubewright.client
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,15 @@
-"""Create, read, update, patch, apply and delete, as a server answers them."""
+"""Create, read, update, patch, apply and delete, as a server answers them.
+
+Covers: kubewright.apiserver.verbs, kubewright.client
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from tests.builders import pods as builders
+from tests.builders.workloads import deployment
 from tests.planes import Plane
 
 from kubewright import Client, Dynamic, ObjectKey, ObjectMeta
@@ -21,7 +26,7 @@ from kubewright.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kubewright.k8s.apps.v1 import Deployment, DeploymentSpec
+from kubewright.k8s.apps.v1 import Deployment
 from kubewright.k8s.core.v1 import (
     ConfigMap,
     Container,
@@ -29,31 +34,14 @@ from kubewright.k8s.core.v1 import (
     Namespace,
     Pod,
     PodSpec,
-    PodTemplateSpec,
     Secret,
     ServiceAccount,
 )
-from kubewright.k8s.meta.v1 import LabelSelector
 from kubewright.testing import until
 
 
 def config_map(name: str, namespace: str, **data: str) -> ConfigMap:
     return ConfigMap.named(name, namespace, data=data)
-
-
-def deployment(name: str, namespace: str, *, replicas: int = 0) -> Deployment:
-    return Deployment.named(
-        name,
-        namespace,
-        spec=DeploymentSpec(
-            replicas=replicas,
-            selector=LabelSelector(match_labels={"app": name}),
-            template=PodTemplateSpec(
-                metadata=ObjectMeta(labels={"app": name}),
-                spec=PodSpec(containers=[Container(name="web", image="nginx:1")]),
-            ),
-        ),
-    )
 
 
 async def test_created_object_has_what_the_server_adds(client: Client, namespace: str) -> None:
@@ -74,7 +62,7 @@ async def test_object_is_read_back_equal(client: Client, namespace: str) -> None
 
 async def test_a_pod_may_come_right_after_its_namespace(client: Client, plane: Plane) -> None:
     fresh = await client.create(Namespace(metadata=ObjectMeta(generate_name="fresh-")))
-    pod = Pod.named("p", fresh.metadata.name or "", spec=PodSpec(containers=[Container(name="a", image="b")]))
+    pod = builders.pod("p", fresh.metadata.name)
 
     try:
         created = await client.create(copy_of(pod))
@@ -214,7 +202,7 @@ async def test_failed_json_patch_test_is_invalid(client: Client, namespace: str)
 
 
 async def test_strategic_merge_patch_merges_a_list_by_its_key(client: Client, namespace: str) -> None:
-    await client.create(deployment("web", namespace))
+    await client.create(deployment("web", namespace, replicas=0))
     sidecar = {"name": "log", "image": "log:1"}
 
     patched = await client.patch_by_name(
@@ -226,7 +214,7 @@ async def test_strategic_merge_patch_merges_a_list_by_its_key(client: Client, na
     )
 
     assert patched.spec.template.spec is not None
-    assert {container.name for container in patched.spec.template.spec.containers} == {"web", "log"}
+    assert {container.name for container in patched.spec.template.spec.containers} == {"main", "log"}
 
 
 async def test_custom_resources_take_no_strategic_patch(client: Client, namespace: str, widget: Any) -> None:

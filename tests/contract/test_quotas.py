@@ -1,4 +1,7 @@
-"""Quotas keep a namespace small, and say how full it is."""
+"""Quotas keep a namespace small, and say how full it is.
+
+Covers: kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 import pytest
+from tests.builders.pods import pod
 from tests.waiting import NO_LEASES, present, quota_heeded
 
 from kubewright import Client
@@ -17,13 +21,9 @@ from kubewright.api.quantity import Quantity
 from kubewright.errors import Forbidden
 from kubewright.k8s.core.v1 import (
     ConfigMap,
-    Container,
     PersistentVolumeClaim,
-    Pod,
-    PodSpec,
     ResourceQuota,
     ResourceQuotaSpec,
-    ResourceRequirements,
     ServiceAccount,
 )
 from kubewright.k8s.resource.v1 import ResourceClaim
@@ -48,12 +48,6 @@ async def reaches(client: Client, quota: ResourceQuota, used: Mapping[str, str |
         return all(name in have and amount in (None, str(have[name])) for name, amount in used.items())
 
     await present(client, ResourceQuota, quota.metadata.namespace, holds, seconds=30)
-
-
-def pod(name: str, namespace: str, cpu: str) -> Pod:
-    resources = ResourceRequirements(requests={"cpu": Quantity(cpu)})
-    containers = [Container(name="main", image="nginx", resources=resources)]
-    return Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=PodSpec(containers=containers))
 
 
 async def settings(client: Client, namespace: str, name: str) -> ConfigMap:
@@ -92,11 +86,11 @@ async def test_one_more_than_a_quota_allows_is_refused_until_one_is_gone(client:
 async def test_pods_are_refused_by_what_they_ask_for(client: Client, namespace: str) -> None:
     await present(client, ServiceAccount, namespace, lambda have: "default" in have)
     quota = await limited(client, namespace, cpu="500m", pods="5")
-    await taken(client, pod("small", namespace, "300m"))
+    await taken(client, pod("small", namespace, container={"requests": {"cpu": "300m"}}))
     await reaches(client, quota, {"cpu": "300m", "pods": "1"})
 
     with pytest.raises(Forbidden) as refusal:
-        await client.create(pod("large", namespace, "300m"))
+        await client.create(pod("large", namespace, container={"requests": {"cpu": "300m"}}))
 
     assert "exceeded quota: few, requested: cpu=300m, used: cpu=300m, limited: cpu=500m" in str(refusal.value)
 

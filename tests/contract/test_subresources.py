@@ -1,4 +1,7 @@
-"""Status, scale, eviction, ephemeral containers, logs, token requests."""
+"""Status, scale, eviction, ephemeral containers, logs, token requests.
+
+Covers: kubewright.apiserver.verbs, kubewright.client
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.builders.pods import pod
 
 from kubewright import Client, Dynamic, ObjectMeta
 from kubewright._base.certificates import Authority
 from kubewright.errors import BadRequest, NotFound
-from kubewright.k8s.core.v1 import Container, EphemeralContainer, Node, Pod, PodSpec
+from kubewright.k8s.core.v1 import EphemeralContainer, Node, Pod
 
 
 async def test_status_is_written_apart_from_the_spec(client: Client, namespace: str, widget: Any) -> None:
@@ -89,8 +93,7 @@ async def test_kind_without_scale_is_not_found(client: Client, namespace: str) -
 
 async def test_eviction_deletes_a_pod(client: Client, namespace: str) -> None:
     # On no node, or it would be given its grace period.
-    spec = PodSpec(containers=[Container(name="c", image="i:1")], scheduler_name="nobody")
-    await client.create(Pod.named("p", namespace, spec=spec))
+    await client.create(pod("p", namespace, schedulerName="nobody"))
 
     await client.pods.evict("p", namespace=namespace)
 
@@ -99,7 +102,7 @@ async def test_eviction_deletes_a_pod(client: Client, namespace: str) -> None:
 
 
 async def test_dry_run_eviction_spares_the_pod(client: Client, namespace: str) -> None:
-    await client.create(Pod.named("p", namespace, spec=PodSpec(containers=[Container(name="c", image="i:1")])))
+    await client.create(pod("p", namespace))
 
     await client.pods.evict("p", namespace=namespace, dry_run=True)
 
@@ -107,13 +110,13 @@ async def test_dry_run_eviction_spares_the_pod(client: Client, namespace: str) -
 
 
 async def test_ephemeral_containers_are_added_one_after_the_other(client: Client, namespace: str) -> None:
-    await client.create(Pod.named("p", namespace, spec=PodSpec(containers=[Container(name="c", image="i:1")])))
+    await client.create(pod("p", namespace))
 
     await client.pods.add_ephemeral_container("p", EphemeralContainer(name="d1", image="busybox"), namespace=namespace)
     await client.pods.add_ephemeral_container("p", {"name": "d2", "image": "busybox"}, namespace=namespace)
 
-    pod = await client.get(Pod, "p", namespace=namespace)
-    assert {container.name for container in pod.spec.ephemeral_containers or ()} == {"d1", "d2"}
+    found = await client.get(Pod, "p", namespace=namespace)
+    assert {container.name for container in found.spec.ephemeral_containers or ()} == {"d1", "d2"}
 
 
 async def test_token_is_requested_through_a_subresource(client: Client, namespace: str) -> None:
@@ -129,14 +132,13 @@ async def test_token_is_requested_through_a_subresource(client: Client, namespac
 
 
 async def test_logs_of_a_pod_without_a_node_are_empty(client: Client, namespace: str) -> None:
-    spec = PodSpec(containers=[Container(name="c", image="i:1")], scheduler_name="nobody")
-    await client.create(Pod.named("p", namespace, spec=spec))
+    await client.create(pod("p", namespace, schedulerName="nobody"))
 
     assert await client.pods.read_logs("p", namespace=namespace) == ""
 
 
 async def test_logs_of_an_unknown_container_are_a_bad_request(client: Client, namespace: str) -> None:
-    await client.create(Pod.named("p", namespace, spec=PodSpec(containers=[Container(name="c", image="i:1")])))
+    await client.create(pod("p", namespace))
 
     with pytest.raises(BadRequest, match="container x is not valid for pod p"):
         await client.pods.read_logs("p", namespace=namespace, container="x")
@@ -193,17 +195,16 @@ async def test_logs_are_read_and_followed(client: Client, namespace: str, tmp_pa
             },
             subresource="status",
         )
-        spec = PodSpec(containers=[Container(name="c", image="i:1")], node_name=node.metadata.name)
-        pod = await client.create(Pod.named("p", namespace, spec=spec))
+        created = await client.create(pod("p", namespace, nodeName=node.metadata.name))
 
-        assert await client.pods.read_logs(pod.key) == "first\n\nthird\n"
+        assert await client.pods.read_logs(created.key) == "first\n\nthird\n"
         lines = []
-        async with client.pods.follow_logs(pod.key, container="c") as followed:
+        async with client.pods.follow_logs(created.key, container="main") as followed:
             async for line in followed:
                 lines.append(line)
                 if line == "third":
                     more.set()
 
-        await client.delete(Pod, pod.key, grace_period=0)
+        await client.delete(Pod, created.key, grace_period=0)
         await client.delete(node)
     assert lines == ["first", "", "third", "fourth"]

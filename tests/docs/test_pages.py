@@ -1,4 +1,7 @@
-"""Every page of the documentation does what it says."""
+"""Every page of the documentation does what it says.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

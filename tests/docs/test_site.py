@@ -1,4 +1,7 @@
-"""What pages promise without a block to run: names, metrics, errors, commands, links, and the menu of the site."""
+"""What pages promise without a block to run: names, metrics, errors, commands, links, and the menu of the site.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

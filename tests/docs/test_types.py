@@ -1,4 +1,7 @@
-"""The code on the pages is typed as strictly as the reader's own project is."""
+"""The code on the pages is typed as strictly as the reader's own project is.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

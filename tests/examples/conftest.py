@@ -1,6 +1,8 @@
 """Fixtures of the examples' tests: each example runs from its file, as the docstring in it says, with its own role.
 
 What a docstring tells people to apply is what a test starts from, so that neither can go out of date.
+
+Covers: kubewright
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The generated kinds against a server: whatever it has, their classes read and write back unchanged."""
+"""The generated kinds against a server: whatever it has, their classes read and write back unchanged.
+
+Covers: kubewright.k8s, kubewright.generate.models
+"""
 
 from __future__ import annotations
 

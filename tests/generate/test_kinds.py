@@ -1,4 +1,7 @@
-"""What a class statement says about its kind, on the real API server: versions, columns, scale, status, rules."""
+"""What a class statement says about its kind, on the real API server: versions, columns, scale, status, rules.
+
+Covers: kubewright.generate.crds, kubewright.api
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""What the generators write, on a real server: it is accepted as it is, and without a warning."""
+"""What the generators write, on a real server: it is accepted as it is, and without a warning.
+
+Covers: kubewright.generate
+"""
 
 from __future__ import annotations
 

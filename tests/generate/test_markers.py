@@ -2,6 +2,8 @@
 
 All CRDs and all objects go to the server in a few kubectl calls for the whole module; each test then looks at what came
 of its own case. Objects are plain JSON on purpose: most of the bad ones could not be made with the classes.
+
+Covers: kubewright.schema.builder, kubewright.generate.crds
 """
 
 import asyncio

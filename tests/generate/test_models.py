@@ -1,4 +1,7 @@
-"""Classes generated from CRDs in the manner of cert-manager and the Prometheus operator, used on a server."""
+"""Classes generated from CRDs in the manner of cert-manager and the Prometheus operator, used on a server.
+
+Covers: kubewright.generate.models
+"""
 
 from __future__ import annotations
 

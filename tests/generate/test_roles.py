@@ -1,4 +1,7 @@
-"""An operator with nothing but its generated role can do its work, and the audit log shows that it needs all of it."""
+"""An operator with nothing but its generated role can do its work, and the audit log shows that it needs all of it.
+
+Covers: kubewright.generate.rbac
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""New schemas tried on the objects of a cluster."""
+"""New schemas tried on the objects of a cluster.
+
+Covers: kubewright.generate.crds
+"""
 
 from __future__ import annotations
 

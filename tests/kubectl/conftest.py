@@ -1,4 +1,7 @@
-"""Two control planes for the kubectl script: the embedded one, and the real one with the same simulated nodes."""
+"""Two control planes for the kubectl script: the embedded one, and the real one with the same simulated nodes.
+
+Covers: kubewright.apiserver, kubewright.cluster
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is compared of what kubectl says: everything but what differs from run to run.
+"""The output of kubectl in the form in which it is compared: without what differs from run to run.
 
 Uids, versions, times, ages, addresses, ports, tokens and generated names are shown as words. Tables keep their columns
 but not their widths, which follow from the length of such values. Events keep their words, but not their order and
-count: which of two controllers writes first, and whether it repeats itself, is nobody's promise.
+count: which of two controllers writes first, and whether it repeats itself, is not promised.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ("Said", "seen")
+__all__ = ("Output", "normalized")
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _HASH = rf"[{_SAFE}]{{8,10}}"
@@ -47,13 +47,13 @@ _AGE_CELL = re.compile(rf"(?<=  )(?!  ){_AGE}(?: ago)?(?=  |$)|(?<=\()\d\w+ ago(
 _EVENT = re.compile(r" \(x\d+ over [^)]*\)")
 _GAP = re.compile(r"(?<=\S)( {2,}|\t+ *)")
 
-Said = tuple[int, str, str]
-"""An exit code, what was printed, and what was complained about."""
+Output = tuple[int, str, str]
+"""Exit code, standard output and standard error."""
 
 
-def seen(said: Said, *, hide: Iterable[tuple[str, str]] = (), unordered: bool = False) -> Said:
-    """The same with what differs from run to run put out of sight."""
-    code, out, err = said
+def normalized(output: Output, *, hide: Iterable[tuple[str, str]] = (), unordered: bool = False) -> Output:
+    """The same output with a placeholder for everything that differs from run to run."""
+    code, out, err = output
     return code, _plain(out, hide, unordered), _plain(err, hide, unordered)
 
 
@@ -76,7 +76,7 @@ def _line(line: str) -> str:
 
 
 def _events_sorted(lines: list[str]) -> list[str]:
-    """The lines below each `Events:` of a description, sorted and told once."""
+    """The lines below each `Events:` of a description, sorted, each once."""
     result: list[str] = []
     events: list[str] | None = None
     for line in lines:
@@ -84,14 +84,14 @@ def _events_sorted(lines: list[str]) -> list[str]:
             events.append(line)
             continue
         if events is not None:
-            result.extend(_told_once(events))
+            result.extend(_without_repeats(events))
         events = [] if line.startswith("Events:") else None
         result.append(line)
     if events is not None:
-        result.extend(_told_once(events))
+        result.extend(_without_repeats(events))
     return result
 
 
-def _told_once(events: list[str]) -> list[str]:
+def _without_repeats(events: list[str]) -> list[str]:
     heads, rest = events[:2], events[2:]
     return [*heads, *sorted(set(rest))]

@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kubectl.normalized_output import Said
-from tests.kubectl.steps import Chapter, Step
+from tests.kubectl.normalized_output import Output
+from tests.kubectl.steps import Case, Step
 
 __all__ = ("Plane",)
 
@@ -23,9 +23,9 @@ class Plane:
     kubectl: Path
     kubeconfig: Path
 
-    async def run(self, step: Step, chapter: Chapter, folder: Path) -> Said:
+    async def run(self, step: Step, case: Case, folder: Path) -> Output:
         """Run a command to its end."""
-        child = await self.start(step, chapter, folder)
+        child = await self.start(step, case, folder)
         try:
             async with asyncio.timeout(_LONGEST):
                 out, err = await child.communicate(step.stdin.encode())
@@ -36,12 +36,12 @@ class Plane:
         assert child.returncode is not None
         return child.returncode, out.decode(), err.decode()
 
-    async def start(self, step: Step, chapter: Chapter, folder: Path) -> asyncio.subprocess.Process:
+    async def start(self, step: Step, case: Case, folder: Path) -> asyncio.subprocess.Process:
         """Start a command."""
         environment = {
             "PATH": os.environ["PATH"],
-            # Not in the folder, whose files are the chapter's. What kubectl remembers of the server would be out of
-            # date in the next chapter, which is not told when kinds go.
+            # Not in the folder, whose files are the case's. What kubectl remembers of the server would be out of
+            # date in the next case, which is not told when kinds go.
             "HOME": str(folder.with_suffix(".home")),
             "KUBECONFIG": str(self.kubeconfig),
             "KUBE_EDITOR": str(folder / "editor"),
@@ -50,7 +50,7 @@ class Plane:
         }
         return await asyncio.create_subprocess_exec(
             self.kubectl,
-            f"--namespace={chapter.namespace}",
+            f"--namespace={case.namespace}",
             *step.arguments,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -1,9 +1,9 @@
-"""The kubectl script: every chapter, in the order they are run."""
+"""The kubectl script: every case, in the order they are run."""
 
 from __future__ import annotations
 
 from tests.kubectl import cases_objects, cases_server, cases_workloads
 
-__all__ = ("CHAPTERS",)
+__all__ = ("CASES",)
 
-CHAPTERS = (*cases_objects.CHAPTERS, *cases_server.CHAPTERS, *cases_workloads.CHAPTERS)
+CASES = (*cases_objects.CASES, *cases_server.CASES, *cases_workloads.CASES)

@@ -1,8 +1,8 @@
-"""What a chapter of the kubectl script is made of.
+"""What a case of the kubectl script is made of.
 
-A chapter is a list of steps that run one after the other in a namespace of their own, which two steps at the
-beginning make and which nothing removes: a chapter says by its own commands what it deletes. The chapters are in the
-modules `chapters_*`; `script` collects them.
+A case is a list of steps that run one after the other in a namespace of their own. Two steps at the beginning create
+the namespace, and nothing removes it: a case deletes what it wants deleted by its own commands. The modules `cases_*`
+hold the cases; `script` collects them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ("Chapter", "Step", "ask", "do", "watch")
+__all__ = ("Case", "Step", "eventually", "run", "watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Step:
     command: str
     stdin: str = ""
     settles: bool = False
-    """It only reads, and what it shows takes a moment: it is run again until both planes say the same."""
+    """It only reads, and what it shows takes a moment: it runs again until both planes print the same."""
     until: str = ""
-    """Of a step that settles or watches: what it has to say in the end."""
+    """Of a step that settles or watches: what it has to print in the end."""
     hide: tuple[tuple[str, str], ...] = ()
     """More that differs from run to run: patterns and what they are shown as."""
     fails: bool = False
     """It is meant to be refused; every other step has to succeed."""
     unordered: bool = False
-    """The order of the lines is nobody's promise."""
+    """Kubernetes does not promise the order of the lines."""
     watches: bool = False
-    """It goes on until the chapter ends; it is then stopped, and what it said is compared."""
+    """It goes on until the case ends; it is then stopped, and what it printed is compared."""
     exception: str = ""
     """The name of a known difference (see docs/embedded.md): the words are not compared, only the exit code is."""
 
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Chapter:
+class Case:
     """Steps about one thing."""
 
     name: str
@@ -51,14 +51,14 @@ class Chapter:
 
     @property
     def namespace(self) -> str:
-        return f"chapter-{self.name}"
+        return f"case-{self.name}"
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         return (
-            do(f"create namespace {self.namespace}"),
-            # Asked again, for kubectl waits for one object that is not there yet, but gives up if there are two.
-            ask(
+            run(f"create namespace {self.namespace}"),
+            # Repeated, for kubectl waits for one object that is not there yet, but gives up if there are two.
+            eventually(
                 "wait --for=create serviceaccount/default configmap/kube-root-ca.crt --timeout=50s",
                 until="crt condition",
             ),
@@ -66,7 +66,7 @@ class Chapter:
         )
 
 
-def do(
+def run(
     command: str,
     stdin: str = "",
     *,
@@ -75,11 +75,11 @@ def do(
     unordered: bool = False,
     exception: str = "",
 ) -> Step:
-    """A command that is run once."""
+    """A command that runs once."""
     return Step(command, stdin, hide=hide, fails=fails, unordered=unordered, exception=exception)
 
 
-def ask(
+def eventually(
     command: str,
     until: str = "",
     *,
@@ -88,10 +88,10 @@ def ask(
     unordered: bool = False,
     exception: str = "",
 ) -> Step:
-    """A command that only reads, run again until both say the same."""
+    """A command that only reads; it runs again until both planes print the same."""
     return Step(command, settles=True, until=until, hide=hide, fails=fails, unordered=unordered, exception=exception)
 
 
 def watch(command: str, until: str) -> Step:
-    """A command that goes on until it has said something."""
+    """A command that goes on until it has printed something."""
     return Step(command, until=until, watches=True)

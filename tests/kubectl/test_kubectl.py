@@ -1,7 +1,7 @@
-"""The same kubectl commands on the embedded control plane and on the real one say the same.
+"""The same kubectl commands print the same on the embedded control plane and on the real one.
 
-What differs from run to run is put out of sight (`seen`). A step that reads a state which controllers are still
-working on is asked again until both say the same; every other step is run once.
+`normalized_output` masks what differs from run to run. A step that reads a state which controllers are still working on
+runs again until both planes print the same; every other step runs once.
 """
 
 from __future__ import annotations
@@ -11,56 +11,52 @@ import difflib
 from pathlib import Path
 
 import pytest
-from tests.kubectl.normalized_output import Said, seen
+from tests.kubectl.normalized_output import Output, normalized
 from tests.kubectl.plane import Plane
-from tests.kubectl.script import CHAPTERS
-from tests.kubectl.steps import Chapter, Step
+from tests.kubectl.script import CASES
+from tests.kubectl.steps import Case, Step
 
-# The longest chapter takes half a minute where nothing else runs; how busy the machine is says nothing about kubectl.
+# The longest case takes half a minute where nothing else runs; how busy the machine is says nothing about kubectl.
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kubectl"), pytest.mark.timeout(600)]
 
 _PATIENCE = 45.0
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
-async def test_kubectl_says_the_same_on_both(chapter: Chapter, planes: tuple[Plane, Plane], tmp_path: Path) -> None:
-    folders = [_prepared(tmp_path / plane.name, chapter) for plane in planes]
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+async def test_kubectl_says_the_same_on_both(case: Case, planes: tuple[Plane, Plane], tmp_path: Path) -> None:
+    folders = [_prepared(tmp_path / plane.name, case) for plane in planes]
     watching: list[tuple[Step, list[tuple[asyncio.subprocess.Process, str]]]] = []
     complaints: list[str] = []
 
-    for step in chapter.all_steps:
+    for step in case.all_steps:
         if step.watches:
             started = await asyncio.gather(
-                *(plane.start(step, chapter, folder) for plane, folder in zip(planes, folders, strict=True))
+                *(plane.start(step, case, folder) for plane, folder in zip(planes, folders, strict=True))
             )
             # A watch begins where the list ends that came first: once that is shown, nothing is missed.
             heads = [await _line(child) for child in started]
             watching.append((step, list(zip(started, heads, strict=True))))
             continue
-        complaints.extend(await _compared(step, chapter, planes, folders))
+        complaints.extend(await _compared(step, case, planes, folders))
     for step, children in watching:
         complaints.extend(
-            _difference(step, *[seen(await _stopped(child, head, step.until)) for child, head in children])
+            _difference(step, *[normalized(await _stopped(child, head, step.until)) for child, head in children])
         )
 
     if complaints:
         pytest.fail("\n\n".join(["", *complaints]), pytrace=False)
 
 
-def test_the_script_is_long() -> None:
-    assert sum(len(chapter.steps) for chapter in CHAPTERS) >= 60
-
-
 def test_every_exception_is_explained() -> None:
     explained = (Path(__file__).parents[2] / "docs" / "embedded.md").read_text()
-    exceptions = {step.exception for chapter in CHAPTERS for step in chapter.steps if step.exception}
+    exceptions = {step.exception for case in CASES for step in case.steps if step.exception}
 
     assert exceptions
     assert {name for name in exceptions if name not in explained} == set()
 
 
-def _prepared(folder: Path, chapter: Chapter) -> Path:
-    for name, text in chapter.files.items():
+def _prepared(folder: Path, case: Case) -> Path:
+    for name, text in case.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -70,23 +66,23 @@ def _prepared(folder: Path, chapter: Chapter) -> Path:
     return folder
 
 
-async def _compared(step: Step, chapter: Chapter, planes: tuple[Plane, Plane], folders: list[Path]) -> list[str]:
+async def _compared(step: Step, case: Case, planes: tuple[Plane, Plane], folders: list[Path]) -> list[str]:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _PATIENCE
     while True:
-        said = await asyncio.gather(
-            *(plane.run(step, chapter, folder) for plane, folder in zip(planes, folders, strict=True))
+        outputs = await asyncio.gather(
+            *(plane.run(step, case, folder) for plane, folder in zip(planes, folders, strict=True))
         )
-        real, embedded = (seen(one, hide=step.hide, unordered=step.unordered) for one in said)
+        real, embedded = (normalized(one, hide=step.hide, unordered=step.unordered) for one in outputs)
         complaints = _difference(step, real, embedded)
         if not complaints and (step.until not in real[1] + real[2] or step.fails != bool(real[0])):
-            told = "\n".join(said[0][1:])
+            told = "\n".join(outputs[0][1:])
             complaints = [f"$ kubectl {step.command}\nis not what was expected: exit code {real[0]}\n{told}"]
         if not complaints or not step.settles or loop.time() > deadline:
             return complaints
 
 
-def _difference(step: Step, real: Said, embedded: Said) -> list[str]:
+def _difference(step: Step, real: Output, embedded: Output) -> list[str]:
     if real == embedded or (step.exception and real[0] == embedded[0]):
         return []
     shown = [
@@ -97,8 +93,8 @@ def _difference(step: Step, real: Said, embedded: Said) -> list[str]:
     return [f"$ kubectl {step.command}\n" + "\n".join(lines)]
 
 
-async def _stopped(child: asyncio.subprocess.Process, head: str, until: str) -> Said:
-    """What a command said that goes on, up to the line that ends its part."""
+async def _stopped(child: asyncio.subprocess.Process, head: str, until: str) -> Output:
+    """What a watching command printed, up to the line that it waits for."""
     lines = [head]
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -107,7 +103,7 @@ async def _stopped(child: asyncio.subprocess.Process, head: str, until: str) -> 
                 if until in line:
                     break
     except TimeoutError:
-        lines.append(f"never said {until!r}")
+        lines.append(f"never printed {until!r}")
     child.terminate()
     _, err = await child.communicate()
     return 0, "".join(lines), err.decode()

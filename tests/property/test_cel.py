@@ -1,4 +1,7 @@
-"""Laws of the expression language, on arbitrary values and arbitrary text."""
+"""Laws of the expression language, on arbitrary values and arbitrary text.
+
+Covers: kubewright.cel
+"""
 
 from typing import Any
 

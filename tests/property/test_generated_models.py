@@ -1,4 +1,7 @@
-"""Whatever stands in a CRD manifest, the generator makes valid Python of it or refuses it in one sentence."""
+"""Whatever stands in a CRD manifest, the generator makes valid Python of it or refuses it in one sentence.
+
+Covers: kubewright.generate.models
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,19 @@
-"""However candidates are cut off, delayed, stalled and restarted: one leader at a time, and only it writes."""
+"""However candidates are cut off, delayed, stalled and restarted: one leader at a time, and only it writes.
+
+Covers: kubewright.manager.leader_election
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.lease_server import PATH, LeaseServer
 
 from kubewright._base.tasks import cancel_and_wait, failure_of
 from kubewright.client.client import Client
@@ -21,7 +24,6 @@ from kubewright.manager.leader_election.elector import LeaderElector
 from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.testing.clock import VirtualClock
 
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 NAMES = ("a", "b", "c")
 Fault = Literal["cut", "mend", "delay", "lose answers", "stall", "restart", "release"]
 
@@ -33,38 +35,24 @@ class Step:
     fault: Fault
 
 
-class World:
+class World(LeaseServer):
     """The server, the ways to it, and every write that arrived with who held the lease at that moment."""
 
     def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
         self.clock = clock
-        self.lease: dict[str, Any] | None = None
-        self.version = 0
-        self.cut: set[str] = set()
         self.losing: set[str] = set()
         self.delays: dict[str, float] = {}
         self.writes: list[tuple[str, str]] = []
 
     def holder(self) -> str:
-        return self.lease["spec"].get("holderIdentity") or "" if self.lease is not None else ""
+        return self.spec().get("holderIdentity") or "" if self.objects else ""
 
-    def answer(self, name: str, request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith(LEASE):
-            self.writes.append((name, self.holder()))
-            return HttpResponse(status=200, headers={}, body=request.body or b"{}")
-        if request.method == "GET":
-            return _refused(404, "NotFound") if self.lease is None else _said(self.lease)
-        body = json.loads(request.body or b"{}")
-        if request.method == "POST" and self.lease is not None:
-            return _refused(409, "AlreadyExists")
-        if request.method == "PUT" and (
-            self.lease is None or body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]
-        ):
-            return _refused(409, "Conflict")
-        self.version += 1
-        body["metadata"]["resourceVersion"] = str(self.version)
-        self.lease = body
-        return _said(body)
+    def answer_to(self, name: str, request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(PATH):
+            return self.answer(request)
+        self.writes.append((name, self.holder()))
+        return HttpResponse(status=200, headers={}, body=request.body or b"{}")
 
 
 class Wire:
@@ -74,12 +62,12 @@ class Wire:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         world, name = self.world, self.name
-        if (delay := world.delays.get(name, 0.0)) > 0 and request.path.startswith(LEASE):
+        if (delay := world.delays.get(name, 0.0)) > 0 and request.path.startswith(PATH):
             await world.clock.sleep(delay)
-        if name in world.cut and request.path.startswith(LEASE):
+        if name in world.cut_off and request.path.startswith(PATH):
             raise TransportError("cut off")
-        answer = world.answer(name, request)
-        if name in world.losing and request.path.startswith(LEASE):
+        answer = world.answer_to(name, request)
+        if name in world.losing and request.path.startswith(PATH):
             raise TransportError("the answer was lost")
         return answer
 
@@ -88,15 +76,6 @@ class Wire:
 
     async def close(self) -> None:
         return None
-
-
-def _said(body: dict[str, Any]) -> HttpResponse:
-    return HttpResponse(status=200, headers={}, body=json.dumps(body).encode())
-
-
-def _refused(code: int, reason: str) -> HttpResponse:
-    body = {"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": reason}
-    return HttpResponse(status=code, headers={}, body=json.dumps(body).encode())
 
 
 class Process:
@@ -115,7 +94,7 @@ class Process:
         self.leadership = LeaderElector(
             Client(wire),
             lease="boss",
-            namespace="default",
+            namespace="shop",
             identity=identity,
             clock=self.world.clock,
             rng=Random(identity),
@@ -163,9 +142,9 @@ async def play(steps: list[Step]) -> World:
         process = processes[step.name]
         match step.fault:
             case "cut":
-                world.cut.add(step.name)
+                world.cut_off.add(step.name)
             case "mend":
-                world.cut.discard(step.name)
+                world.cut_off.discard(step.name)
                 world.losing.discard(step.name)
                 world.delays.pop(step.name, None)
             case "delay":
@@ -185,7 +164,7 @@ async def play(steps: list[Step]) -> World:
                 process.start()
         await pass_time(step.wait)
     for name in NAMES:
-        world.cut.discard(name)
+        world.cut_off.discard(name)
         world.losing.discard(name)
         world.delays.pop(name, None)
         if processes[name].campaign.done():

@@ -1,4 +1,7 @@
-"""Where the network cuts the bytes must not matter to the lines in them."""
+"""Where the network cuts the bytes must not matter to the lines in them.
+
+Covers: kubewright.client
+"""
 
 from __future__ import annotations
 

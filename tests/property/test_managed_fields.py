@@ -1,4 +1,7 @@
-"""Laws of field sets, and of applies and updates whatever is written."""
+"""Laws of field sets, and of applies and updates whatever is written.
+
+Covers: kubewright.apiserver.managedfields
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Any object, of any kind: encode, decode, equal; patch, apply, equal."""
+"""Any object, of any kind: encode, decode, equal; patch, apply, equal.
+
+Covers: kubewright.api
+"""
 
 from __future__ import annotations
 

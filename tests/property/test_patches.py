@@ -1,4 +1,7 @@
-"""Laws of patches, diffs and overlays, on JSON trees nobody thought of."""
+"""Laws of patches, diffs and overlays, on JSON trees nobody thought of.
+
+Covers: kubewright.api
+"""
 
 from __future__ import annotations
 

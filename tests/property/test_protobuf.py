@@ -1,4 +1,7 @@
-"""Laws of protobuf bodies: what is written can be read, and nothing that comes in breaks the reader."""
+"""Laws of protobuf bodies: what is written can be read, and nothing that comes in breaks the reader.
+
+Covers: kubewright.apiserver.wire.protobuf
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Laws of quantities: they calculate like fractions and print what they read."""
+"""Laws of quantities: they calculate like fractions and print what they read.
+
+Covers: kubewright.api
+"""
 
 from __future__ import annotations
 

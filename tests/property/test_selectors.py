@@ -1,4 +1,7 @@
-"""Laws of selectors: they mean the same printed, parsed, structured and combined."""
+"""Laws of selectors: they mean the same printed, parsed, structured and combined.
+
+Covers: kubewright.api
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Laws of times and durations: what is printed is read back."""
+"""Laws of times and durations: what is printed is read back.
+
+Covers: kubewright.api
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever an object holds and whatever a handler changes, a mutation touches nothing else."""
+"""Whatever an object holds and whatever a handler changes, a mutation touches nothing else.
+
+Covers: kubewright.webhooks.admission
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whatever is done to a work queue, in whatever order, it behaves like a model that fits on a screen."""
+"""Whatever is done to a work queue, in whatever order, it behaves like a model that fits on a screen.
+
+Covers: kubewright.workqueue
+"""
 
 from __future__ import annotations
 

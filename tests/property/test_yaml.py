@@ -1,4 +1,7 @@
-"""Any JSON tree comes back as it was, whoever reads it."""
+"""Any JSON tree comes back as it was, whoever reads it.
+
+Covers: kubewright._base
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers of the contract tests: run one on a server, and wait for what it does."""
+"""Controllers without a manager: run them on a server, and wait for what they do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubewright.k8s.events.v1 import Event
 from kubewright.testing.clock import VirtualClock
 
 
-class Engine:
+class RunningController:
     """A controller, and a way to wait for its reconciles."""
 
     def __init__(
@@ -80,11 +80,11 @@ async def running(
     *declarations: Declaration[Any],
     clock: VirtualClock | None = None,
     events: bool = False,
-) -> AsyncIterator[list[Engine]]:
+) -> AsyncIterator[list[RunningController]]:
     """The controllers at work in one namespace, with a cache of their own; with `events` they are recorded."""
     cache = Cache(client, default_scope=Scope(namespaces=(namespace,)))
     recorder = EventRecorder(client, controller="contract") if events else None
-    engines = [Engine(declaration, client, cache, clock, recorder) for declaration in declarations]
+    engines = [RunningController(declaration, client, cache, clock, recorder) for declaration in declarations]
     controllers = [engine.controller for engine in engines]
     tasks = [asyncio.create_task(cache.run()), *(asyncio.create_task(item.run()) for item in controllers)]
     if recorder is not None:
@@ -98,37 +98,6 @@ async def running(
         for task in reversed(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(
-    client: Client, kind: type[Any], key: ObjectKey, holds: Callable[[Any], bool], *, seconds: float = 20
-) -> Any:
-    """The object once it satisfies a condition, seen through a watch."""
-    async with asyncio.timeout(seconds):
-        async with client.watch(
-            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True
-        ) as events:
-            async for event in events:
-                if event.type != "DELETED" and holds(event.object):
-                    return event.object
-    raise AssertionError("the watch ended")
-
-
-async def gone(client: Client, kind: type[Any], key: ObjectKey) -> None:
-    """Returns when there is no such object any more."""
-    async with asyncio.timeout(20):
-        async with client.watch(
-            kind, namespace=key.namespace, fields={"metadata.name": key.name}, initial_events=True, bookmarks=True
-        ) as events:
-            present = False
-            async for event in events:
-                if hasattr(event, "initial_events_end"):
-                    if event.initial_events_end and not present:
-                        return
-                    continue
-                present = event.type != "DELETED"
-                if not present:
-                    return
 
 
 async def event(client: Client, namespace: str, reason: str) -> Event:

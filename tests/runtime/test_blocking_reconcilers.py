@@ -1,4 +1,7 @@
-"""Reconcilers that are plain functions: they run in threads, which nobody can end from outside."""
+"""Reconcilers that are plain functions: they run in threads, which nobody can end from outside.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The cache on a control plane: through gaps, missing kinds and missing rights, and never behind its own writes."""
+"""The cache on a control plane: through gaps, missing kinds and missing rights, and never behind its own writes.
+
+Covers: kubewright.cache
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Children of kinds in namespaces and of kinds in none: where they go, and whom they may belong to."""
+"""Children of kinds in namespaces and of kinds in none: where they go, and whom they may belong to.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.runtime.running_controllers import event, running, until
+from tests.runtime.running_controllers import event, running
 
 from kubewright import Client, Dynamic, ObjectKey, controller_of
 from kubewright.api import OwnerReference, set_controller
@@ -17,6 +20,7 @@ from kubewright.controllers.predicates import any_change
 from kubewright.errors import ConfigError
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Secret
 from kubewright.k8s.rbac.v1 import ClusterRole
+from kubewright.testing import until
 from kubewright.testing.faults import FaultyTransport
 
 pytestmark = pytest.mark.timeout(60)
@@ -245,7 +249,7 @@ async def test_foreign_object_that_gives_way_triggers_the_blocked_owner(
         else:
             change = {"labels": {"of": "owner"}} if how == "labelled" else {"ownerReferences": None}
             await client.patch_by_name(ConfigMap, stranger.key, {"metadata": change})
-        found = await until(client, ConfigMap, stranger.key, lambda found: found.data["whose"] == "mine")
+        found = await until(client, ConfigMap, stranger.key, lambda found: (found.data or {}).get("whose") == "mine")
         records = await engine.reach(lambda ended: len([record for record in ended if record.key.name == "owner"]) > 1)
 
     assert (found.metadata.uid == stranger.metadata.uid) == (how != "deleted")

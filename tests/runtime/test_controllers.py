@@ -1,4 +1,7 @@
-"""Controllers on a server: from a change to a reconcile and back."""
+"""Controllers on a server: from a change to a reconcile and back.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.runtime.running_controllers import gone, running, until
+from tests.runtime.running_controllers import running
 
 from kubewright import Client, ObjectKey, ObjectMeta, find_condition
 from kubewright.api import copy_of
@@ -20,6 +23,7 @@ from kubewright.controllers.reconcile import Result
 from kubewright.controllers.sources import Channel
 from kubewright.errors import RetryAfter
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Secret
+from kubewright.testing import gone, until
 from kubewright.testing.clock import VirtualClock
 from kubewright.testing.faults import FaultyTransport
 

@@ -1,4 +1,7 @@
-"""Reconcilers that fail, never stop or answer nonsense: what becomes of their object, and that no other is harmed."""
+"""Reconcilers that fail, never stop or answer nonsense: what becomes of their object, and that no other is harmed.
+
+Covers: kubewright.controllers, kubewright.workqueue
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.runtime.running_controllers import running, until
+from tests.runtime.running_controllers import running
 
 from kubewright import Client
 from kubewright.cache.cache import Cache
@@ -18,6 +21,7 @@ from kubewright.controllers.declaration import controller
 from kubewright.controllers.reconcile import Result
 from kubewright.errors import Terminal, api_error
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing import until
 from kubewright.testing.clock import VirtualClock
 
 pytestmark = pytest.mark.timeout(60)

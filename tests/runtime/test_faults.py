@@ -1,4 +1,7 @@
-"""The fault-injecting transport does what it says, on a real server."""
+"""The fault-injecting transport does what it says, on a real server.
+
+Covers: kubewright.testing
+"""
 
 from __future__ import annotations
 

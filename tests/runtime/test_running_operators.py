@@ -1,4 +1,7 @@
-"""`kubewright.testing`: an operator under its own roles, waits that watch, and faults on its wire."""
+"""`kubewright.testing`: an operator under its own roles, waits that watch, and faults on its wire.
+
+Covers: kubewright.testing
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What one controller watches of a kind, said where it declares it."""
+"""What one controller watches of a kind, said where it declares it.
+
+Covers: kubewright.cache, kubewright.controllers
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.planes import Plane
-from tests.runtime.running_controllers import running, until
+from tests.runtime.running_controllers import running
 
 from kubewright import Client, Config, Manager, ManagerOptions, ObjectKey, Scope
 from kubewright.api.times import MicroTime
@@ -21,6 +24,7 @@ from kubewright.controllers.reconcile import Cause
 from kubewright.errors import ConfigError, NotOwned
 from kubewright.k8s.coordination.v1 import Lease, LeaseSpec
 from kubewright.k8s.core.v1 import ConfigMap, Namespace, Secret
+from kubewright.testing import until
 from kubewright.testing.faults import FaultyTransport
 
 pytestmark = pytest.mark.timeout(60)

@@ -1,4 +1,7 @@
-"""One process with several clusters, and with several managers."""
+"""One process with several clusters, and with several managers.
+
+Covers: kubewright.manager
+"""
 
 from __future__ import annotations
 

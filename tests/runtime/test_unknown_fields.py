@@ -1,4 +1,7 @@
-"""A write never drops a field the class does not know, wherever it stands."""
+"""A write never drops a field the class does not know, wherever it stands.
+
+Covers: kubewright.api, kubewright.client
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Certificates that look after themselves, and webhooks that keep themselves registered, on every control plane."""
+"""Certificates that look after themselves, and webhooks that keep themselves registered, on every control plane.
+
+Covers: kubewright.webhooks.certificates, kubewright.webhooks.registration
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Webhooks asked by a server: defaults, refusals, warnings, patches, conversion, dry-runs, failures."""
+"""Webhooks asked by a server: defaults, refusals, warnings, patches, conversion, dry-runs, failures.
+
+Covers: kubewright.webhooks
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 import pytest
+from tests.builders.pods import pod
 from tests.planes import Plane
 
 from kubewright import (
@@ -38,7 +42,7 @@ from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.install import install_crds
 from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, ServerError
 from kubewright.generate.crds.manifests import crd_for
-from kubewright.k8s.core.v1 import ConfigMap, Container, Namespace, Pod, PodSpec
+from kubewright.k8s.core.v1 import ConfigMap, Namespace, Pod
 from kubewright.webhooks.registration.manifests import conversion_stanza, webhook_configurations
 from kubewright.webhooks.serving import router
 from kubewright.webhooks.serving.router import WebhookDeclaration, WebhookRouter
@@ -378,10 +382,6 @@ async def _store(client: Client, crd: Any, version: str) -> None:
     await client.patch_by_name(CRD, ObjectKey("", crd.metadata.name), {"spec": {"versions": versions}})
 
 
-def pod(name: str, namespace: str) -> Pod:
-    return Pod.named(name, namespace, spec=PodSpec(containers=[Container(name="main", image="web:1")]))
-
-
 async def test_what_the_class_does_not_know_survives_a_patch(client: Client, namespace: str) -> None:
     await label(client, namespace, case="patch")
 
@@ -394,8 +394,8 @@ async def test_what_the_class_does_not_know_survives_a_patch(client: Client, nam
             lambda: client.create(pod("a", namespace), dry_run=True), lambda got: "marked" in got.metadata.labels
         )
 
-    assert marked.spec.containers[0].image == "web:1"
-    assert marked.metadata.labels == {"marked": "yes"}
+    assert marked.spec.containers[0].image == "nginx"
+    assert marked.metadata.labels == {"app": "a", "marked": "yes"}
 
 
 async def label(client: Client, namespace: str, **labels: str) -> None:
@@ -423,7 +423,7 @@ async def test_an_operator_that_is_down_does_not_keep_itself_from_coming_back(cl
         made = await client.create(pod("a", namespace))
 
     assert 'failed calling webhook "mutate.v1.pod.core"' in str(refused)
-    assert made.metadata.labels == {}
+    assert made.metadata.labels == {"app": "a"}
     await client.delete(other)
 
 

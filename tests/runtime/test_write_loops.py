@@ -1,4 +1,7 @@
-"""Writes that lead nowhere, in a clean-up or over a finalizer, are slowed down and named as those of a reconcile."""
+"""Writes that lead nowhere, in a clean-up or over a finalizer, are slowed down and named as those of a reconcile.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.runtime.running_controllers import event, running, until
+from tests.runtime.running_controllers import event, running
 
 from kubewright import Client
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import controller
 from kubewright.errors import RetryAfter
 from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.testing import until
 
 pytestmark = pytest.mark.timeout(60)
 

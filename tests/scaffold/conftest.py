@@ -1,4 +1,7 @@
-"""A project made with the commands, as the seeds of the project describe it: kinds, types edited, webhooks."""
+"""A project made with the commands, as the seeds of the project describe it: kinds, types edited, webhooks.
+
+Covers: kubewright.scaffold, kubewright.cli
+"""
 
 from __future__ import annotations
 

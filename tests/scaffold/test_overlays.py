@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders.definitions import definition_tree
 
 from kubewright._base import yaml
 from kubewright.client.config.config import Config
@@ -63,18 +64,8 @@ def with_certificates(project: Path) -> str:
 
 
 def _crd(kind: str, plural: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.cert-manager.io"},
-        "spec": {
-            "group": "cert-manager.io",
-            "names": {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-        },
-    }
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return definition_tree(plural, "cert-manager.io", kind=kind, schema=anything)
 
 
 async def accepted(cluster: RealCluster, binaries: Binaries, project: Path, overlay: str) -> None:

@@ -1,7 +1,7 @@
 """An operator with leader election, as a process of its own: `leading_operator.py KUBECONFIG NAMESPACE IDENTITY`.
 
 For each widget it applies a ConfigMap that says who wrote it and how large the widget is. It prints `leading` when it
-leads, and ends when it is told to or when it has lost the lease. Run by `test_leaders`; public names only.
+leads, and ends when it is told to or when it has lost the lease. Run by `test_leader_failover`; public names only.
 """
 
 from __future__ import annotations

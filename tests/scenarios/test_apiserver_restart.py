@@ -1,4 +1,7 @@
-"""The API server is killed and comes back while people work: nothing is lost."""
+"""The API server is killed and comes back while people work: nothing is lost.
+
+Covers: kubewright.manager, kubewright.cache
+"""
 
 from __future__ import annotations
 

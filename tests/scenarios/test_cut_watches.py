@@ -1,4 +1,7 @@
-"""Watch connections are cut every second for a minute: each is resumed where it was, and no child is made twice."""
+"""Watch connections are cut every second for a minute: each is resumed where it was, and no child is made twice.
+
+Covers: kubewright.cache
+"""
 
 from __future__ import annotations
 
@@ -56,8 +59,8 @@ async def test_watches_cut_every_second_for_a_minute_resume_without_a_list_and_w
         )
 
     async with (
-        faulty(real_cluster.kubeconfig) as (unsteady, faults),
-        managed(unsteady, namespace, reconcile, lists=lists),
+        faulty(real_cluster.kubeconfig) as (faulty_client, faults),
+        managed(faulty_client, namespace, reconcile, lists=lists),
     ):
         for number in range(WIDGETS):
             await client.create(widget(f"w{number}", namespace))

@@ -1,4 +1,7 @@
-"""A server that answers with errors: the operator waits, goes on where it can, and is done when the server is well."""
+"""A server that answers with errors: the operator waits, goes on where it can, and is done when the server is well.
+
+Covers: kubewright.client.transport, kubewright.controllers
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ async def test_after_thirty_seconds_of_errors_on_every_request_everything_conver
         await client.create(widget(name, namespace))
 
     async with (
-        faulty(real_cluster.kubeconfig) as (unsteady, faults),
-        managed(unsteady, namespace, child_per_widget(journal, concurrency=4)) as manager,
+        faulty(real_cluster.kubeconfig) as (faulty_client, faults),
+        managed(faulty_client, namespace, child_per_widget(journal, concurrency=4)) as manager,
     ):
         await converged(client, namespace, sizes)
         over = asyncio.Event()
@@ -73,9 +76,9 @@ async def test_an_object_that_always_fails_does_not_hold_up_the_others(
     def refuse(request: HttpRequest) -> HttpResponse | None:
         return unwell(rng) if "/configmaps/bad" in request.path else None
 
-    async with faulty(real_cluster.kubeconfig) as (unsteady, faults):
+    async with faulty(real_cluster.kubeconfig) as (faulty_client, faults):
         faults.answer = refuse
-        async with managed(unsteady, namespace, child_per_widget(journal, concurrency=2)):
+        async with managed(faulty_client, namespace, child_per_widget(journal, concurrency=2)):
             await client.create(widget("bad", namespace))
             await journal.reach(lambda entries: "bad" in entries)
             sizes = {f"w{number}": number for number in range(40)}

@@ -1,4 +1,7 @@
-"""The operator is cut off until the server has forgotten where it was: it lists again and misses nothing."""
+"""The operator is cut off until the server has forgotten where it was: it lists again and misses nothing.
+
+Covers: kubewright.cache
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""An operator to which nothing happens does nothing."""
+"""An operator to which nothing happens does nothing.
+
+Covers: kubewright.manager
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Two replicas, of which one works. Whatever happens to the leader, the server never hears two of them at once.
 
 Each replica has a user of its own, so the server's audit log tells who wrote what and when.
+
+Covers: kubewright.manager.leader_election
 """
 
 from __future__ import annotations

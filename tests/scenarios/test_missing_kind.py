@@ -1,4 +1,7 @@
-"""A kind that is not installed yet: it is named, the others work, and it is watched as soon as it is there."""
+"""A kind that is not installed yet: it is named, the others work, and it is watched as soon as it is there.
+
+Covers: kubewright.cache, kubewright.manager
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A permission that is not granted yet: it is named with the rule that would help, and used once it is there."""
+"""A permission that is not granted yet: it is named with the rule that would help, and used once it is there.
+
+Covers: kubewright.cache, kubewright.manager
+"""
 
 from __future__ import annotations
 

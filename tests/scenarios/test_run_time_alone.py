@@ -1,6 +1,8 @@
 """The run time without the development half: what a production image carries is enough for a reference operator.
 
 Which packages are the development half is said in one place, the contract `runtime` of `.importlinter`.
+
+Covers: kubewright
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 SOAK_MINUTES (2) says how long, SOAK_SEED (1) what happens. Half an hour, by hand:
 
     SOAK_MINUTES=30 pytest -s tests/scenarios/test_soak.py
+
+Covers: kubewright.manager, kubewright.cache, kubewright.controllers
 """
 
 from __future__ import annotations

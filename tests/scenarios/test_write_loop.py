@@ -1,4 +1,7 @@
-"""Two writers that disagree about a field: the controller slows down and says which field it is."""
+"""Two writers that disagree about a field: the controller slows down and says which field it is.
+
+Covers: kubewright.controllers
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is public, and what importing it costs."""
+"""What is public, and what importing it costs.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

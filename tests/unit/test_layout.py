@@ -1,4 +1,7 @@
-"""The shape of the code: modules one can read in a sitting, and each library known to as few of them as can be."""
+"""The shape of the code: modules one can read in a sitting, and each library known to as few of them as can be.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

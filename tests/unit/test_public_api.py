@@ -1,4 +1,7 @@
-"""The public API: its snapshot is current, and whoever shows how to use Kubewright uses nothing else."""
+"""The public API: its snapshot is current, and whoever shows how to use Kubewright uses nothing else.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

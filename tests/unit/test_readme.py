@@ -1,4 +1,7 @@
-"""What the front pages show is true, and both say the same."""
+"""What the front pages show is true, and both say the same.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

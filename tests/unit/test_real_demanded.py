@@ -1,4 +1,7 @@
-"""Tests of the real control plane run where it can be had; where they are skipped, the end of the run says so."""
+"""Tests of the real control plane run where it can be had; where they are skipped, the end of the run says so.
+
+Covers: tests.conftest
+"""
 
 from __future__ import annotations
 

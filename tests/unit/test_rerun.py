@@ -1,4 +1,7 @@
-"""What failed on the real servers is run once more, and nothing else is."""
+"""`tests/rerun.py` reruns what failed on the real servers, and nothing else.
+
+Covers: tests.rerun
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ CONFIGURED = "[pytest]\nmarkers = real: on the real servers\n"
 
 
 @pytest.fixture
-def looked(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def plugin_folder(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A folder of tests in which some fail once, where the plugin can be loaded."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take longer to import than the tests to run
@@ -31,7 +34,7 @@ def looked(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest
 
 
 def twice(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
-    """Tests that fail in a first run, in a second look."""
+    """Run tests, then rerun those that failed."""
     pytester.makepyfile(test_it=f"import pytest\nfrom once import fails_once\n{source}")
     assert pytester.runpytest_subprocess().ret == pytest.ExitCode.TESTS_FAILED
     return pytester.runpytest_subprocess("-p", "rerun", "--last-failed", "--last-failed-no-failures", "none")
@@ -45,46 +48,46 @@ def twice(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
         "@pytest.fixture\ndef real_binaries(): pass\ndef test_one(real_binaries): fails_once('one')",
     ],
 )
-def test_what_passes_alone_is_named_as_unsteady(looked: pytest.Pytester, source: str) -> None:
-    result = twice(looked, source + "\ndef test_two(): pass")
+def test_what_passes_alone_is_named_as_flaky(plugin_folder: pytest.Pytester, source: str) -> None:
+    result = twice(plugin_folder, source + "\ndef test_two(): pass")
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["UNSTEADY test_it.py::test_one*"])
+    result.stdout.fnmatch_lines(["FLAKY test_it.py::test_one*"])
 
 
-def test_what_fails_again_is_a_failure(looked: pytest.Pytester) -> None:
-    result = twice(looked, "@pytest.mark.real\ndef test_one(): assert False")
+def test_what_fails_again_is_a_failure(plugin_folder: pytest.Pytester) -> None:
+    result = twice(plugin_folder, "@pytest.mark.real\ndef test_one(): assert False")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.no_fnmatch_line("UNSTEADY*")
+    result.stdout.no_fnmatch_line("FLAKY*")
 
 
-def test_a_failure_without_the_real_servers_is_enough(looked: pytest.Pytester) -> None:
+def test_a_failure_without_the_real_servers_is_enough(plugin_folder: pytest.Pytester) -> None:
     result = twice(
-        looked,
+        plugin_folder,
         "@pytest.mark.real\ndef test_one(): fails_once('one')\ndef test_two(): fails_once('two')",
     )
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes()
-    assert "no second look: 1 failed that must never, such as test_it.py::test_two" in str(result.stdout)
+    assert "no rerun: 1 failed that must never, such as test_it.py::test_two" in str(result.stdout)
 
 
-def test_a_failed_scenario_is_enough(looked: pytest.Pytester) -> None:
-    folder = looked.mkpydir("scenarios")
+def test_a_failed_scenario_is_enough(plugin_folder: pytest.Pytester) -> None:
+    folder = plugin_folder.mkpydir("scenarios")
     (folder / "test_two.py").write_text("import pytest\n@pytest.mark.real\ndef test_two(): assert False\n")
 
-    result = twice(looked, "@pytest.mark.real\ndef test_one(): fails_once('one')")
+    result = twice(plugin_folder, "@pytest.mark.real\ndef test_one(): fails_once('one')")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no second look: 1 failed that must never, such as scenarios/test_two.py::test_two" in str(result.stdout)
+    assert "no rerun: 1 failed that must never, such as scenarios/test_two.py::test_two" in str(result.stdout)
 
 
-def test_many_failures_are_no_accident(looked: pytest.Pytester) -> None:
+def test_many_failures_are_no_accident(plugin_folder: pytest.Pytester) -> None:
     result = twice(
-        looked, "@pytest.mark.real\n@pytest.mark.parametrize('n', range(4))\ndef test_one(n): fails_once(str(n))"
+        plugin_folder, "@pytest.mark.real\n@pytest.mark.parametrize('n', range(4))\ndef test_one(n): fails_once(str(n))"
     )
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "no second look: 4 tests failed, more than 3" in str(result.stdout)
+    assert "no rerun: 4 tests failed, more than 3" in str(result.stdout)

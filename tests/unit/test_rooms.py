@@ -1,4 +1,7 @@
-"""The rooms of the house: `tests/rooms.py` finds circles and full rooms, and there are none."""
+"""The rooms of the house: `tests/rooms.py` finds circles and full rooms, and there are none.
+
+Covers: tests.rooms
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The workflows: actions pinned by commit, no rights beyond need, and no target or Python that is not there."""
+"""The workflows: actions pinned by commit, no rights beyond need, and no target or Python that is not there.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

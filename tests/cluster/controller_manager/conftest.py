@@ -6,12 +6,12 @@ Service accounts stay on there: a control plane counts as started when the first
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import TypeVar
 
 import pytest
+from tests.builders.widgets import Widget
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget
 from tests.waiting import present
 
 from kubewright import Client, Config, connect
@@ -68,13 +68,6 @@ async def namespace(client: Client) -> AsyncIterator[str]:
     await present(client, ServiceAccount, name, lambda have: "default" in have)
     yield name
     await client.delete(Namespace, name)
-
-
-async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
-    """The object once it satisfies a condition."""
-    name, namespace = given.metadata.name, given.metadata.namespace
-    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=60)
-    return have[name]
 
 
 async def gone(client: Client, kind: type[KubeObject], namespace: str, *names: str) -> None:

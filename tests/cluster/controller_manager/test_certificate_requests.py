@@ -1,4 +1,7 @@
-"""Certificate requests are cleared away: an hour after they were answered, a day after they were not."""
+"""Certificate requests are cleared away: an hour after they were answered, a day after they were not.
+
+Covers: kubewright.cluster.controller_manager.certificates
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What has lost its owners goes; what has not, stays."""
+"""What has lost its owners goes; what has not, stays.
+
+Covers: kubewright.cluster.controller_manager.garbage
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ import time
 from uuid import uuid4
 
 import pytest
-from tests.cluster.controller_manager.conftest import gone, reach
+from tests.builders.widgets import Widget, widget
+from tests.cluster.controller_manager.conftest import gone
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget, widget
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client, Resource, Spec, Status
 from kubewright.api.metadata import OwnerReference

@@ -1,13 +1,16 @@
-"""Namespaces begin with what every namespace has, and end when they are empty."""
+"""Namespaces begin with what every namespace has, and end when they are empty.
+
+Covers: kubewright.cluster.controller_manager
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.cluster.controller_manager.conftest import reach
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.builders.widgets import Widget, widget
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
-from tests.scenarios.conftest import Widget, widget
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree
@@ -46,7 +49,7 @@ async def test_the_conditions_say_what_remains_in_a_namespace(client: Client) ->
             "False", "All content successfully deleted, may be waiting on finalization",
         ),
         "NamespaceContentRemaining": (
-            "True", "Some resources are remaining: widgets.scenarios.example.io has 1 resource instances",
+            "True", "Some resources are remaining: widgets.contract.example.io has 1 resource instances",
         ),
         "NamespaceFinalizersRemaining": (
             "True",

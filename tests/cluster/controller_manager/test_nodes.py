@@ -1,4 +1,7 @@
-"""Nodes that fall silent, and the pods on them: on an embedded server, with a clock that is moved by hand."""
+"""Nodes that fall silent, and the pods on them: on an embedded server, with a clock that is moved by hand.
+
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
+from tests.builders.pods import pod
 from tests.cluster.controller_manager.conftest import QUIET, said
 
 from kubewright import Client, Manager
@@ -65,11 +69,6 @@ def taints(node: Node) -> set[tuple[str, str]]:
     return {(taint.key.rpartition("/")[2], taint.effect) for taint in node.spec.taints or ()}
 
 
-def pod(name: str, node: str, **spec: object) -> Pod:
-    spec = {"nodeName": node, "containers": [{"name": "c", "image": "i:1"}], **spec}
-    return from_tree(Pod, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-
 UNREACHABLE = {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
 
 
@@ -81,8 +80,8 @@ async def test_a_node_without_heartbeats_becomes_unknown_and_its_pods_are_evicte
         await beat(nodes, clock, name)
     patient = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}]
     brief = [{**patient[0], "tolerationSeconds": 0}]
-    await nodes.create(pod("patient", "silent", tolerations=patient))
-    await nodes.create(pod("brief", "silent", tolerations=brief, terminationGracePeriodSeconds=0))
+    await nodes.create(pod("patient", "default", nodeName="silent", tolerations=patient))
+    await nodes.create(pod("brief", "default", nodeName="silent", tolerations=brief, terminationGracePeriodSeconds=0))
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     await nodes.patch_by_name(Pod, "patient", ready, namespace="default", form="strategic", subresource="status")
 
@@ -162,7 +161,7 @@ async def test_a_deleted_node_causes_an_event(nodes: Client) -> None:
 async def test_the_oldest_terminated_pods_beyond_the_threshold_are_deleted(nodes: Client) -> None:
     for number in range(3):
         name = f"job-{number}"
-        await nodes.create(pod(name, ""))
+        await nodes.create(pod(name, "default"))
         ended = {"status": {"phase": "Succeeded"}}
         await nodes.patch_by_name(Pod, name, ended, namespace="default", form="strategic", subresource="status")
 
@@ -173,7 +172,7 @@ async def test_the_oldest_terminated_pods_beyond_the_threshold_are_deleted(nodes
 async def test_an_unscheduled_terminating_pod_with_a_finalizer_becomes_failed(
     nodes: Client, clock: VirtualClock
 ) -> None:
-    held = pod("held", "")
+    held = pod("held", "default")
     held.metadata.finalizers = ["example.com/held"]
     await nodes.create(held)
     await nodes.delete(Pod, "held", namespace="default")

@@ -1,13 +1,16 @@
-"""Endpoints follow pods, disruption budgets count them, and pods of lost nodes go."""
+"""Endpoints follow pods, disruption budgets count them, and pods of lost nodes go.
+
+Covers: kubewright.cluster.controller_manager
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.cluster.controller_manager.conftest import reach
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
-from tests.waiting import present
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import encode_tree, from_tree

@@ -1,4 +1,7 @@
-"""Controllers of the cluster that have not heard of an object yet: what cannot be taken back is asked of the server."""
+"""Controllers of the cluster that have not heard of an object yet: what cannot be taken back is asked of the server.
+
+Covers: kubewright.cluster.controller_manager.storage
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.builders.storage import volume_claim
 from tests.cluster.controller_manager.conftest import QUIET, said
 
 from kubewright import Client, Manager
@@ -36,17 +40,12 @@ async def unaware(of: str, *controllers: Declaration[Any]) -> AsyncIterator[tupl
             faults.release_streams()
 
 
-def claim(name: str) -> PersistentVolumeClaim:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""}
-    return from_tree(PersistentVolumeClaim, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-
-
 async def test_a_claim_stays_reserved_for_a_pod_that_the_cache_lacks() -> None:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "used"}}
     tree = {"metadata": {"name": "user", "namespace": "default"}, "spec": {**POD, "nodeName": "n", "volumes": [volume]}}
     async with unaware("pods", pvc_protection_controller()) as (client, faults):
         for name in ("used", "unused"):
-            await client.create(claim(name))
+            await client.create(volume_claim(name, "default", storageClassName=""))
         pod = await client.create(from_tree(Pod, tree))
         for name in ("used", "unused"):
             await client.delete(PersistentVolumeClaim, name, namespace="default")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator
+from typing import TypeVar
 
 import pytest
-from tests.conftest import Kubectl
+from tests.conftest import Kubectl, kubectl_for
 from tests.planes import fresh_namespace
 from tests.waiting import present
 
 from kubewright import Client, Config, connect
-from kubewright.api.codec import from_tree
 from kubewright.api.resource import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.kubelet.pods.timing import Timing
@@ -63,34 +61,8 @@ async def namespace(client: Client) -> AsyncIterator[str]:
 
 @pytest.fixture
 def kubectl(nodes_cluster: RealCluster, namespace: str) -> Kubectl:
-    async def run(*arguments: str, stdin: str = "") -> str:
-        child = await asyncio.create_subprocess_exec(
-            nodes_cluster.kubectl,
-            f"--kubeconfig={nodes_cluster.kubeconfig}",
-            f"--namespace={namespace}",
-            *arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        stdout, stderr = await child.communicate(stdin.encode())
-        assert child.returncode == 0, f"kubectl {' '.join(arguments)}: {stderr.decode()}"
-        return stdout.decode()
-
-    return run
-
-
-def pod(name: str, namespace: str, image: str = "nginx", *command: str, **spec: Any) -> Pod:
-    """A pod with one container."""
-    annotations = spec.pop("annotations", {})
-    container = {"name": "main", "image": image, **spec.pop("container", {})}
-    if command:
-        container["command"] = list(command)
-    tree = {
-        "metadata": {"name": name, "namespace": namespace, "annotations": annotations, "labels": {"app": name}},
-        "spec": {"containers": [container], **spec},
-    }
-    return from_tree(Pod, tree)
+    """kubectl in the namespace of the test."""
+    return kubectl_for(nodes_cluster.kubectl, nodes_cluster.kubeconfig, f"--namespace={namespace}")
 
 
 def conditions(given: Pod) -> dict[str, str]:
@@ -99,10 +71,3 @@ def conditions(given: Pod) -> dict[str, str]:
 
 def is_ready(given: Pod) -> bool:
     return conditions(given).get("Ready") == "True"
-
-
-async def reach(client: Client, given: K, holds: Callable[[K], bool]) -> K:
-    """The object once it satisfies a condition."""
-    name, namespace = given.metadata.name, given.metadata.namespace
-    have = await present(client, type(given), namespace, lambda every: name in every and holds(every[name]), seconds=60)
-    return have[name]

@@ -1,6 +1,8 @@
 """Pods with ResourceClaims on simulated nodes: they wait for their claims, and get devices that drivers publish.
 
 On both planes: the scheduler is the same, and a real API server is picky about what it writes.
+
+Covers: kubewright.cluster.scheduler.devices
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
 
 from kubewright import Client, ObjectKey

@@ -1,4 +1,7 @@
-"""A simulated node that is told to be silent fails as a real one does, and comes back."""
+"""A simulated node that is told to be silent fails as a real one does, and comes back.
+
+Covers: kubewright.cluster.kubelet, kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 
 from kubewright import Client, ObjectKey
 from kubewright.cluster.planes.embedded import EmbeddedCluster

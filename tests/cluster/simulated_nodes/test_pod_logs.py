@@ -1,10 +1,15 @@
-"""`kubectl logs` of simulated pods, through the API server."""
+"""`kubectl logs` of simulated pods, through the API server.
+
+Covers: kubewright.cluster.kubelet
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.conftest import Kubectl
+from tests.waiting import reach
 
 from kubewright import Client
 
@@ -17,7 +22,9 @@ def is_over(item: object) -> bool:
 
 async def test_what_a_command_prints_is_its_log(client: Client, namespace: str, kubectl: Kubectl) -> None:
     script = "echo one; echo two; echo three"
-    given = pod("web", namespace, "busybox", "sh", "-c", script, restartPolicy="Never")
+    given = pod(
+        "web", namespace, container={"image": "busybox", "command": ["sh", "-c", script]}, restartPolicy="Never"
+    )
     await reach(client, await client.create(given), is_over)
 
     assert await kubectl("logs", "web") == "one\ntwo\nthree\n"
@@ -30,7 +37,7 @@ async def test_what_a_command_prints_is_its_log(client: Client, namespace: str, 
 
 
 async def test_the_log_of_the_previous_run_is_kept(client: Client, namespace: str, kubectl: Kubectl) -> None:
-    created = await client.create(pod("web", namespace, "crasher"))
+    created = await client.create(pod("web", namespace, container={"image": "crasher"}))
     await reach(
         client,
         created,

@@ -1,4 +1,7 @@
-"""Pods live on simulated nodes as they do on real ones, as far as a client can see."""
+"""Pods live on simulated nodes as they do on real ones, as far as a client can see.
+
+Covers: kubewright.cluster.kubelet
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import asyncio
 import json
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import conditions, is_ready, pod, reach
-from tests.waiting import present
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import conditions, is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import encode_tree, from_tree
@@ -112,7 +116,7 @@ async def test_an_evicted_pod_is_deleted(client: Client, namespace: str) -> None
 
 
 async def test_a_crashing_container_backs_off_and_counts(client: Client, namespace: str) -> None:
-    created = await client.create(pod("web", namespace, "crasher"))
+    created = await client.create(pod("web", namespace, container={"image": "crasher"}))
 
     crashing = await reach(client, created, waits_for("CrashLoopBackOff"))
     assert crashing.status.phase == "Running"
@@ -126,7 +130,7 @@ async def test_a_crashing_container_backs_off_and_counts(client: Client, namespa
 
 
 async def test_a_missing_image_is_retried_and_a_corrected_one_runs(client: Client, namespace: str) -> None:
-    created = await client.create(pod("web", namespace, "nginx:nonexistent"))
+    created = await client.create(pod("web", namespace, container={"image": "nginx:nonexistent"}))
     await reach(client, created, waits_for("ImagePullBackOff"))
 
     patch = {"spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}}
@@ -139,7 +143,9 @@ async def test_a_missing_image_is_retried_and_a_corrected_one_runs(client: Clien
 
 
 async def test_a_changed_image_has_another_image_id_after_a_restart(client: Client, namespace: str) -> None:
-    before = await reach(client, await client.create(pod("web", namespace, "nginx:1.27")), is_ready)
+    before = await reach(
+        client, await client.create(pod("web", namespace, container={"image": "nginx:1.27"})), is_ready
+    )
 
     old = main(before)
     assert old is not None

@@ -1,4 +1,7 @@
-"""Important pods drive out others when there is no room, and only then; taints that merely ask are heeded."""
+"""Important pods drive out others when there is no room, and only then; taints that merely ask are heeded.
+
+Covers: kubewright.cluster.scheduler
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod, reach
-from tests.waiting import present
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree

@@ -1,11 +1,15 @@
-"""Neither a restart of the simulation nor one of the API server harms what runs."""
+"""Neither a restart of the simulation nor one of the API server harms what runs.
+
+Covers: kubewright.cluster.kubelet
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import QUIET, is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import QUIET, is_ready
 from tests.planes import fresh_namespace
-from tests.waiting import present
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.api.owners import set_owner

@@ -1,12 +1,16 @@
-"""Pods get a node that fits them, or a reason why there is none."""
+"""Pods get a node that fits them, or a reason why there is none.
+
+Covers: kubewright.cluster.scheduler
+"""
 
 from __future__ import annotations
 
 from uuid import uuid4
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import NODES, is_ready, pod, reach
-from tests.waiting import present
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import NODES, is_ready
+from tests.waiting import present, reach
 
 from kubewright import Client
 from kubewright.k8s.coordination.v1 import Lease

@@ -1,4 +1,7 @@
-"""Pods with claims on simulated nodes: they wait for their volumes, and the standard class makes them."""
+"""Pods with claims on simulated nodes: they wait for their volumes, and the standard class makes them.
+
+Covers: kubewright.cluster.kubelet, kubewright.cluster.scheduler
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import is_ready, pod
+from tests.builders.pods import pod
+from tests.builders.storage import volume_claim
+from tests.cluster.simulated_nodes.conftest import is_ready
 from tests.planes import fresh_namespace
 
 from kubewright import Client, ObjectKey
@@ -35,11 +40,6 @@ async def namespace(client: Client) -> AsyncIterator[str]:
     await until(client, ServiceAccount, ObjectKey(name, "default"))
     yield name
     await client.delete(Namespace, name)
-
-
-def claim(name: str, namespace: str, **spec: Any) -> PersistentVolumeClaim:
-    metadata = {"name": name, "namespace": namespace}
-    return from_tree(PersistentVolumeClaim, {"metadata": metadata, "spec": {**REQUEST, **spec}})
 
 
 def using(name: str, namespace: str, *claims: str, **spec: Any) -> Pod:
@@ -106,7 +106,7 @@ async def test_a_stateful_set_with_claims_runs_and_its_volumes_are_deleted_with_
 
 
 async def test_a_pod_is_scheduled_where_its_volume_is(client: Client, namespace: str) -> None:
-    await client.create(claim("data", namespace))
+    await client.create(volume_claim("data", namespace))
     first = await client.create(using("first", namespace, "data"))
     home = (await ready(client, namespace, "first")).spec.node_name
     await client.delete(first)
@@ -125,12 +125,12 @@ async def test_a_pod_waits_for_a_missing_or_unbound_claim(client: Client, namesp
     message = f'0/2 nodes are available: persistentvolumeclaim "data" not found. {rest}'
     assert await refused(client, namespace, "early", "not found") == message
 
-    await client.create(claim("alone", namespace, storageClassName=""))
+    await client.create(volume_claim("alone", namespace, storageClassName=""))
     await client.create(using("late", namespace, "alone"))
     message = f"0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. {rest}"
     assert await refused(client, namespace, "late", "unbound") == message
 
-    await client.create(claim("data", namespace))
+    await client.create(volume_claim("data", namespace))
     await ready(client, namespace, "early")
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
     await client.create(from_tree(PersistentVolume, {"metadata": {"name": namespace}, "spec": spec}))
@@ -143,7 +143,7 @@ async def test_without_a_provisioner_a_pod_is_scheduled_to_the_node_of_the_only_
 ) -> None:
     local = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     await client.create(from_tree(StorageClass, {"metadata": {"name": namespace}, **local}))
-    await client.create(claim("data", namespace, storageClassName=namespace))
+    await client.create(volume_claim("data", namespace, storageClassName=namespace))
     await client.create(using("web", namespace, "data"))
     assert await refused(client, namespace, "web", "didn't find") == (
         "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind. "
@@ -186,7 +186,7 @@ async def test_a_claim_that_is_older_than_the_default_class_gets_it(client: Clie
     mark = "storageclass.kubernetes.io/is-default-class"
     await client.patch_by_name(StorageClass, "standard", {"metadata": {"annotations": {mark: "false"}}})
     await default_heeded(client, namespace, None)
-    made = await client.create(claim("data", namespace))
+    made = await client.create(volume_claim("data", namespace))
     assert made.spec.storage_class_name is None
 
     await client.patch_by_name(StorageClass, "standard", {"metadata": {"annotations": {mark: "true"}}})
@@ -198,5 +198,5 @@ async def test_a_claim_that_is_older_than_the_default_class_gets_it(client: Clie
 async def default_heeded(client: Client, namespace: str, wanted: str | None) -> None:
     """Returns when claims that name no class get this one: the server hears of a change a moment later."""
     async with asyncio.timeout(60):
-        while (await client.create(claim("probe", namespace), dry_run=True)).spec.storage_class_name != wanted:
+        while (await client.create(volume_claim("probe", namespace), dry_run=True)).spec.storage_class_name != wanted:
             pass

@@ -2,6 +2,8 @@
 
 On the real plane kube-apiserver stands in between and speaks SPDY to the kubelet for a kubectl that speaks WebSockets
 to it; on the embedded one the kubelet is spoken to as kubectl speaks. What the clients see must not differ.
+
+Covers: kubewright.cluster.kubelet
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.cluster.simulated_nodes.conftest import TIMING, is_ready, pod, reach
+from tests.builders.pods import pod
+from tests.cluster.simulated_nodes.conftest import TIMING, is_ready
+from tests.waiting import reach
 
 from kubewright import Client
 from kubewright.api.codec import from_tree
@@ -106,7 +110,7 @@ async def web(client: Client, namespace: str) -> Pod:
         "volumeMounts": [{"name": "settings", "mountPath": "/etc/settings"}],
     }
     volumes = [{"name": "settings", "configMap": {"name": "settings"}}]
-    given = pod("web", namespace, "nginx", container=container, volumes=volumes)
+    given = pod("web", namespace, container=container, volumes=volumes)
     return await reach(client, await client.create(given), is_ready)
 
 
@@ -154,7 +158,7 @@ async def test_files_are_copied_in_and_out(web: Pod, run: Run, tmp_path: Path) -
 
 
 async def test_exec_into_a_missing_container_is_an_error(client: Client, web: Pod, run: Run, namespace: str) -> None:
-    pair = pod("pair", namespace, "nginx", initContainers=[{"name": "first", "image": "busybox"}])
+    pair = pod("pair", namespace, initContainers=[{"name": "first", "image": "busybox"}])
     pair.spec.containers.append(from_tree(Container, {"name": "second", "image": "nginx"}))
     await reach(client, await client.create(pair), is_ready)
 
@@ -177,7 +181,8 @@ async def test_exec_into_a_missing_container_is_an_error(client: Client, web: Po
 
 
 async def test_attach_ends_with_the_container(client: Client, run: Run, namespace: str) -> None:
-    given = pod("job", namespace, "busybox", "sh", "-c", "echo begun; sleep 600", restartPolicy="Never")
+    work = {"image": "busybox", "command": ["sh", "-c", "echo begun; sleep 600"]}
+    given = pod("job", namespace, container=work, restartPolicy="Never")
     created = await client.create(given)
     await reach(client, created, is_ready)
 

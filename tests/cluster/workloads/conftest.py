@@ -17,14 +17,13 @@ import pytest
 from tests.planes import faulty
 from tests.waiting import present
 
-from kubewright import Client, Config, Manager, ManagerOptions, ObjectKey, ObjectMeta, connect
+from kubewright import Client, Config, Manager, ManagerOptions, ObjectKey, connect
 from kubewright.api import KubeObject
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.controller_manager.workloads import workload_controllers
 from kubewright.cluster.planes.real import RealCluster
 from kubewright.errors import Conflict, NotFound
-from kubewright.k8s.core.v1 import Container, Event, Namespace, Pod, PodSpec, PodTemplateSpec, ServiceAccount
-from kubewright.k8s.meta.v1 import LabelSelector
+from kubewright.k8s.core.v1 import Event, Namespace, Pod, ServiceAccount
 from kubewright.testing import until
 from kubewright.testing.faults import FaultyTransport
 
@@ -155,17 +154,6 @@ class Pods:
     async def _status(self, pod: Pod, status: dict[str, Any]) -> None:
         with suppress(NotFound):
             await self._client.patch_by_name(Pod, pod.key, {"status": status}, subresource="status")
-
-
-def template(image: str = "web:1", app: str = "web", **spec: Any) -> PodTemplateSpec:
-    return PodTemplateSpec(
-        metadata=ObjectMeta(labels={"app": app}),
-        spec=PodSpec(containers=[Container(name="main", image=image)], **spec),
-    )
-
-
-def selector(app: str = "web") -> LabelSelector:
-    return LabelSelector(match_labels={"app": app})
 
 
 @pytest.fixture(scope="package")

@@ -1,4 +1,7 @@
-"""DaemonSets, on a real API server, by our controllers and by Kubernetes' own. The tests are the scheduler."""
+"""DaemonSets, on a real API server, by our controllers and by Kubernetes' own. The tests are the scheduler.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.nodes import node
+from tests.builders.workloads import pod_template, selector
+from tests.cluster.workloads.conftest import Plane
 
-from kubewright import ObjectMeta
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.cluster.controller_manager.workloads.daemon_placement import target_node_name
 from kubewright.k8s.apps.v1 import ControllerRevision, DaemonSet, DaemonSetSpec, DaemonSetStatus
-from kubewright.k8s.core.v1 import Node, NodeSpec, Pod, Taint
+from kubewright.k8s.core.v1 import Node, Pod
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -24,21 +28,16 @@ async def group(plane: Plane) -> AsyncIterator[str]:
     """A label value that three nodes of this test have; `<value>-2` has a taint."""
     value = f"n{uuid4().hex[:6]}"
     for number in range(3):
-        taints = [Taint(key="only", value="batch", effect="NoSchedule")] if number == 2 else None
-        await plane.client.create(node(value, number, taints))
+        taints = [{"key": "only", "value": "batch", "effect": "NoSchedule"}] if number == 2 else []
+        await plane.client.create(node(f"{value}-{number}", labels={"group": value}, taints=taints))
     yield value
     for each in await plane.client.list(Node):
         if each.metadata.name.startswith(f"{value}-"):
             await plane.client.delete(each)
 
 
-def node(group: str, number: int, taints: list[Taint] | None = None) -> Node:
-    labels = {"group": group}
-    return Node(metadata=ObjectMeta(name=f"{group}-{number}", labels=labels), spec=NodeSpec(taints=taints))
-
-
 def daemon_set(group: str, **spec: Any) -> DaemonSet:
-    pods = template(node_selector={"group": group}, **spec)
+    pods = pod_template(node_selector={"group": group}, **spec)
     return DaemonSet.named("agent", spec=DaemonSetSpec(selector=selector(), template=pods))
 
 
@@ -81,7 +80,7 @@ async def test_every_eligible_node_has_a_daemon_pod(plane: Plane, group: str) ->
         await plane.client.patch_by_name(Node, f"{group}-1", {"metadata": {"labels": {"group": "other"}}})
         # Kubernetes' own looks at once only if the daemon has been placed on its node, which nobody does here, or if
         # there is another node.
-        await plane.client.create(node(group, 3))
+        await plane.client.create(node(f"{group}-3", labels={"group": group}))
         wanted = [f"{group}-{number}" for number in (0, 2, 3)]
         await plane.all(Pod, lambda have: sorted(map(target_node_name, have)) == wanted)
 

@@ -1,17 +1,20 @@
-"""Deployments, on a real API server, by our controllers and by Kubernetes' own: the same sequence, the same outcome."""
+"""Deployments, on a real API server, by our controllers and by Kubernetes' own: the same sequence, the same outcome.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import deployment, pod_template, selector
+from tests.cluster.workloads.conftest import Plane
 
 from kubewright.api.codec import to_tree
 from kubewright.api.owners import controller_of
 from kubewright.k8s.apps.v1 import (
     Deployment,
-    DeploymentSpec,
     DeploymentStrategy,
     ReplicaSet,
     ReplicaSetSpec,
@@ -22,12 +25,6 @@ from kubewright.k8s.core.v1 import Pod
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 REVISION = "deployment.kubernetes.io/revision"
-
-
-def deployment(name: str = "web", replicas: int = 3, **spec: Any) -> Deployment:
-    return Deployment.named(
-        name, spec=DeploymentSpec(replicas=replicas, selector=selector(), template=template(), **spec)
-    )
 
 
 async def made(plane: Plane, wanted: Deployment) -> Deployment:
@@ -211,7 +208,9 @@ async def test_the_history_limit_is_kept(plane: Plane) -> None:
 
 
 async def test_an_orphaned_replica_set_is_adopted_and_one_that_does_not_match_is_released(plane: Plane) -> None:
-    orphan = ReplicaSet.named("older", spec=ReplicaSetSpec(replicas=0, selector=selector(), template=template("old")))
+    orphan = ReplicaSet.named(
+        "older", spec=ReplicaSetSpec(replicas=0, selector=selector(), template=pod_template(image="old"))
+    )
     orphan.metadata.labels = {"app": "web"}
     await plane.client.create(orphan, namespace=plane.namespace)
 

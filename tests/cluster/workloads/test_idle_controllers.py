@@ -1,16 +1,19 @@
-"""Controllers that have nothing to do do nothing, and a network that fails makes them do nothing twice."""
+"""Controllers that have nothing to do do nothing, and a network that fails makes them do nothing twice.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import pod_template, replica_set, selector
+from tests.cluster.workloads.conftest import Plane
 
 from kubewright.client.transport.transport import HttpRequest
 from kubewright.k8s.apps.v1 import (
     Deployment,
     DeploymentSpec,
     ReplicaSet,
-    ReplicaSetSpec,
     StatefulSet,
     StatefulSetSpec,
 )
@@ -21,18 +24,13 @@ from kubewright.testing.faults import FaultyTransport
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def replica_set(name: str, replicas: int) -> ReplicaSet:
-    spec = ReplicaSetSpec(replicas=replicas, selector=selector(name), template=template(app=name))
-    return ReplicaSet.named(name, spec=spec)
-
-
 async def test_idle_workloads_cause_no_writes(ours: Plane, controllers: FaultyTransport) -> None:
     create = ours.client.create
-    spec = DeploymentSpec(replicas=2, selector=selector("a"), template=template(app="a"))
+    spec = DeploymentSpec(replicas=2, selector=selector("a"), template=pod_template(app="a"))
     await create(Deployment.named("a", spec=spec), namespace=ours.namespace)
-    stateful = StatefulSetSpec(replicas=1, selector=selector("b"), template=template(app="b"), service_name="b")
+    stateful = StatefulSetSpec(replicas=1, selector=selector("b"), template=pod_template(app="b"), service_name="b")
     await create(StatefulSet.named("b", spec=stateful), namespace=ours.namespace)
-    job = JobSpec(completions=2, parallelism=1, template=template(app="c", restart_policy="Never"))
+    job = JobSpec(completions=2, parallelism=1, template=pod_template(app="c", restart_policy="Never"))
     await create(Job.named("c", spec=job), namespace=ours.namespace)
     async with ours.pods.always_ready():
         await ours.until(Deployment, "a", lambda each: each.status.available_replicas == 2)
@@ -53,7 +51,7 @@ async def test_idle_workloads_cause_no_writes(ours: Plane, controllers: FaultyTr
 
 async def _until_seen(plane: Plane, name: str) -> None:
     """Returns when a set made now is done: whatever came before it in the queues has been looked at."""
-    await plane.client.create(replica_set(name, 1), namespace=plane.namespace)
+    await plane.client.create(replica_set(name, replicas=1), namespace=plane.namespace)
     await plane.until(ReplicaSet, name, lambda each: bool(each.status and each.status.available_replicas == 1))
 
 
@@ -71,7 +69,7 @@ async def test_cut_watches_make_no_pod_twice(ours: Plane, controllers: FaultyTra
 
     controllers.answer = cutting
     try:
-        await ours.client.create(replica_set("many", 40), namespace=ours.namespace)
+        await ours.client.create(replica_set("many", replicas=40), namespace=ours.namespace)
         async with ours.pods.always_ready():
             await ours.until(
                 ReplicaSet, "many", lambda each: bool(each.status and each.status.available_replicas == 40)

@@ -1,4 +1,7 @@
-"""Jobs and CronJobs, on a real API server, by our controllers and by Kubernetes' own."""
+"""Jobs and CronJobs, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads.jobs
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import pod_template, selector
+from tests.cluster.workloads.conftest import Plane
 
 from kubewright.api import set_controller
 from kubewright.api.codec import to_tree
@@ -30,7 +34,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def job_spec(**spec: Any) -> JobSpec:
-    return JobSpec(template=template(restart_policy="Never"), **spec)
+    return JobSpec(template=pod_template(restart_policy="Never"), **spec)
 
 
 async def made(plane: Plane, **spec: Any) -> Job:

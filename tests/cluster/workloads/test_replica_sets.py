@@ -1,15 +1,19 @@
-"""ReplicaSets and ReplicationControllers, on a real API server, by our controllers and by Kubernetes' own."""
+"""ReplicaSets and ReplicationControllers, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import pod_template, replica_set
+from tests.cluster.workloads.conftest import Plane
 from tests.waiting import NO_LEASES, quota_heeded
 
 from kubewright import Quantity
 from kubewright.api.codec import to_tree
 from kubewright.api.owners import controller_of
-from kubewright.k8s.apps.v1 import ReplicaSet, ReplicaSetSpec
+from kubewright.k8s.apps.v1 import ReplicaSet
 from kubewright.k8s.core.v1 import (
     Container,
     Pod,
@@ -23,12 +27,8 @@ from kubewright.k8s.core.v1 import (
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 
 
-def replica_set(replicas: int) -> ReplicaSet:
-    return ReplicaSet.named("web", spec=ReplicaSetSpec(replicas=replicas, selector=selector(), template=template()))
-
-
 async def test_pods_are_created_and_counted_with_events(plane: Plane) -> None:
-    await plane.client.create(replica_set(4), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=4), namespace=plane.namespace)
     async with plane.pods.always_ready():
         done = await plane.until(
             ReplicaSet, "web", lambda each: bool(each.status and each.status.available_replicas == 4)
@@ -54,7 +54,7 @@ async def test_pods_are_created_and_counted_with_events(plane: Plane) -> None:
 
 
 async def test_a_status_that_another_client_wrote_is_corrected(plane: Plane) -> None:
-    await plane.client.create(replica_set(1), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=1), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(ReplicaSet, "web", lambda each: bool(each.status and each.status.available_replicas == 1))
 
@@ -70,7 +70,7 @@ async def test_a_status_that_another_client_wrote_is_corrected(plane: Plane) -> 
 
 async def test_sixty_pods_are_created_and_never_more(plane: Plane) -> None:
     seen: set[str] = set()
-    await plane.client.create(replica_set(60), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=60), namespace=plane.namespace)
 
     await plane.until(ReplicaSet, "web", lambda each: bool(each.status and each.status.replicas == 60))
 
@@ -79,7 +79,7 @@ async def test_sixty_pods_are_created_and_never_more(plane: Plane) -> None:
 
 
 async def test_pods_with_the_lowest_deletion_cost_are_deleted_first(plane: Plane) -> None:
-    await plane.client.create(replica_set(3), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=3), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(ReplicaSet, "web", lambda each: bool(each.status and each.status.ready_replicas == 3))
     first, second, third = await plane.pods.list()
@@ -103,7 +103,7 @@ async def test_rejected_pods_cause_a_condition_and_an_event(plane: Plane) -> Non
     await plane.client.create(quota, namespace=plane.namespace)
     await quota_heeded(plane.client, plane.namespace)
 
-    await plane.client.create(replica_set(3), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=3), namespace=plane.namespace)
 
     failed = await plane.until(
         ReplicaSet, "web", lambda each: bool(each.status and each.status.conditions and each.status.replicas == 1)
@@ -138,7 +138,7 @@ async def test_orphans_are_adopted_and_pods_that_do_not_match_are_released(plane
     # A controller that sees it late has made two pods by then, and another is to be the one too many.
     orphan.metadata.annotations = {"controller.kubernetes.io/pod-deletion-cost": "100"}
     await plane.client.create(orphan, namespace=plane.namespace)
-    await plane.client.create(replica_set(2), namespace=plane.namespace)
+    await plane.client.create(replica_set(replicas=2), namespace=plane.namespace)
     adopted = await plane.until(Pod, "orphan", lambda pod: controller_of(pod) is not None)
     await plane.all(Pod, lambda have: len(have) == 2)
 
@@ -149,7 +149,7 @@ async def test_orphans_are_adopted_and_pods_that_do_not_match_are_released(plane
 
 
 async def test_pod_is_available_when_it_was_ready_for_long_enough(plane: Plane) -> None:
-    wanted = replica_set(1)
+    wanted = replica_set(replicas=1)
     wanted.spec.min_ready_seconds = 600
     await plane.client.create(wanted, namespace=plane.namespace)
     async with plane.pods.always_ready():
@@ -162,7 +162,7 @@ async def test_pod_is_available_when_it_was_ready_for_long_enough(plane: Plane) 
 
 
 async def test_replication_controllers_work_the_same_way(plane: Plane) -> None:
-    wanted = ReplicationController.named("web", spec=ReplicationControllerSpec(replicas=2, template=template()))
+    wanted = ReplicationController.named("web", spec=ReplicationControllerSpec(replicas=2, template=pod_template()))
     await plane.client.create(wanted, namespace=plane.namespace)
     async with plane.pods.always_ready():
         done = await plane.until(

@@ -1,11 +1,15 @@
-"""StatefulSets, on a real API server, by our controllers and by Kubernetes' own."""
+"""StatefulSets, on a real API server, by our controllers and by Kubernetes' own.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.cluster.workloads.conftest import Plane, selector, template
+from tests.builders.workloads import stateful_set
+from tests.cluster.workloads.conftest import Plane
 
 from kubewright import ObjectMeta, Quantity
 from kubewright.api.codec import to_tree
@@ -13,7 +17,6 @@ from kubewright.k8s.apps.v1 import (
     ControllerRevision,
     RollingUpdateStatefulSetStrategy,
     StatefulSet,
-    StatefulSetSpec,
     StatefulSetStatus,
     StatefulSetUpdateStrategy,
 )
@@ -26,13 +29,6 @@ from kubewright.k8s.core.v1 import (
 )
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-def stateful_set(replicas: int = 3, **spec: Any) -> StatefulSet:
-    return StatefulSet.named(
-        "db",
-        spec=StatefulSetSpec(replicas=replicas, selector=selector(), template=template(), service_name="db", **spec),
-    )
 
 
 def status(each: StatefulSet) -> StatefulSetStatus:
@@ -72,14 +68,14 @@ async def _tell(plane: Plane) -> list[Any]:
             resources=VolumeResourceRequirements(requests={"storage": Quantity("1Gi")}),
         ),
     )
-    wanted = stateful_set(2, volume_claim_templates=[claim])
+    wanted = stateful_set(replicas=2, volume_claim_templates=[claim])
     assert wanted.spec.template.spec is not None
     wanted.spec.template.spec.containers[0].volume_mounts = [VolumeMount(name="data", mount_path="/data")]
     await plane.client.create(wanted, namespace=plane.namespace)
 
     async def look(step: str, holds: Any) -> None:
         each = await plane.until(StatefulSet, "db", holds)
-        seen.append((step, comparable(each), [_pod(pod) for pod in await plane.pods.list()]))
+        seen.append((step, comparable(each), [_identity(pod) for pod in await plane.pods.list()]))
 
     await look("first", lambda each: status(each).replicas == 1)
     async with plane.pods.always_ready():
@@ -106,7 +102,7 @@ async def _tell(plane: Plane) -> list[Any]:
     return seen
 
 
-def _pod(pod: Pod) -> Any:
+def _identity(pod: Pod) -> Any:
     labels = {name: "HASH" if "hash" in name else value for name, value in pod.metadata.labels.items()}
     volumes = [
         each.persistent_volume_claim.claim_name
@@ -118,7 +114,7 @@ def _pod(pod: Pod) -> Any:
 
 
 async def test_in_order_each_waits_for_the_one_before(plane: Plane) -> None:
-    await plane.client.create(stateful_set(3), namespace=plane.namespace)
+    await plane.client.create(stateful_set(replicas=3), namespace=plane.namespace)
     for number in range(3):
         pods = await plane.all(Pod, lambda have, number=number: len(have) == number + 1)  # type: ignore[misc]  # binds the number
         assert sorted(pod.metadata.name for pod in pods) == [f"db-{each}" for each in range(number + 1)]
@@ -127,7 +123,7 @@ async def test_in_order_each_waits_for_the_one_before(plane: Plane) -> None:
 
 
 async def test_in_parallel_all_start_at_once(plane: Plane) -> None:
-    await plane.client.create(stateful_set(4, pod_management_policy="Parallel"), namespace=plane.namespace)
+    await plane.client.create(stateful_set(replicas=4, pod_management_policy="Parallel"), namespace=plane.namespace)
 
     await plane.all(Pod, lambda have: len(have) == 4)
 
@@ -137,7 +133,7 @@ async def test_in_parallel_all_start_at_once(plane: Plane) -> None:
 
 async def test_below_the_partition_nothing_is_updated(plane: Plane) -> None:
     strategy = StatefulSetUpdateStrategy(rolling_update=RollingUpdateStatefulSetStrategy(partition=2))
-    await plane.client.create(stateful_set(3, update_strategy=strategy), namespace=plane.namespace)
+    await plane.client.create(stateful_set(replicas=3, update_strategy=strategy), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(StatefulSet, "db", done(1, 3))
         await plane.kubectl("set", "image", "sts/db", "main=web:2")
@@ -159,7 +155,7 @@ async def test_below_the_partition_nothing_is_updated(plane: Plane) -> None:
 
 async def test_on_delete_a_pod_is_updated_when_somebody_deletes_it(plane: Plane) -> None:
     strategy = StatefulSetUpdateStrategy(type="OnDelete")
-    await plane.client.create(stateful_set(2, update_strategy=strategy), namespace=plane.namespace)
+    await plane.client.create(stateful_set(replicas=2, update_strategy=strategy), namespace=plane.namespace)
     async with plane.pods.always_ready():
         await plane.until(StatefulSet, "db", lambda each: status(each).ready_replicas == 2)
         await plane.kubectl("set", "image", "sts/db", "main=web:2")

@@ -3,6 +3,8 @@
 Random writers apply, update and patch one object. Each step is foretold from what the server answered last, and
 then asked of it: the merged object, every entry of managedFields with its time and place, or the refusal must be
 the same. KUBEWRIGHT_APPLY_STEPS makes the walk longer.
+
+Covers: kubewright.apiserver.managedfields
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The objects are in tests/unit/apiserver/builtin: created.yaml (the least and the most of each kind) and updated.yaml
 (what a change to each endpoint may change). The answers of the real server are kept beside them, so that the unit tests
 need none; KUBEWRIGHT_RECORD=1 writes them anew.
+
+Covers: kubewright.apiserver.builtin
 """
 
 from __future__ import annotations

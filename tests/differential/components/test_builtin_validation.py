@@ -1,6 +1,8 @@
 """The embedded server refuses objects of built-in kinds as the real one does: both are asked about every mistake.
 
 KUBEWRIGHT_RECORD=1 writes the real server's answers down, for tests/unit/apiserver/builtin/test_validation.py.
+
+Covers: kubewright.apiserver.builtin.validation
 """
 
 from __future__ import annotations

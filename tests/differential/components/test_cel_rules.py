@@ -2,6 +2,8 @@
 
 Every cause and every warning must agree. Their order is not compared, since the real server walks maps at random, nor
 are the numbers it puts into the names of types.
+
+Covers: kubewright.apiserver.apiextensions, kubewright.cel
 """
 
 import asyncio
@@ -12,6 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple
 
 import pytest
+from tests.builders.definitions import definition_tree
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
@@ -70,14 +73,7 @@ async def ask(client: Client, method: str, path: str, body: JSON | None = None, 
 
 
 def definition(schema: JSON, plural: str) -> JSON:
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": plural, "kind": plural.capitalize()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
-    }
+    return definition_tree(plural, GROUP, schema=schema, scope="Cluster")
 
 
 def rule(text: str, message: str = "", **more: Any) -> JSON:

@@ -1,4 +1,7 @@
-"""CustomResourceDefinitions the real API server refuses, and those it takes: ours must say the same, word by word."""
+"""CustomResourceDefinitions the real API server refuses, and those it takes: ours must say the same, word by word.
+
+Covers: kubewright.apiserver.apiextensions.definitions
+"""
 
 import copy
 import json

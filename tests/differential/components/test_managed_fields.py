@@ -1,4 +1,7 @@
-"""Managed fields in the corners of the API, judged by the real server: refusals, kubectl, many managers, scale."""
+"""Managed fields in the corners of the API, judged by the real server: refusals, kubectl, many managers, scale.
+
+Covers: kubewright.apiserver.managedfields
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The definitions are in tests/unit/apiserver/openapi/definitions.yaml. What the real server publishes of them is kept
 beside them, so that the unit tests need none; KUBEWRIGHT_RECORD=1 writes it anew.
+
+Covers: kubewright.apiserver.openapi
 """
 
 from __future__ import annotations

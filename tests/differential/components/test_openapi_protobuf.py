@@ -1,4 +1,7 @@
-"""The protobuf form of the OpenAPI v2 document has the bytes that kube-apiserver makes of the same document."""
+"""The protobuf form of the OpenAPI v2 document has the bytes that kube-apiserver makes of the same document.
+
+Covers: kubewright.apiserver.openapi
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import yaml
-from tests.differential.servers.server_pair import Twin, open_twin
+from tests.differential.servers.server_pair import ServerClient, open_server
 
 from kubewright.apiserver.openapi import gnostic
 from kubewright.cluster.binaries.finder import Binaries
@@ -18,15 +21,17 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-async def server(real_binaries: Binaries) -> AsyncIterator[Twin]:
+async def server(real_binaries: Binaries) -> AsyncIterator[ServerClient]:
     """A server of its own: definitions that others install come and go between two requests."""
     async with RealCluster(version=real_binaries.version) as cluster:
-        twin = open_twin(cluster.kubeconfig)
-        yield twin
-        await twin.session.close()
+        apiserver = open_server(cluster.kubeconfig)
+        yield apiserver
+        await apiserver.session.close()
 
 
-async def test_what_it_encodes_are_the_bytes_of_kube_apiserver(server: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_it_encodes_are_the_bytes_of_kube_apiserver(
+    server: ServerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     readable = await server.send("GET", "/openapi/v2", None, {"Accept": "application/json"}, 60)
     binary = await server.send("GET", "/openapi/v2", None, {"Accept": gnostic.MEDIA_TYPE}, 60)
     # Values of no fixed type are YAML there and JSON, which is YAML, here: written the same way for once.

@@ -1,4 +1,7 @@
-"""Protobuf against the real server: it takes our bodies, we read its answers, both refuse broken ones alike."""
+"""Protobuf against the real server: it takes our bodies, we read its answers, both refuse broken ones alike.
+
+Covers: kubewright.apiserver.wire.protobuf
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from tests.unit.apiserver.wire.test_protobuf import broken_bodies
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.wire.protobuf import (
     MEDIA_TYPE,
-    PREFIX,
     STREAM_MEDIA_TYPE,
     decode,
     decode_body,
@@ -28,7 +31,6 @@ from kubewright.cluster.planes.real import RealCluster
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-NAMED = b"\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
 POD_SPEC: dict[str, Any] = {
     "containers": [
         {
@@ -206,21 +208,7 @@ async def test_the_frames_of_a_watch_are_read_and_written_byte_for_byte(client: 
                 rest = rest[size:]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"hello",
-        PREFIX,
-        PREFIX + b"\x00",
-        PREFIX + NAMED + b"\x12\x7fxxxxxxxxxxxxxxxxxxxxxxxxx",
-        PREFIX + NAMED + b"\x12\x01\x00",
-        PREFIX + NAMED + b"\x12\x02\x08\x01",
-        PREFIX + NAMED + b"\x12\x01\x0c",
-        PREFIX + NAMED + b"\x12\x0b" + b"\xff" * 11,
-        PREFIX + b"\x0a\x0c\x0a\x02v1\x12\x06Widget\x12\x00",
-    ],
-)
+@pytest.mark.parametrize("body", broken_bodies())
 async def test_broken_bodies_are_refused_with_the_same_words(client: Client, body: bytes) -> None:
     answer = await ask(client, "POST", CONFIG_MAPS, body=body, kind=MEDIA_TYPE)
 

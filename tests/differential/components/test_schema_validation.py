@@ -2,6 +2,8 @@
 
 Verdicts must agree, and so must every cause, what is left of an object after pruning and defaulting, and the warnings
 about unknown fields. The order of causes is compared where the real server has one; it walks maps at random.
+
+Covers: kubewright.schema.check
 """
 
 import asyncio
@@ -13,6 +15,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any, NamedTuple
 
 import pytest
+from tests.builders.definitions import definition_tree, version_tree
 
 from kubewright import Client, Config, connect
 from kubewright.api.field_errors import FieldError
@@ -82,18 +85,7 @@ def causes_of(errors: Iterable[FieldError]) -> list[Cause]:
 def definition(schema: JSON, *, plural: str | None = None, **version: Any) -> JSON:
     """A CRD with one version."""
     plural = plural or f"v{uuid.uuid4().hex[:10]}s"
-    first = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **version}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Cluster",
-            "names": {"plural": plural, "kind": plural.capitalize()},
-            "versions": [first],
-        },
-    }
+    return definition_tree(plural, GROUP, versions=[version_tree(schema=schema, **version)], scope="Cluster")
 
 
 async def install(client: Client, crd: JSON) -> str:

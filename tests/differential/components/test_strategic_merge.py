@@ -2,6 +2,8 @@
 
 The server is asked twice: to apply the patch, and to take the object as we patched it. Both answers went through its
 defaulting and validation, so whatever differs is our merge. Everything is a dry run.
+
+Covers: kubewright.apiserver.verbs.patches
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.unit.apiserver.verbs.patches.test_strategic_merge import LIVE, REFUSALS
 
 from kubewright import Client, Config, connect
 from kubewright.api.kinds import GroupVersionKind
@@ -204,29 +207,14 @@ async def test_random_patches_of_a_service_give_the_same_object(server: Server, 
     assert codes.count(200) > 10
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        [1],
-        {"$patch": "merge"},
-        {"spec": {"$patch": 5}},
-        {"spec": {"$patch": "bogus", "a": [1, "b", None, 1.5, True, {"z": "q"}]}},
-        {"metadata": {"$deleteFromPrimitiveList": ["a"]}},
-        {"metadata": {"$setElementOrder": ["a"]}},
-        {"metadata": {"$setElementOrder/finalizers": "a"}},
-        {"spec": {"strategy": {"$retainKeys": "type"}}},
-        {"spec": {"template": {"spec": {"containers": ["a"]}}}},
-        {"spec": {"template": {"spec": {"containers": [{"image": "z"}]}}}},
-        {"spec": {"template": {"spec": {"containers": [{"name": "c", "$patch": "merge"}]}}}},
-        {"spec": {"template": {"spec": {"$setElementOrder/bogus": []}}}},
-    ],
-)
+@pytest.mark.parametrize("patch", [patch for patch, _, _ in REFUSALS])
 async def test_refusals_have_the_same_words(server: Server, namespace: str, patch: Any) -> None:
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     body = deployment(random.Random(6))
     body["metadata"]["name"] = "web"
     body["spec"].update(selector={"matchLabels": {"app": "web"}}, paused=True)
-    body["spec"]["template"]["spec"] = {"containers": [{"name": "c", "image": "i"}]}
+    body["spec"]["template"]["spec"] = {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "j"}]}
+    body["metadata"]["finalizers"] = LIVE["metadata"]["finalizers"]
     code, answer = await server.ask("POST", path, body, dry_run=False)
     assert code == 201, answer
 

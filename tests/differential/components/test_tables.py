@@ -2,6 +2,8 @@
 
 The objects are in tests/unit/apiserver/printers/objects.yaml, the columns of custom resources in columns.yaml. What the
 real server prints is kept beside them, so that the unit tests need none; KUBEWRIGHT_RECORD=1 writes it anew.
+
+Covers: kubewright.apiserver.printers
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from uuid import uuid4
 
 import pytest
-from tests.differential.servers.aggregated_group import Extension, extended
-from tests.differential.servers.server_pair import Twin, Twins, fresh_twins, open_twin
-from tests.stub_server import Elsewhere
+from tests.differential.servers.aggregated_group import AggregatedGroup, aggregated_group
+from tests.differential.servers.server_pair import ServerClient, ServerPair, fresh_pair, open_server
+from tests.stub_server import StubServer
 
 from kubewright.cluster.binaries.finder import Binaries
 from kubewright.cluster.planes.embedded import EmbeddedCluster
@@ -26,37 +26,39 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module")
-async def twin_servers(
+async def both_servers(
     real_cluster: RealCluster, embedded_cluster: EmbeddedCluster
-) -> AsyncIterator[tuple[Twin, Twin]]:
+) -> AsyncIterator[tuple[ServerClient, ServerClient]]:
     """Raw clients of both servers."""
-    real, embedded = open_twin(real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
+    real, embedded = open_server(real_cluster.kubeconfig), open_server(embedded_cluster.kubeconfig)
     yield real, embedded
     await real.session.close()
     await embedded.session.close()
 
 
 @pytest.fixture
-async def twins(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[Twins]:
+async def pair(both_servers: tuple[ServerClient, ServerClient]) -> AsyncIterator[ServerPair]:
     """Both servers, with a fresh namespace of the same name on each."""
-    name = f"twins-{uuid4().hex[:10]}"
-    twins = Twins(*twin_servers, name)
-    await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-    yield twins
-    await twins.embedded.send("DELETE", f"/api/v1/namespaces/{name}", None, {}, 30.0)
+    name = f"pair-{uuid4().hex[:10]}"
+    pair = ServerPair(*both_servers, name)
+    await pair.both("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    yield pair
+    await pair.embedded.send("DELETE", f"/api/v1/namespaces/{name}", None, {}, 30.0)
 
 
 @pytest.fixture(scope="module")
-async def extension_servers() -> AsyncIterator[tuple[Elsewhere, Elsewhere]]:
-    """Two servers for groups that are served elsewhere, one for each twin."""
-    async with Elsewhere() as one, Elsewhere() as other:
+async def extension_servers() -> AsyncIterator[tuple[StubServer, StubServer]]:
+    """Two extension API servers, one for each API server of the pair."""
+    async with StubServer() as one, StubServer() as other:
         yield one, other
 
 
 @pytest.fixture
-async def extension(twins: Twins, extension_servers: tuple[Elsewhere, Elsewhere]) -> AsyncIterator[Extension]:
-    """A group that both twins have from elsewhere."""
-    async with extended(twins, extension_servers) as made:
+async def extension(
+    pair: ServerPair, extension_servers: tuple[StubServer, StubServer]
+) -> AsyncIterator[AggregatedGroup]:
+    """An aggregated API group, not registered yet."""
+    async with aggregated_group(pair, extension_servers) as made:
         yield made
 
 
@@ -69,23 +71,23 @@ async def quiet_real_cluster(real_binaries: Binaries) -> AsyncIterator[RealClust
 
 
 @pytest.fixture(scope="session")
-async def quiet_servers(quiet_real_cluster: RealCluster) -> AsyncIterator[tuple[Twin, Twin]]:
-    """Raw clients of two servers on which nothing happens that no case asked for: there are no controllers.
+async def quiet_servers(quiet_real_cluster: RealCluster) -> AsyncIterator[tuple[ServerClient, ServerClient]]:
+    """Raw clients of two servers without controllers: nobody but the case writes.
 
     They begin and end together, for what the cases leave behind must be the same on both: whether a page of all
     namespaces is the last one depends on it.
     """
     async with EmbeddedCluster(controllers=False) as embedded_cluster:
-        real, embedded = open_twin(quiet_real_cluster.kubeconfig), open_twin(embedded_cluster.kubeconfig)
+        real, embedded = open_server(quiet_real_cluster.kubeconfig), open_server(embedded_cluster.kubeconfig)
         yield real, embedded
         await real.session.close()
         await embedded.session.close()
 
 
 @pytest.fixture
-async def quiet_twins(quiet_servers: tuple[Twin, Twin]) -> Twins:
-    """As `twins`, where nobody but the case writes; the namespace is left behind, for nobody would empty it."""
-    return await fresh_twins(quiet_servers)
+async def quiet_pair(quiet_servers: tuple[ServerClient, ServerClient]) -> ServerPair:
+    """As `pair`, where nobody but the case writes. The namespace stays: no controller there would empty it."""
+    return await fresh_pair(quiet_servers)
 
 
 @pytest.fixture(scope="module")

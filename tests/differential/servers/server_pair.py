@@ -1,11 +1,11 @@
-"""Two servers asked the same thing: the embedded API server and kube-apiserver must give the same answer.
+"""Differential tests of API servers: kube-apiserver and the embedded server must answer the same requests alike.
 
-`Twins.send` sends one request to both and compares code, headers that matter and body, with what differs from run to
-run (uids, versions, times, addresses) put out of sight. A case is a few of these in a row, in a namespace of its own.
+`ServerPair.send` sends one request to both and compares code, relevant headers and body. `normalized` first masks what
+differs from run to run: uids, versions, times, addresses. A case is a few requests in a row, in a namespace of its own.
 
-`run_case` takes such a case as data: a sequence of `Ask`. It compares more closely: the first uid and the first version
-a server says in a case are its number one, and so on, so a write that changed nothing is told from one that did. What a
-server said can be said back to it: `keep` names values of an answer, and `${name}` in what follows stands for them.
+`run_case` takes a case as data: a sequence of `Request`. It compares more closely: it numbers the uids and versions of
+each server in the order of their appearance, so it tells a write that changed nothing from one that did. A later
+request can use values of an earlier response: `keep` names them, and `${name}` stands for them.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from kubewright._base.yaml import load
 from kubewright.apiserver.wire.protobuf import decode, decode_watch_event
 
 __all__ = (
-    "Answer",
-    "Ask",
-    "Twin",
-    "Twins",
+    "Request",
+    "Response",
+    "ServerClient",
+    "ServerPair",
     "apply",
     "delete",
     "differences",
-    "fresh_twins",
+    "fresh_pair",
     "get",
     "json_patch",
     "merge",
-    "open_twin",
+    "normalized",
+    "open_server",
     "post",
     "put",
     "run_case",
     "strategic",
-    "visible",
 )
 
 _HIDDEN = {
@@ -80,8 +80,8 @@ _OBJECT = re.compile(r'(?<=Invalid value: ")\{.*\}(?=": )', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a server answered."""
+class Response:
+    """The response of one server."""
 
     code: int
     headers: Mapping[str, str]
@@ -90,7 +90,7 @@ class Answer:
 
     @property
     def tree(self) -> Any:
-        """The body as a tree, whatever form it has."""
+        """The body as a tree, whatever its media type."""
         if not self.body:
             return None
         kind = self.headers.get("Content-Type", "")
@@ -110,7 +110,12 @@ class Answer:
     def shown(self) -> dict[str, Any]:
         """What is compared."""
         content_type = self.headers.get("Content-Type", "")
-        return {"code": self.code, "type": content_type, "warnings": sorted(self.warnings), "body": visible(self.tree)}
+        return {
+            "code": self.code,
+            "type": content_type,
+            "warnings": sorted(self.warnings),
+            "body": normalized(self.tree),
+        }
 
 
 def _frames(body: bytes) -> Iterator[bytes]:
@@ -121,14 +126,14 @@ def _frames(body: bytes) -> Iterator[bytes]:
         body = body[size:]
 
 
-def visible(tree: Any, name: str = "") -> Any:
-    """A tree without what differs from run to run."""
+def normalized(tree: Any, name: str = "") -> Any:
+    """A tree in which everything that differs from run to run is masked."""
     if isinstance(tree, dict):
-        return {key: visible(value, key) for key, value in sorted(tree.items())}
+        return {key: normalized(value, key) for key, value in sorted(tree.items())}
     if name in _HIDDEN and tree not in (None, "", "None", ["None"]):
         return _HIDDEN[name]
     if isinstance(tree, list):
-        return [visible(item) for item in tree]
+        return [normalized(item) for item in tree]
     if isinstance(tree, str):
         return _without_now(_VERSION.sub("<version>", _UID.sub("<uid>", tree)))
     return tree
@@ -142,8 +147,8 @@ def _without_now(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Twin:
-    """One of the two servers."""
+class ServerClient:
+    """A raw HTTP client of one of the two servers."""
 
     session: aiohttp.ClientSession
     url: str
@@ -152,7 +157,7 @@ class Twin:
 
     async def send(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], seconds: float
-    ) -> Answer:
+    ) -> Response:
         """One request."""
         data = None if body is None else BytesIO(body)
         async with asyncio.timeout(seconds):
@@ -160,13 +165,13 @@ class Twin:
                 method, self.url + path, data=data, headers=headers, allow_redirects=False
             ) as answer:
                 said = answer.headers.getall("Warning", [])
-                return Answer(answer.status, dict(answer.headers), tuple(said), await answer.read())
+                return Response(answer.status, dict(answer.headers), tuple(said), await answer.read())
 
 
-class Twins:
+class ServerPair:
     """Both servers."""
 
-    def __init__(self, real: Twin, embedded: Twin, namespace: str) -> None:
+    def __init__(self, real: ServerClient, embedded: ServerClient, namespace: str) -> None:
         self.real = real
         self.embedded = embedded
         self.namespace = namespace
@@ -182,14 +187,14 @@ class Twins:
         headers: Mapping[str, str] | None = None,
         ignore: tuple[str, ...] = (),
         seconds: float = 30.0,
-    ) -> Answer:
-        """Ask both, compare, and return what the embedded server said. `{ns}` in a path is the case's namespace.
+    ) -> Response:
+        """Send to both, compare, and return the embedded server's response. `{ns}` in a path is the case's namespace.
 
         `ignore` names members of the body that may differ, such as `items`.
         """
         path = path.replace("{ns}", self.namespace)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"Accept": accept, "User-Agent": "twins/1", **(headers or {})}
+        sent = {"Accept": accept, "User-Agent": "differential/1", **(headers or {})}
         if data is not None:
             sent["Content-Type"] = content_type
         real, embedded = await asyncio.gather(
@@ -203,23 +208,23 @@ class Twins:
         assert found == expected, f"{method} {path}: the embedded server answers otherwise than kube-apiserver"
         return embedded
 
-    async def both(self, method: str, path: str, body: Any = None) -> tuple[Answer, Answer]:
-        """Ask both and compare nothing: (real, embedded)."""
+    async def both(self, method: str, path: str, body: Any = None) -> tuple[Response, Response]:
+        """Send to both and compare nothing: (real, embedded)."""
         path = path.replace("{ns}", self.namespace)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-        sent = {"User-Agent": "twins/1", "Content-Type": "application/json"}
+        sent = {"User-Agent": "differential/1", "Content-Type": "application/json"}
         real = await self.real.send(method, path, data, sent, 30.0)
         return real, await self.embedded.send(method, path, data, sent, 30.0)
 
 
-async def fresh_twins(servers: tuple[Twin, Twin]) -> Twins:
+async def fresh_pair(servers: tuple[ServerClient, ServerClient]) -> ServerPair:
     """Both servers, with a new namespace of the same name on each."""
-    twins = Twins(*servers, f"twins-{uuid4().hex[:10]}")
-    await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": twins.namespace}})
-    return twins
+    pair = ServerPair(*servers, f"pair-{uuid4().hex[:10]}")
+    await pair.both("POST", "/api/v1/namespaces", {"metadata": {"name": pair.namespace}})
+    return pair
 
 
-def open_twin(kubeconfig: Path) -> Twin:
+def open_server(kubeconfig: Path) -> ServerClient:
     """A raw HTTP client for the cluster of a kubeconfig."""
     tree = load(kubeconfig.read_text())
     cluster, user = tree["clusters"][0]["cluster"], tree["users"][0]["user"]
@@ -229,14 +234,14 @@ def open_twin(kubeconfig: Path) -> Twin:
         file.write(b"\n".join(parts))
         file.flush()
         context.load_cert_chain(file.name)
-    return Twin(aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)), cluster["server"], context)
+    return ServerClient(aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)), cluster["server"], context)
 
 
 # Cases as data
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Request:
     """One request of a case, sent to both servers."""
 
     method: str
@@ -246,59 +251,59 @@ class Ask:
     accept: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     keep: Mapping[str, str] = field(default_factory=dict)
-    """Names for values of the answer, by their dotted paths."""
+    """Names for values of the response, by their dotted paths."""
     ignore: tuple[str, ...] = ()
-    """Dotted paths of the answer that may differ."""
+    """Dotted paths of the response that may differ."""
     until: Callable[[Any], bool] | None = None
-    """Ask again until the answer's body is like this, on each server by itself."""
+    """Repeat the request until the body satisfies this, on each server by itself."""
     quiet: bool = False
-    """Compare nothing: only bring both to the same state."""
+    """Send without a comparison, to bring both servers to the same state."""
 
 
-def get(path: str, **options: Any) -> Ask:
+def get(path: str, **options: Any) -> Request:
     """Read."""
-    return Ask("GET", path, **options)
+    return Request("GET", path, **options)
 
 
-def post(path: str, body: Any, **options: Any) -> Ask:
+def post(path: str, body: Any, **options: Any) -> Request:
     """Create."""
-    return Ask("POST", path, body, **options)
+    return Request("POST", path, body, **options)
 
 
-def put(path: str, body: Any, **options: Any) -> Ask:
+def put(path: str, body: Any, **options: Any) -> Request:
     """Replace."""
-    return Ask("PUT", path, body, **options)
+    return Request("PUT", path, body, **options)
 
 
-def delete(path: str, body: Any = None, **options: Any) -> Ask:
+def delete(path: str, body: Any = None, **options: Any) -> Request:
     """Delete."""
-    return Ask("DELETE", path, body, **options)
+    return Request("DELETE", path, body, **options)
 
 
-def merge(path: str, body: Any, **options: Any) -> Ask:
+def merge(path: str, body: Any, **options: Any) -> Request:
     """Merge patch."""
-    return Ask("PATCH", path, body, "application/merge-patch+json", **options)
+    return Request("PATCH", path, body, "application/merge-patch+json", **options)
 
 
-def json_patch(path: str, *operations: Any, **options: Any) -> Ask:
+def json_patch(path: str, *operations: Any, **options: Any) -> Request:
     """JSON patch."""
-    return Ask("PATCH", path, list(operations), "application/json-patch+json", **options)
+    return Request("PATCH", path, list(operations), "application/json-patch+json", **options)
 
 
-def strategic(path: str, body: Any, **options: Any) -> Ask:
+def strategic(path: str, body: Any, **options: Any) -> Request:
     """Strategic merge patch."""
-    return Ask("PATCH", path, body, "application/strategic-merge-patch+json", **options)
+    return Request("PATCH", path, body, "application/strategic-merge-patch+json", **options)
 
 
-def apply(path: str, body: Any, *, manager: str = "applier", force: bool = False, **options: Any) -> Ask:
+def apply(path: str, body: Any, *, manager: str = "applier", force: bool = False, **options: Any) -> Request:
     """Server-side apply."""
     sign = "&" if "?" in path else "?"
     query = f"{sign}fieldManager={manager}" + ("&force=true" if force else "")
-    return Ask("PATCH", path + query, body, "application/apply-patch+yaml", **options)
+    return Request("PATCH", path + query, body, "application/apply-patch+yaml", **options)
 
 
-class _Sight:
-    """What one server says in the course of one case, with numbers for what has no fixed name."""
+class _Normalizer:
+    """The responses of one server in the course of one case, with numbers for uids and versions."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[str, str]] = {"uid": {}, "version": {}}
@@ -308,7 +313,7 @@ class _Sight:
         known = self._numbers[kind]
         return known.setdefault(value, f"<{kind} {len(known) + 1}>")
 
-    def of(self, answer: Answer, ignore: tuple[str, ...]) -> dict[str, Any]:
+    def of(self, answer: Response, ignore: tuple[str, ...]) -> dict[str, Any]:
         # What may differ goes first: it gives no uid or version a number.
         body = _without_bookmarks(answer.tree)
         for path in ignore:
@@ -326,22 +331,22 @@ class _Sight:
         if isinstance(tree, dict):
             of_many = str(tree.get("kind", "")).endswith("List") or tree.get("kind") == "Table"
             seen = {
-                self._named(key): visible(value, key) if of_many and key == "metadata" else self.tree(value, key)
+                self._named(key): normalized(value, key) if of_many and key == "metadata" else self.tree(value, key)
                 for key, value in sorted(tree.items())
             }
             return _without_chance(tree, seen)
         if isinstance(tree, list):
-            return [self.tree(item) for item in tree] if name not in _HIDDEN or not tree else visible(tree, name)
+            return [self.tree(item) for item in tree] if name not in _HIDDEN or not tree else normalized(tree, name)
         if isinstance(tree, str):
             if name == "resourceVersion" and tree:
                 return self.number("version", tree)
             if name == "uid" and tree:
                 return self.number("uid", tree)
             if name in _HIDDEN:
-                return visible(tree, name)
+                return normalized(tree, name)
             shown = _RANDOM.sub("<random>", _OBJECT.sub("<object>", tree))
             return _without_now(_VERSION.sub("<version>", _UID.sub(lambda found: self.number("uid", found[0]), shown)))
-        return visible(tree, name)
+        return normalized(tree, name)
 
     def _named(self, key: str) -> str:
         return _UID.sub(lambda found: self.number("uid", found[0]), key) if "uid" in key else key
@@ -400,7 +405,7 @@ def _drop(tree: Any, path: list[str]) -> None:
 
 
 def differences(real: Any, embedded: Any, path: str = "") -> list[str]:
-    """Where two answers part, one line each."""
+    """Where two responses differ, one line each."""
     if not path and real.get("code") != embedded.get("code"):
         return [f"\n      real:     {_summary(real)}\n      embedded: {_summary(embedded)}"]
     if type(real) is type(embedded) and isinstance(real, dict):
@@ -427,38 +432,38 @@ def _summary(shown: dict[str, Any]) -> str:
     return f"{shown['code']} {json.dumps(said)[:_SHOWN]} {json.dumps(causes)[:_SHOWN] if causes else ''}"
 
 
-async def run_case(twins: Twins, asks: Iterable[Ask]) -> None:
-    """Ask both all of it; every difference is said at the end."""
-    real, embedded = _Sight(), _Sight()
+async def run_case(pair: ServerPair, requests: Iterable[Request]) -> None:
+    """Send all requests to both servers; the error at the end lists every difference."""
+    real, embedded = _Normalizer(), _Normalizer()
     found: list[str] = []
-    for number, ask in enumerate(asks, 1):
+    for number, request in enumerate(requests, 1):
         answers = await asyncio.gather(
-            _asked(twins.real, ask, real, twins.namespace), _asked(twins.embedded, ask, embedded, twins.namespace)
+            _send(pair.real, request, real, pair.namespace), _send(pair.embedded, request, embedded, pair.namespace)
         )
-        for sight, answer in zip((real, embedded), answers, strict=True):
-            sight.kept.update({name: _value(answer.tree, path) for name, path in ask.keep.items()})
-        if ask.quiet:
+        for normalizer, answer in zip((real, embedded), answers, strict=True):
+            normalizer.kept.update({name: _value(answer.tree, path) for name, path in request.keep.items()})
+        if request.quiet:
             continue
-        expected, given = real.of(answers[0], ask.ignore), embedded.of(answers[1], ask.ignore)
-        found.extend(f"{number}. {ask.method} {ask.path}: {line}" for line in differences(expected, given))
+        expected, given = real.of(answers[0], request.ignore), embedded.of(answers[1], request.ignore)
+        found.extend(f"{number}. {request.method} {request.path}: {line}" for line in differences(expected, given))
     assert not found, "the embedded server answers otherwise than kube-apiserver:\n  " + "\n  ".join(found)
 
 
-async def _asked(twin: Twin, ask: Ask, sight: _Sight, namespace: str) -> Answer:
+async def _send(apiserver: ServerClient, request: Request, normalizer: _Normalizer, namespace: str) -> Response:
     def filled(text: str) -> str:
-        return sight.fill(text.replace("{ns}", namespace))
+        return normalizer.fill(text.replace("{ns}", namespace))
 
-    data = ask.body
+    data = request.body
     if data is not None and not isinstance(data, bytes):
         data = filled(data if isinstance(data, str) else json.dumps(data)).encode()
-    sent = {"Accept": ask.accept, "User-Agent": "twins/1", **ask.headers}
+    sent = {"Accept": request.accept, "User-Agent": "differential/1", **request.headers}
     if data is not None:
-        sent.setdefault("Content-Type", ask.content_type)
-    path = filled(ask.path)
+        sent.setdefault("Content-Type", request.content_type)
+    path = filled(request.path)
     async with asyncio.timeout(60):
         while True:
-            answer = await twin.send(ask.method, path, data, sent, 30.0)
-            if ask.until is None or ask.until(answer.tree):
+            answer = await apiserver.send(request.method, path, data, sent, 30.0)
+            if request.until is None or request.until(answer.tree):
                 return answer
             await asyncio.sleep(0.02)
 

@@ -2,6 +2,8 @@
 
 One local server plays the webhooks of both. Every case has a webhook of its own, chosen by a label; both servers know
 all of them before the first case begins.
+
+Covers: kubewright.apiserver.admission
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Twin, Twins, get, post, run_case, visible
-from tests.stub_server import Asked, Elsewhere, Said
+from tests.differential.servers.server_pair import ServerClient, ServerPair, get, normalized, post, run_case
+from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 pytestmark = pytest.mark.real
 
@@ -25,49 +27,51 @@ KINDS = {"mutating": "MutatingWebhookConfiguration", "validating": "ValidatingWe
 MAPS = "/api/v1/namespaces/{ns}/configmaps"
 
 
-def review(asked: Asked, **response: Any) -> JSON:
+def review(received: ReceivedRequest, **response: Any) -> JSON:
     """The answer of a webhook."""
-    uid = asked.tree["request"]["uid"]
+    uid = received.tree["request"]["uid"]
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {"uid": uid, **response}}
 
 
-def says(**response: Any) -> Callable[[Asked], Said]:
-    return lambda asked: Said(review(asked, **response))
+def says(**response: Any) -> Callable[[ReceivedRequest], StubResponse]:
+    return lambda received: StubResponse(review(received, **response))
 
 
-def patches(*operations: JSON, kind: str | None = "JSONPatch") -> Callable[[Asked], Said]:
+def patches(*operations: JSON, kind: str | None = "JSONPatch") -> Callable[[ReceivedRequest], StubResponse]:
     patch = base64.b64encode(json.dumps(operations).encode()).decode()
     return says(allowed=True, patch=patch, **({} if kind is None else {"patchType": kind}))
 
 
-def changed(**members: Any) -> Callable[[Asked], Said]:
+def changed(**members: Any) -> Callable[[ReceivedRequest], StubResponse]:
     """An answer in which some members are others; None is left out."""
 
-    def answer(asked: Asked) -> Said:
-        tree = {**review(asked, allowed=True), **members}
-        return Said({name: value for name, value in tree.items() if value is not None})
+    def answer(received: ReceivedRequest) -> StubResponse:
+        tree = {**review(received, allowed=True), **members}
+        return StubResponse({name: value for name, value in tree.items() if value is not None})
 
     return answer
 
 
-def fails(code: int, text: str = "words", content_type: str = "text/plain") -> Callable[[Asked], Said]:
-    return lambda asked: Said(text.encode(), code, content_type)
+def fails(
+    code: int, text: str = "words", content_type: str = "text/plain"
+) -> Callable[[ReceivedRequest], StubResponse]:
+    return lambda received: StubResponse(text.encode(), code, content_type)
 
 
-def where(asked: Asked) -> Said:
+def where(received: ReceivedRequest) -> StubResponse:
     """A refusal that says what was asked."""
-    uid = asked.tree["request"]["uid"] if asked.body else "none"
-    status = {"message": f"{asked.method} {asked.path}"}
-    return Said({**KIND, "response": {"uid": uid, "allowed": False, "status": status}})
+    uid = received.tree["request"]["uid"] if received.body else "none"
+    status = {"message": f"{received.method} {received.path}"}
+    return StubResponse({**KIND, "response": {"uid": uid, "allowed": False, "status": status}})
 
 
-def redirects(code: int, location: str) -> Callable[[Asked], Said]:
-    return lambda asked: Said(code=code, location=location)
+def redirects(code: int, location: str) -> Callable[[ReceivedRequest], StubResponse]:
+    return lambda received: StubResponse(code=code, location=location)
 
 
 KIND = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 STATUS = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "I say no", "code": 403}
-ANSWERS: dict[str, Callable[[Asked], Said]] = {
+ANSWERS: dict[str, Callable[[ReceivedRequest], StubResponse]] = {
     "allow": says(allowed=True),
     "warn": says(allowed=True, warnings=["one", 'tw"o', "one"]),
     "deny": says(allowed=False),
@@ -78,7 +82,7 @@ ANSWERS: dict[str, Callable[[Asked], Said]] = {
     ),
     "deny-success": says(allowed=False, status={"code": 200, "reason": "JustBecause", "status": "Success"}),
     "deny-warn": says(allowed=False, warnings=["w"], status={"message": "m"}),
-    "uid-wrong": lambda asked: Said({**review(asked), "response": {"uid": "other", "allowed": True}}),
+    "uid-wrong": lambda received: StubResponse({**review(received), "response": {"uid": "other", "allowed": True}}),
     "uid-none": changed(response={"allowed": True}),
     "response-none": changed(response=None),
     "response-list": changed(response=[]),
@@ -87,18 +91,18 @@ ANSWERS: dict[str, Callable[[Asked], Said]] = {
     "type-other": changed(kind="Pod", apiVersion="v1"),
     "type-old": changed(apiVersion="admission.k8s.io/v1beta1"),
     "type-future": changed(apiVersion="admission.k8s.io/v3"),
-    "type-status": lambda asked: Said(STATUS),
-    "json-bad": lambda asked: Said(b"{nope"),
-    "json-cut": lambda asked: Said(b'{"a": "b'),
-    "json-empty": lambda asked: Said(b""),
-    "json-text": lambda asked: Said(b"hello"),
-    "json-list": lambda asked: Said(b"[]"),
+    "type-status": lambda received: StubResponse(STATUS),
+    "json-bad": lambda received: StubResponse(b"{nope"),
+    "json-cut": lambda received: StubResponse(b'{"a": "b'),
+    "json-empty": lambda received: StubResponse(b""),
+    "json-text": lambda received: StubResponse(b"hello"),
+    "json-list": lambda received: StubResponse(b"[]"),
     **{f"code-{code}": fails(code) for code in (400, 401, 403, 404, 405, 406, 409, 410, 413, 415, 418, 422, 429)},
     **{f"code-{code}": fails(code) for code in (500, 502, 503, 504)},
     "code-json": fails(500, "{}", "application/json"),
-    "code-status": lambda asked: Said(STATUS, 403),
-    "code-201": lambda asked: Said(review(asked, allowed=True), 201),
-    "hang-up": lambda asked: Said(code=0),
+    "code-status": lambda received: StubResponse(STATUS, 403),
+    "code-201": lambda received: StubResponse(review(received, allowed=True), 201),
+    "hang-up": lambda received: StubResponse(code=0),
     "where": where,
     **{f"redirect-{code}": redirects(code, "/where/?a=b") for code in (300, 301, 302, 303, 307, 308)},
     "redirect-nowhere": fails(307),
@@ -159,14 +163,14 @@ SPECIAL: dict[str, JSON] = {
 
 
 @pytest.fixture(scope="module")
-async def elsewhere() -> AsyncIterator[Elsewhere]:
-    async with Elsewhere() as server:
-        server.answers.update({f"/{name}": answer for name, answer in ANSWERS.items()})
-        server.answers["/slow"] = lambda asked: asyncio.get_running_loop().create_future()
+async def stub() -> AsyncIterator[StubServer]:
+    async with StubServer() as server:
+        server.handlers.update({f"/{name}": answer for name, answer in ANSWERS.items()})
+        server.handlers["/slow"] = lambda received: asyncio.get_running_loop().create_future()
         yield server
 
 
-def configuration(kind: str, elsewhere: Elsewhere, dead: int) -> JSON:
+def configuration(kind: str, stub: StubServer, dead: int) -> JSON:
     """All webhooks of all cases."""
     cases: dict[str, JSON] = {name: {"clientConfig": {"url": f"{{url}}/{name}"}} for name in ANSWERS} | SPECIAL
     hooks = []
@@ -184,58 +188,60 @@ def configuration(kind: str, elsewhere: Elsewhere, dead: int) -> JSON:
                 "clientConfig": client,
             }
         )
-    text = json.dumps({"kind": KINDS[kind], "metadata": {"name": f"twins-{kind}"}, "webhooks": hooks})
-    other = base64.b64encode(type(elsewhere.authority).create("other").certificate).decode()
-    for name, value in {"url": elsewhere.url, "bundle": elsewhere.bundle, "dead": str(dead), "other": other}.items():
+    text = json.dumps({"kind": KINDS[kind], "metadata": {"name": f"pair-{kind}"}, "webhooks": hooks})
+    other = base64.b64encode(type(stub.authority).create("other").certificate).decode()
+    for name, value in {"url": stub.url, "bundle": stub.bundle, "dead": str(dead), "other": other}.items():
         text = text.replace("{" + name + "}", value)
     tree: JSON = json.loads(text)
     return tree
 
 
-async def until_denied(twin: Twin, label: str) -> None:
+async def until_denied(apiserver: ServerClient, label: str) -> None:
     """Wait until a server knows the webhooks or policies, which the real one learns from a watch."""
     probe = {"metadata": {"name": "probe", "labels": {LABEL: label}}}
     headers = {"Content-Type": "application/json"}
     async with asyncio.timeout(30):
         while True:
             path = "/api/v1/namespaces/default/configmaps?dryRun=All"
-            answer = await twin.send("POST", path, json.dumps(probe).encode(), headers, 10)
+            answer = await apiserver.send("POST", path, json.dumps(probe).encode(), headers, 10)
             if answer.code >= 400:
                 return
             await asyncio.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
-async def webhooks(twin_servers: tuple[Twin, Twin], elsewhere: Elsewhere, dead_port: int) -> AsyncIterator[None]:
+async def webhooks(
+    both_servers: tuple[ServerClient, ServerClient], stub: StubServer, dead_port: int
+) -> AsyncIterator[None]:
     """Both servers know all webhooks."""
-    twins = Twins(*twin_servers, "default")
+    pair = ServerPair(*both_servers, "default")
     for kind in KINDS:
         path = f"{GROUP}/{kind}webhookconfigurations"
-        answers = await twins.both("POST", path, configuration(kind, elsewhere, dead_port))
+        answers = await pair.both("POST", path, configuration(kind, stub, dead_port))
         assert [answer.code for answer in answers] == [201, 201]
-        for twin in twin_servers:
-            await until_denied(twin, f"{kind}-deny")
+        for apiserver in both_servers:
+            await until_denied(apiserver, f"{kind}-deny")
     yield
     for kind in KINDS:
-        await twins.both("DELETE", f"{GROUP}/{kind}webhookconfigurations/twins-{kind}")
+        await pair.both("DELETE", f"{GROUP}/{kind}webhookconfigurations/pair-{kind}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [*ANSWERS, *SPECIAL])
 @pytest.mark.usefixtures("webhooks")
-async def test_an_answer_of_a_webhook_has_the_same_consequence(twins: Twins, name: str, kind: str) -> None:
+async def test_an_answer_of_a_webhook_has_the_same_consequence(pair: ServerPair, name: str, kind: str) -> None:
     body = {"metadata": {"name": "it", "labels": {LABEL: f"{kind}-{name}"}}, "data": {"x": "y"}}
 
-    await run_case(twins, [post(MAPS, body)])
+    await run_case(pair, [post(MAPS, body)])
 
 
 @pytest.mark.usefixtures("webhooks")
-async def test_expressions_of_a_configuration_are_checked(twins: Twins, elsewhere: Elsewhere, dead_port: int) -> None:
-    hook = configuration("validating", elsewhere, dead_port)["webhooks"][0]
+async def test_expressions_of_a_configuration_are_checked(pair: ServerPair, stub: StubServer, dead_port: int) -> None:
+    hook = configuration("validating", stub, dead_port)["webhooks"][0]
     for text in ("object.x ==", "'x'", "foo.bar == request.nope", "params.x == 1", "variables.x == 1", "1 == 1"):
         changed = {**hook, "matchConditions": [{"name": "a", "expression": text}]}
         tree = {"metadata": {"name": "checked"}, "webhooks": [changed]}
-        await run_case(twins, [post(f"{GROUP}/validatingwebhookconfigurations?dryRun=All", tree)])
+        await run_case(pair, [post(f"{GROUP}/validatingwebhookconfigurations?dryRun=All", tree)])
 
 
 # what is sent
@@ -268,29 +274,29 @@ STEPS: list[tuple[str, str, Any, str]] = [
 ]
 
 
-async def test_webhooks_are_sent_the_same_reviews(twins: Twins, elsewhere: Elsewhere) -> None:
+async def test_webhooks_are_sent_the_same_reviews(pair: ServerPair, stub: StubServer) -> None:
     # Every namespace gets one by a controller, which must not be what the webhooks see.
-    await run_case(twins, [get(f"{MAPS}/kube-root-ca.crt", until=lambda tree: tree["kind"] == "ConfigMap", quiet=True)])
+    await run_case(pair, [get(f"{MAPS}/kube-root-ca.crt", until=lambda tree: tree["kind"] == "ConfigMap", quiet=True)])
     sent: list[list[JSON]] = []
-    for name, twin in (("real", twins.real), ("embedded", twins.embedded)):
-        elsewhere.answers[f"/sent/{name}"] = says(allowed=True)
+    for name, apiserver in (("real", pair.real), ("embedded", pair.embedded)):
+        stub.handlers[f"/sent/{name}"] = says(allowed=True)
         for kind in KINDS:
-            await _send(twin, "POST", f"{GROUP}/{kind}webhookconfigurations", _spy(kind, name, twins, elsewhere))
+            await _send(apiserver, "POST", f"{GROUP}/{kind}webhookconfigurations", _spy(kind, name, pair, stub))
         for kind in KINDS:  # of which the real server learns by a watch each
-            await until_denied(twin, f"{kind}-spy-{twins.namespace}")
-        elsewhere.asked.clear()
+            await until_denied(apiserver, f"{kind}-spy-{pair.namespace}")
+        stub.received.clear()
         for method, path, body, content_type in STEPS:
-            await _send(twin, method, path.replace("{ns}", twins.namespace), body, content_type)
-        sent.append([_seen(asked) for asked in elsewhere.asked if asked.path.startswith(f"/sent/{name}")])
+            await _send(apiserver, method, path.replace("{ns}", pair.namespace), body, content_type)
+        sent.append([_seen(received) for received in stub.received if received.path.startswith(f"/sent/{name}")])
         for kind in KINDS:
-            await _send(twin, "DELETE", f"{GROUP}/{kind}webhookconfigurations/spy-{twins.namespace}")
+            await _send(apiserver, "DELETE", f"{GROUP}/{kind}webhookconfigurations/spy-{pair.namespace}")
 
     assert len(sent[0]) == 2 * len(STEPS)
     for real, embedded in zip(*sent, strict=True):
         assert embedded == real
 
 
-def _spy(kind: str, name: str, twins: Twins, elsewhere: Elsewhere) -> JSON:
+def _spy(kind: str, name: str, pair: ServerPair, stub: StubServer) -> JSON:
     rule = {"operations": ["*"], "apiGroups": ["", "autoscaling"], "apiVersions": ["v1"],
             "resources": ["configmaps", "namespaces", "horizontalpodautoscalers"]}  # fmt: skip
     common = {
@@ -301,29 +307,29 @@ def _spy(kind: str, name: str, twins: Twins, elsewhere: Elsewhere) -> JSON:
     }
     spy = {
         "name": "spy.example.io",
-        "clientConfig": {"url": f"{elsewhere.url}/sent/{name}", "caBundle": elsewhere.bundle},
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": twins.namespace}},
+        "clientConfig": {"url": f"{stub.url}/sent/{name}", "caBundle": stub.bundle},
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": pair.namespace}},
         # What controllers do in a new namespace is none of the steps.
         "matchConditions": [{"name": "own", "expression": "!has(request.name) || request.name != 'kube-root-ca.crt'"}],
     }
     marker = {
         "name": "marker.example.io",
-        "clientConfig": {"url": f"{elsewhere.url}/deny", "caBundle": elsewhere.bundle},
-        "objectSelector": {"matchLabels": {LABEL: f"{kind}-spy-{twins.namespace}"}},
+        "clientConfig": {"url": f"{stub.url}/deny", "caBundle": stub.bundle},
+        "objectSelector": {"matchLabels": {LABEL: f"{kind}-spy-{pair.namespace}"}},
     }
     hooks = [{**common, **spy}, {**common, **marker}]
-    return {"kind": KINDS[kind], "metadata": {"name": f"spy-{twins.namespace}"}, "webhooks": hooks}
+    return {"kind": KINDS[kind], "metadata": {"name": f"spy-{pair.namespace}"}, "webhooks": hooks}
 
 
-async def _send(twin: Twin, method: str, path: str, body: Any = None, content_type: str = "") -> None:
-    headers = {"User-Agent": "twins/1", "Content-Type": content_type or "application/json"}
+async def _send(apiserver: ServerClient, method: str, path: str, body: Any = None, content_type: str = "") -> None:
+    headers = {"User-Agent": "differential/1", "Content-Type": content_type or "application/json"}
     data = None if body is None else json.dumps(body).encode()
-    answer = await twin.send(method, path, data, headers, 90)
+    answer = await apiserver.send(method, path, data, headers, 90)
     assert answer.code < 300, (path, answer.tree)
 
 
-def _seen(asked: Asked) -> JSON:
-    tree: JSON = visible(asked.tree)
+def _seen(received: ReceivedRequest) -> JSON:
+    tree: JSON = normalized(received.tree)
     request = tree["request"]
     request["userInfo"].pop("extra", None)
     for name in ("object", "oldObject"):
@@ -337,39 +343,39 @@ def _seen(asked: Asked) -> JSON:
 
 
 @pytest.mark.parametrize("again", ["ab", "a", "b", ""], ids=lambda names: f"again-{names or 'none'}")
-async def test_webhooks_are_asked_again_alike(twins: Twins, elsewhere: Elsewhere, again: str) -> None:
+async def test_webhooks_are_asked_again_alike(pair: ServerPair, stub: StubServer, again: str) -> None:
     """Each webhook adds its letter to what it is shown; which of them want to be asked again is the case."""
 
-    def letter(name: str) -> Callable[[Asked], Said]:
-        def answer(asked: Asked) -> Said:
-            trace = asked.tree["request"]["object"]["data"]["trace"] + name
-            return patches({"op": "replace", "path": "/data/trace", "value": trace})(asked)
+    def letter(name: str) -> Callable[[ReceivedRequest], StubResponse]:
+        def answer(received: ReceivedRequest) -> StubResponse:
+            trace = received.tree["request"]["object"]["data"]["trace"] + name
+            return patches({"op": "replace", "path": "/data/trace", "value": trace})(received)
 
         return answer
 
     hooks = []
     for name in "ab":
-        elsewhere.answers[f"/again/{name}"] = letter(name)
+        stub.handlers[f"/again/{name}"] = letter(name)
         hooks.append(
             {
                 "name": f"{name}.again.example.io",
-                "clientConfig": {"url": f"{elsewhere.url}/again/{name}", "caBundle": elsewhere.bundle},
+                "clientConfig": {"url": f"{stub.url}/again/{name}", "caBundle": stub.bundle},
                 "admissionReviewVersions": ["v1"],
                 "sideEffects": "None",
                 "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-                "objectSelector": {"matchLabels": {LABEL: twins.namespace}},
+                "objectSelector": {"matchLabels": {LABEL: pair.namespace}},
                 "reinvocationPolicy": "IfNeeded" if name in again else "Never",
             }
         )
-    tree = {"kind": KINDS["mutating"], "metadata": {"name": twins.namespace}, "webhooks": hooks}
+    tree = {"kind": KINDS["mutating"], "metadata": {"name": pair.namespace}, "webhooks": hooks}
     path = f"{GROUP}/mutatingwebhookconfigurations"
-    await twins.both("POST", path, tree)
-    body = {"metadata": {"generateName": "it-", "labels": {LABEL: twins.namespace}}, "data": {"trace": "-"}}
+    await pair.both("POST", path, tree)
+    body = {"metadata": {"generateName": "it-", "labels": {LABEL: pair.namespace}}, "data": {"trace": "-"}}
     known = post(f"{MAPS}?dryRun=All", body, quiet=True, until=lambda tree: "b" in tree["data"]["trace"])
 
-    await run_case(twins, [known, post(MAPS, body)])
+    await run_case(pair, [known, post(MAPS, body)])
 
-    await twins.both("DELETE", f"{path}/{twins.namespace}")
+    await pair.both("DELETE", f"{path}/{pair.namespace}")
 
 
 # policies
@@ -380,7 +386,7 @@ def policy(name: str, binding: JSON | None = None, **spec: Any) -> tuple[str, JS
         {"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
     ]
     match = {"resourceRules": rules, "objectSelector": {"matchLabels": {LABEL: f"policy-{name}"}}}
-    bound = {"policyName": f"twins-{name}", "validationActions": ["Deny"], **(binding or {})}
+    bound = {"policyName": f"pair-{name}", "validationActions": ["Deny"], **(binding or {})}
     return name, {"matchConstraints": match, **spec}, bound
 
 
@@ -430,29 +436,29 @@ POLICIES = [
 
 
 @pytest.fixture(scope="module")
-async def policies(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[None]:
+async def policies(both_servers: tuple[ServerClient, ServerClient]) -> AsyncIterator[None]:
     """Both servers know all policies."""
-    twins = Twins(*twin_servers, "default")
+    pair = ServerPair(*both_servers, "default")
     for name, spec, binding in POLICIES:
         for kind, tree in (("policies", spec), ("policybindings", binding)):
-            body = {"metadata": {"name": f"twins-{name}"}, "spec": tree}
-            answers = await twins.both("POST", f"{GROUP}/validatingadmission{kind}", body)
+            body = {"metadata": {"name": f"pair-{name}"}, "spec": tree}
+            answers = await pair.both("POST", f"{GROUP}/validatingadmission{kind}", body)
             assert [answer.code for answer in answers] == [201, 201], answers[0].tree
     for name in ("lines", "forbidden", "params-gone", "params-unknown", "second"):
-        for twin in twin_servers:
-            await until_denied(twin, f"policy-{name}")
+        for apiserver in both_servers:
+            await until_denied(apiserver, f"policy-{name}")
     yield
     for name, _, _ in POLICIES:
         for kind in ("policybindings", "policies"):
-            await twins.both("DELETE", f"{GROUP}/validatingadmission{kind}/twins-{name}")
+            await pair.both("DELETE", f"{GROUP}/validatingadmission{kind}/pair-{name}")
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in POLICIES])
 @pytest.mark.usefixtures("policies")
-async def test_a_policy_has_the_same_consequence(twins: Twins, name: str) -> None:
+async def test_a_policy_has_the_same_consequence(pair: ServerPair, name: str) -> None:
     body = {"metadata": {"name": "it", "labels": {LABEL: f"policy-{name}"}}, "data": {"x": "bad"}}
 
-    await run_case(twins, [post(MAPS, body)])
+    await run_case(pair, [post(MAPS, body)])
 
 
 BROKEN: dict[str, JSON] = {
@@ -481,9 +487,9 @@ BROKEN: dict[str, JSON] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_expressions_of_a_policy_are_checked(twins: Twins, name: str) -> None:
+async def test_expressions_of_a_policy_are_checked(pair: ServerPair, name: str) -> None:
     _, spec, _ = policy(name, **BROKEN[name])
 
     body = {"metadata": {"name": "checked"}, "spec": spec}
 
-    await run_case(twins, [post(f"{GROUP}/validatingadmissionpolicies?dryRun=All", body)])
+    await run_case(pair, [post(f"{GROUP}/validatingadmissionpolicies?dryRun=All", body)])

@@ -1,4 +1,7 @@
-"""Objects that more than one part of a server refuses: the same part speaks first on both servers."""
+"""Objects that more than one part of a server refuses: the same part speaks first on both servers.
+
+Covers: kubewright.apiserver.admission, kubewright.apiserver.verbs
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, post, put, run_case
+from tests.differential.servers.server_pair import Request, ServerPair, post, put, run_case
 
 pytestmark = pytest.mark.real
 
@@ -32,7 +35,7 @@ def claim(storage: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"], **requests, **spec}}
 
 
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "limits and validation": [
         ACCOUNT,
         LIMITED,
@@ -65,5 +68,5 @@ CASES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_the_same_part_refuses_first(twins: Twins, case: str) -> None:
-    await run_case(twins, CASES[case])
+async def test_the_same_part_refuses_first(pair: ServerPair, case: str) -> None:
+    await run_case(pair, CASES[case])

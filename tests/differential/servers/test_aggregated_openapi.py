@@ -1,4 +1,7 @@
-"""The OpenAPI documents of extension servers: what both servers ask for, and what they tell of them."""
+"""The OpenAPI documents of extension servers: what both servers ask for, and what they tell of them.
+
+Covers: kubewright.apiserver.openapi
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.differential.servers.aggregated_group import SERVICES, Extension, always, told
-from tests.differential.servers.server_pair import Twin, get, run_case
-from tests.stub_server import Asked, Said
+from tests.differential.servers.aggregated_group import SERVICES, AggregatedGroup, always, echoed
+from tests.differential.servers.server_pair import ServerClient, get, run_case
+from tests.stub_server import ReceivedRequest, StubResponse
 
 pytestmark = pytest.mark.real
 
@@ -79,12 +82,12 @@ def definitions(group: str, kind: JSON) -> JSON:
     }
 
 
-async def old_form(twin: Twin, wanted: Callable[[JSON], bool]) -> JSON:
+async def old_form(apiserver: ServerClient, wanted: Callable[[JSON], bool]) -> JSON:
     """The document of the older form, once it is as wanted; who has it is told that it has not changed."""
     tag = ""
     async with asyncio.timeout(60):
         while True:
-            answer = await twin.send("GET", "/openapi/v2", None, {"If-None-Match": tag}, 60)
+            answer = await apiserver.send("GET", "/openapi/v2", None, {"If-None-Match": tag}, 60)
             if answer.code == 200:
                 tag = {name.lower(): value for name, value in answer.headers.items()}["etag"]
                 found: JSON = json.loads(answer.body)
@@ -111,57 +114,57 @@ def _names(tree: Any) -> list[str]:
     return [part.partition('"')[0] for part in json.dumps(tree).split('"#/definitions/')[1:]]
 
 
-async def test_the_older_document_of_a_server_becomes_part_of_the_whole(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
-    extension.say("/openapi/v2", always(Said(old_document(group))))
+async def test_the_older_document_of_a_server_becomes_part_of_the_whole(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
+    extension.respond("/openapi/v2", always(StubResponse(old_document(group))))
     await extension.register()
 
     def is_there(tree: JSON) -> bool:
         return f"/apis/{group}/v1/foos" in tree["paths"]
 
-    real, embedded = [own_part(await old_form(twin, is_there), group) for twin, _ in extension.sides]
+    real, embedded = [own_part(await old_form(apiserver, is_there), group) for apiserver, _ in extension.sides]
 
     assert embedded == real
     assert "example.Unused" in real["definitions"]
     assert "example.Gone" not in real["definitions"]
     assert any("APIResourceList_v" in name for name in real["definitions"])
 
-    await twins.both("DELETE", f"{SERVICES}/v1.{group}")
-    await old_form(twins.embedded, lambda tree: not is_there(tree))
+    await pair.both("DELETE", f"{SERVICES}/v1.{group}")
+    await old_form(pair.embedded, lambda tree: not is_there(tree))
 
 
-async def test_a_server_without_newer_documents_is_told_of_by_its_older_one(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
-    extension.say("/openapi/v2", always(Said(old_document(group))))
+async def test_a_server_without_newer_documents_is_told_of_by_its_older_one(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
+    extension.respond("/openapi/v2", always(StubResponse(old_document(group))))
     await extension.register()
     path = f"apis/{group}/v1"
     document = f"/openapi/v3/{path}"
     listed = get("/openapi/v3", until=lambda tree: path in tree, quiet=True)
-    await run_case(twins, [listed, get(document, until=lambda tree: tree is not None)])
+    await run_case(pair, [listed, get(document, until=lambda tree: tree is not None)])
 
-    for twin, _ in extension.sides:
-        place = json.loads((await twin.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"][path][
+    for apiserver, _ in extension.sides:
+        place = json.loads((await apiserver.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"][path][
             "serverRelativeURL"
         ]
         assert place.startswith(f"{document}?hash=")
-        answer = await twin.send("GET", place, None, {}, 30)
+        answer = await apiserver.send("GET", place, None, {}, 30)
         assert (answer.code, answer.headers["Cache-Control"]) == (200, "public, immutable")
-        assert (await twin.send("GET", f"{document}?hash=OLD", None, {}, 30)).code == 301
+        assert (await apiserver.send("GET", f"{document}?hash=OLD", None, {}, 30)).code == 301
 
 
-async def test_newer_documents_are_in_the_index_and_passed_on(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
+async def test_newer_documents_are_in_the_index_and_passed_on(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
     paths = {
         f"apis/{group}": {"serverRelativeURL": f"/openapi/v3/apis/{group}?hash=ONE"},
         f"apis/{group}/v1": {"serverRelativeURL": f"/openapi/v3/apis/{group}/v1?hash=TWO"},
     }
-    extension.say("/openapi/v3", always(Said({"paths": paths})))
-    extension.say(f"/openapi/v3/apis/{group}", told)
+    extension.respond("/openapi/v3", always(StubResponse({"paths": paths})))
+    extension.respond(f"/openapi/v3/apis/{group}", echoed)
     await extension.register()
-    for twin, _ in extension.sides:
+    for apiserver, _ in extension.sides:
         async with asyncio.timeout(60):
             while True:
-                index = json.loads((await twin.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"]
+                index = json.loads((await apiserver.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"]
                 if f"apis/{group}" in index:
                     break
                 await asyncio.sleep(0.02)
@@ -169,7 +172,7 @@ async def test_newer_documents_are_in_the_index_and_passed_on(extension: Extensi
     document = f"/openapi/v3/apis/{group}/v1"
     who = {"Impersonate-User": "jane", "Impersonate-Group": "system:masters"}
     await run_case(
-        twins,
+        pair,
         [
             get(f"{document}?hash=TWO"),
             get(f"/openapi/v3/apis/{group}", headers=who),
@@ -179,28 +182,30 @@ async def test_newer_documents_are_in_the_index_and_passed_on(extension: Extensi
     )
 
     # A server that answers no more is still told of, but its documents are not to be had.
-    extension.say("/apis/{group}/v1", always(Said(b"", 500)))
-    await run_case(twins, [extension.touch(), get(document, until=lambda tree: tree == "service unavailable\n")])
-    for twin, _ in extension.sides:
-        assert f"apis/{group}/v1" in json.loads((await twin.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"]
+    extension.respond("/apis/{group}/v1", always(StubResponse(b"", 500)))
+    await run_case(pair, [extension.touch(), get(document, until=lambda tree: tree == "service unavailable\n")])
+    for apiserver, _ in extension.sides:
+        assert (
+            f"apis/{group}/v1" in json.loads((await apiserver.send("GET", "/openapi/v3", None, {}, 30)).body)["paths"]
+        )
 
 
-async def test_documents_are_asked_for_alike(extension: Extension) -> None:
-    def document(asked: Asked) -> Said:
-        if ("if-none-match", '"one"') in asked.headers:
-            return Said(b"", 304)
-        return Said({"swagger": "2.0", "info": {}, "paths": {}}, headers=(("ETag", '"one"'),))
+async def test_documents_are_asked_for_alike(extension: AggregatedGroup) -> None:
+    def document(received: ReceivedRequest) -> StubResponse:
+        if ("if-none-match", '"one"') in received.headers:
+            return StubResponse(b"", 304)
+        return StubResponse({"swagger": "2.0", "info": {}, "paths": {}}, headers=(("ETag", '"one"'),))
 
-    extension.say("/openapi/v2", document)
-    extension.say("/openapi/v3", always(Said({"paths": {}})))
+    extension.respond("/openapi/v2", document)
+    extension.respond("/openapi/v3", always(StubResponse({"paths": {}})))
     await extension.register()
 
     for wanted in ("/openapi/v2", "/openapi/v3"):
-        real, embedded = await extension.asked(lambda asked, wanted=wanted: asked.path == wanted)  # type: ignore[misc]  # mypy does not see the default
+        real, embedded = await extension.received(lambda received, wanted=wanted: received.path == wanted)  # type: ignore[misc]  # mypy does not see the default
         assert embedded == real
         assert ("x-remote-user", "system:aggregator") in real
         assert not [value for name, value in real if name == "x-remote-group"]
 
-    await run_case(extension.twins, [extension.touch()])
-    real, embedded = await extension.asked(lambda asked: ("if-none-match", '"one"') in asked.headers)
+    await run_case(extension.pair, [extension.touch()])
+    real, embedded = await extension.received(lambda received: ("if-none-match", '"one"') in received.headers)
     assert embedded == real

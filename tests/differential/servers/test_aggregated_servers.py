@@ -1,4 +1,7 @@
-"""Extension servers: what both servers discover of them, what they pass on, and when they take them for available."""
+"""Extension servers: what both servers discover of them, what they pass on, and when they take them for available.
+
+Covers: kubewright.apiserver.proxy
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.differential.servers.aggregated_group import Extension, always, told
-from tests.differential.servers.server_pair import Ask, Twin, Twins, get, post, run_case
-from tests.stub_server import Asked, Elsewhere, Said
+from tests.builders.definitions import definition_tree, version_tree
+from tests.differential.servers.aggregated_group import AggregatedGroup, always, echoed
+from tests.differential.servers.server_pair import Request, ServerClient, ServerPair, get, post, run_case
+from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 from kubewright._base.certificates import Authority
 
@@ -25,8 +29,8 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 # discovery
 
 
-async def test_aggregated_discovery_is_asked_for_and_passed_on(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
+async def test_aggregated_discovery_is_asked_for_and_passed_on(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
     kind = {"group": group, "version": "v1", "kind": "Foo"}
     resource = {"resource": "foos", "responseKind": kind, "scope": "Namespaced", "singularResource": "foo",
                 "verbs": ["get"], "categories": ["all"]}  # fmt: skip
@@ -35,32 +39,34 @@ async def test_aggregated_discovery_is_asked_for_and_passed_on(extension: Extens
     tree = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": groups}
     tag = ("ETag", '"one"')
 
-    def answer(asked: Asked) -> Said:
-        if asked.path != "/apis":
-            return told(asked)
+    def answer(received: ReceivedRequest) -> StubResponse:
+        if received.path != "/apis":
+            return echoed(received)
         return (
-            Said(b"", 304)
-            if ("if-none-match", '"one"') in asked.headers
-            else Said(tree, 200, AGGREGATED, headers=(tag,))
+            StubResponse(b"", 304)
+            if ("if-none-match", '"one"') in received.headers
+            else StubResponse(tree, 200, AGGREGATED, headers=(tag,))
         )
 
-    extension.say("/apis", answer)
+    extension.respond("/apis", answer)
     await extension.register()
     versions = [{"version": "v1", "resources": [resource], "freshness": "Current"}]
     await assert_discovered(extension, versions)
-    real, embedded = await extension.asked(lambda asked: asked.path == "/apis")
+    real, embedded = await extension.received(lambda received: received.path == "/apis")
     assert embedded == real
-    await run_case(twins, [get(f"/apis/{group}"), get(f"/apis/{group}/v1")])
+    await run_case(pair, [get(f"/apis/{group}"), get(f"/apis/{group}/v1")])
 
-    extension.say("/apis", lambda asked: Said(b"", 503) if asked.path == "/apis" else told(asked))
-    await run_case(twins, [extension.touch("once")])
+    extension.respond(
+        "/apis", lambda received: StubResponse(b"", 503) if received.path == "/apis" else echoed(received)
+    )
+    await run_case(pair, [extension.touch("once")])
     await assert_discovered(extension, [{"version": "v1", "freshness": "Stale"}])
-    extension.say("/apis", answer)
-    await run_case(twins, [extension.touch("twice")])
+    extension.respond("/apis", answer)
+    await run_case(pair, [extension.touch("twice")])
     await assert_discovered(extension, versions)
 
 
-async def test_a_server_is_discovered_in_the_old_way_and_is_stale_when_it_is_gone(extension: Extension) -> None:
+async def test_a_server_is_discovered_in_the_old_way_and_is_stale_when_it_is_gone(extension: AggregatedGroup) -> None:
     await extension.register()
     kind = {"group": "", "version": "", "kind": "Foo"}
     status = {"subresource": "status", "responseKind": kind, "verbs": ["get"]}
@@ -68,14 +74,14 @@ async def test_a_server_is_discovered_in_the_old_way_and_is_stale_when_it_is_gon
                 "verbs": ["get", "list"], "shortNames": ["fo"], "subresources": [status]}  # fmt: skip
     await assert_discovered(extension, [{"version": "v1", "resources": [resource], "freshness": "Current"}])
 
-    extension.say("/apis/{group}/v1", always(Said(b"", 500)))
-    await run_case(extension.twins, [extension.touch()])
+    extension.respond("/apis/{group}/v1", always(StubResponse(b"", 500)))
+    await run_case(extension.pair, [extension.touch()])
     await assert_discovered(extension, [{"version": "v1", "freshness": "Stale"}])
 
 
-async def test_groups_and_versions_are_in_the_order_of_their_priorities(extension: Extension) -> None:
+async def test_groups_and_versions_are_in_the_order_of_their_priorities(extension: AggregatedGroup) -> None:
     """Those of definitions and those of extension servers, which may share a group."""
-    twins = extension.twins
+    pair = extension.pair
     end = extension.group
     for name, priority, versions in (
         ("m", 2000, {"v1": 10, "v2": 10, "v3alpha1": 30}),
@@ -90,10 +96,13 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     made = (("c", "v1"), ("d", "v1beta1"), ("e", "v1"))
     for name, version in made:
-        await twins.both("POST", definitions, definition(f"{name}.{end}", version))
+        tree = definition_tree(
+            "things", f"{name}.{end}", kind="Thing", versions=[version_tree(version)], scope="Cluster"
+        )
+        await pair.both("POST", definitions, tree)
 
-    async def order(twin: Twin, accept: str) -> list[JSON]:
-        tree = json.loads((await twin.send("GET", "/apis", None, {"Accept": accept}, 30)).body)
+    async def order(apiserver: ServerClient, accept: str) -> list[JSON]:
+        tree = json.loads((await apiserver.send("GET", "/apis", None, {"Accept": accept}, 30)).body)
         groups = tree.get("groups") or [{"name": item["metadata"]["name"], **item} for item in tree["items"]]
         return [item for item in groups if item["name"].endswith(end) or item["name"] in ("apps", "batch")]
 
@@ -103,67 +112,54 @@ async def test_groups_and_versions_are_in_the_order_of_their_priorities(extensio
         with suppress(TimeoutError):
             async with asyncio.timeout(30):
                 while len(real) < 9 or real != embedded:
-                    real, embedded = [await order(twin, accept) for twin, _ in extension.sides]
+                    real, embedded = [await order(apiserver, accept) for apiserver, _ in extension.sides]
                     await asyncio.sleep(0.02)
         assert [item["name"] for item in embedded] == [item["name"] for item in real]
         assert embedded == real
     for name, _ in made:
-        await twins.both("DELETE", f"{definitions}/things.{name}.{end}")
+        await pair.both("DELETE", f"{definitions}/things.{name}.{end}")
 
 
-def definition(group: str, version: str) -> JSON:
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    return {
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-        },
-    }
-
-
-async def assert_discovered(extension: Extension, versions: list[JSON]) -> None:
+async def assert_discovered(extension: AggregatedGroup, versions: list[JSON]) -> None:
     found: list[Any] = [None, None]
     with suppress(TimeoutError):
         async with asyncio.timeout(30):
             while found != [versions, versions]:
-                found = [await discovered(twin, extension.group) for twin, _ in extension.sides]
+                found = [await discovered(apiserver, extension.group) for apiserver, _ in extension.sides]
                 await asyncio.sleep(0.02)
     assert found == [versions, versions]
 
 
-async def discovered(twin: Twin, group: str) -> Any:
-    tree = json.loads((await twin.send("GET", "/apis", None, {"Accept": AGGREGATED}, 30)).body)
+async def discovered(apiserver: ServerClient, group: str) -> Any:
+    tree = json.loads((await apiserver.send("GET", "/apis", None, {"Accept": AGGREGATED}, 30)).body)
     return next((item["versions"] for item in tree["items"] if item["metadata"]["name"] == group), None)
 
 
 # requests
 
 
-async def test_requests_are_passed_on_alike(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
+async def test_requests_are_passed_on_alike(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
     path = f"/apis/{group}/v1"
-    moved = Said(b"elsewhere", 302, "text/plain", location=f"{path}/foos")
-    extension.say(f"{path}/moved", always(moved))
+    moved = StubResponse(b"elsewhere", 302, "text/plain", location=f"{path}/foos")
+    extension.respond(f"{path}/moved", always(moved))
     opened = (("Access-Control-Allow-Origin", "*"), ("X-Own", "one"), ("Warning", '299 - "beware"'))
     for server in extension.servers:
-        server.answers[f"{path}/silent"] = lambda asked: asyncio.get_running_loop().create_future()
-    extension.say(f"{path}/gone", always(Said(code=0)))
-    extension.say(f"{path}/opened", always(Said({"a": 1}, headers=opened)))
+        server.handlers[f"{path}/silent"] = lambda received: asyncio.get_running_loop().create_future()
+    extension.respond(f"{path}/gone", always(StubResponse(code=0)))
+    extension.respond(f"{path}/opened", always(StubResponse({"a": 1}, headers=opened)))
     await extension.register()
     who = {"Impersonate-User": "jane", "Impersonate-Group": "staff", "Impersonate-Uid": "7"}
     await run_case(
-        twins,
+        pair,
         [
             extension.settled("Passed"),
             get(f"{path}/foos?z=1&a=2&a=%20x&c=&d"),
             get(f"{path}/foos/", headers={"X-Forwarded-For": "10.1.1.1", "X-Forwarded-Proto": "http"}),
             get(f"{path}/namespaces/{{ns}}/foos/a%20b", headers=who),
             get(f"{path}/foos", headers={**who, "Impersonate-Group": "system:masters"}),
-            Ask("PUT", f"{path}/foos/a", {"a": 1}, content_type="text/plain"),
-            Ask("DELETE", f"{path}/foos/a"),
+            Request("PUT", f"{path}/foos/a", {"a": 1}, content_type="text/plain"),
+            Request("DELETE", f"{path}/foos/a"),
             get(f"{path}/moved"),
             get(f"{path}/opened"),
             get(f"{path}/gone"),
@@ -171,31 +167,33 @@ async def test_requests_are_passed_on_alike(extension: Extension) -> None:
             post(f"{path}/silent?timeout=100ms", {}),
         ],
     )
-    for twin, _ in extension.sides:
-        answer = await twin.send("GET", f"{path}/opened", None, {}, 30)
+    for apiserver, _ in extension.sides:
+        answer = await apiserver.send("GET", f"{path}/opened", None, {}, 30)
         assert answer.headers["X-Own"] == "one"
         assert "Access-Control-Allow-Origin" not in answer.headers
 
 
-async def test_a_server_may_change_the_protocol(extension: Extension) -> None:
+async def test_a_server_may_change_the_protocol(extension: AggregatedGroup) -> None:
     path = f"/apis/{extension.group}/v1/foos"
-    changed = Said(b"", 101, headers=(("Connection", "Upgrade"), ("Upgrade", "echo/1")))
-    extension.say(path, lambda asked: changed if ("upgrade", "echo/1") in asked.headers else Said({}, 403))
-    extension.say(f"{path}/stays", always(Said({"a": 1})))
+    changed = StubResponse(b"", 101, headers=(("Connection", "Upgrade"), ("Upgrade", "echo/1")))
+    extension.respond(
+        path, lambda received: changed if ("upgrade", "echo/1") in received.headers else StubResponse({}, 403)
+    )
+    extension.respond(f"{path}/stays", always(StubResponse({"a": 1})))
     await extension.register()
-    await run_case(extension.twins, [extension.settled("Passed")])
+    await run_case(extension.pair, [extension.settled("Passed")])
 
     said = ((path, "echo/1"), (path, "other/1"), (f"{path}/stays", "echo/1"))
-    real, embedded = [[await spoken(twin, *one) for one in said] for twin, _ in extension.sides]
+    real, embedded = [[await spoken(apiserver, *one) for one in said] for apiserver, _ in extension.sides]
 
     assert embedded == real
     assert real[0] == ("HTTP/1.1 101", "hello")
 
 
-async def spoken(twin: Twin, path: str, protocol: str) -> tuple[str, str]:
+async def spoken(apiserver: ServerClient, path: str, protocol: str) -> tuple[str, str]:
     """The code of the answer, and what comes back behind the head when something is said."""
-    place = urlsplit(twin.url)
-    reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=twin.tls)
+    place = urlsplit(apiserver.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=apiserver.tls)
     try:
         head = f"GET {path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
         writer.write(head.encode())
@@ -211,28 +209,28 @@ async def spoken(twin: Twin, path: str, protocol: str) -> tuple[str, str]:
         writer.close()
 
 
-async def test_certificates_are_judged_alike(twins: Twins) -> None:
+async def test_certificates_are_judged_alike(pair: ServerPair) -> None:
     """A server whose certificate is wrong is available all the same; requests find out."""
-    async with Elsewhere(hosts=(f"ext.{twins.namespace}.svc",)) as server:
-        extension = Extension(twins, (server, server))
+    async with StubServer(hosts=(f"ext.{pair.namespace}.svc",)) as server:
+        extension = AggregatedGroup(pair, (server, server))
         bundles = {
             "v1": server.bundle,
             "v2": _encoded(Authority.create("another").certificate),
             "v3": _encoded(b"none"),
         }
         for version in bundles:
-            extension.say(f"/apis/{{group}}/{version}", always(Said({"a": 1})))
+            extension.respond(f"/apis/{{group}}/{version}", always(StubResponse({"a": 1})))
         for name in ("ext", "other"):
             service = {"metadata": {"name": name}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
-            await twins.both("POST", "/api/v1/namespaces/{ns}/services", service)
-        extension.say("/apis/{group}/v4", always(Said({"a": 1})))
+            await pair.both("POST", "/api/v1/namespaces/{ns}/services", service)
+        extension.respond("/apis/{group}/v4", always(StubResponse({"a": 1})))
         for version, bundle in bundles.items():
             await extension.register(version, insecureSkipTLSVerify=False, caBundle=bundle)
         await extension.register("v4", service="other", insecureSkipTLSVerify=False, caBundle=server.bundle)
         versions = ("v1", "v2", "v3", "v4")
         try:
             await run_case(
-                twins,
+                pair,
                 [
                     *(extension.settled("Passed", version) for version in versions),
                     *(get(f"/apis/{extension.group}/{version}/foos") for version in versions),
@@ -249,8 +247,8 @@ def _encoded(data: bytes) -> str:
 # services
 
 
-async def test_what_a_service_lacks_is_said_alike(extension: Extension) -> None:
-    twins, group = extension.twins, extension.group
+async def test_what_a_service_lacks_is_said_alike(extension: AggregatedGroup) -> None:
+    pair, group = extension.pair, extension.group
     port = {"name": "web", "port": 443}
     services = "/api/v1/namespaces/{ns}/services"
     slices = "/apis/discovery.k8s.io/v1/namespaces/{ns}/endpointslices"
@@ -262,7 +260,7 @@ async def test_what_a_service_lacks_is_said_alike(extension: Extension) -> None:
         "endpoints": [endpoint],
     }
     await run_case(
-        twins,
+        pair,
         [
             *(post(services, {"metadata": {"name": name}, "spec": {"ports": [port]}}, quiet=True)
               for name in ("plain", "silent", "late")),
@@ -274,7 +272,7 @@ async def test_what_a_service_lacks_is_said_alike(extension: Extension) -> None:
     await extension.register("v3", service="silent", port=443)
     await extension.register("v4", service="later", port=443)
     await run_case(
-        twins,
+        pair,
         [
             extension.settled("ServicePortError", "v1"),
             extension.settled("EndpointsNotFound", "v2"),

@@ -2,6 +2,8 @@
 
 Found by fuzzing: bodies of kinds that are never kept (Binding, Eviction, Scale, DeleteOptions), names of types that are
 no text, and options of lists that contradict each other.
+
+Covers: kubewright.apiserver.wire, kubewright.apiserver.verbs
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, delete, get, merge, post, put, run_case
+from tests.differential.servers.server_pair import Request, ServerPair, delete, get, merge, post, put, run_case
 
 pytestmark = pytest.mark.real
 
@@ -38,19 +40,19 @@ DEPLOYMENT = post(
 )
 
 
-def evict(*changes: dict[str, Any], path: str = PODS + "/x") -> list[Ask]:
+def evict(*changes: dict[str, Any], path: str = PODS + "/x") -> list[Request]:
     """Dry evictions, each with something odd."""
     plain = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "x"}}
     return [post(f"{path}/eviction?dryRun=All", {**plain, **change}) for change in changes]
 
 
-def bind(*changes: dict[str, Any], path: str = PODS + "/x") -> list[Ask]:
+def bind(*changes: dict[str, Any], path: str = PODS + "/x") -> list[Request]:
     """Dry bindings, each with something odd."""
     plain: dict[str, Any] = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "x"}, "target": {}}
     return [post(f"{path}/binding?dryRun=All", {**plain, **change}) for change in changes]
 
 
-def scale(*changes: dict[str, Any]) -> list[Ask]:
+def scale(*changes: dict[str, Any]) -> list[Request]:
     """Dry changes of a scale, each with something odd."""
     plain = {
         "apiVersion": "autoscaling/v1",
@@ -61,19 +63,19 @@ def scale(*changes: dict[str, Any]) -> list[Ask]:
     return [put(f"{WEB}/scale?dryRun=All", {**plain, **change}) for change in changes]
 
 
-def remove(*bodies: Any) -> list[Ask]:
+def remove(*bodies: Any) -> list[Request]:
     """Deletions of one that is not there, and dry ones of all, by odd options."""
     all_of_them = CMS + "?dryRun=All&labelSelector=none%3Dsuch"
     return [delete(path, body=body) for body in bodies for path in (CMS + "/none", all_of_them)]
 
 
-def autoscaler(**target: str) -> Ask:
+def autoscaler(**target: str) -> Request:
     """A dry autoscaler of something."""
     spec = {"maxReplicas": 3, "scaleTargetRef": {"name": "w", **target}}
     return post(SCALES + "?dryRun=All", {"metadata": {"name": "h"}, "spec": spec})
 
 
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "evictions of wrong types": [
         ACCOUNT,
         POD,
@@ -163,6 +165,6 @@ CASES: dict[str, Sequence[Ask]] = {
 }
 
 
-@pytest.mark.parametrize("asks", [pytest.param(asks, id=name) for name, asks in CASES.items()])
-async def test_a_wrong_body_is_answered_alike(quiet_twins: Twins, asks: Sequence[Ask]) -> None:
-    await run_case(quiet_twins, asks)
+@pytest.mark.parametrize("requests", [pytest.param(requests, id=name) for name, requests in CASES.items()])
+async def test_a_wrong_body_is_answered_alike(quiet_pair: ServerPair, requests: Sequence[Request]) -> None:
+    await run_case(quiet_pair, requests)

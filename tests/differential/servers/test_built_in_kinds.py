@@ -1,14 +1,20 @@
-"""Kinds with ways of their own, and their subresources: both servers must know them."""
+"""Kinds with ways of their own, and their subresources: both servers must know them.
+
+Covers: kubewright.apiserver.builtin, kubewright.apiserver.verbs
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
+from tests.builders.services import service_tree
 from tests.differential.servers.server_pair import (
-    Ask,
-    Twins,
+    Request,
+    ServerPair,
     apply,
     delete,
     get,
@@ -49,12 +55,8 @@ def named(name: str = "x", **members: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **members}
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "metadata": {"name": "p", "labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, "p", app="web", container={"name": "a", "image": "b"})
+"""A pod of one container."""
 
 
 GREEDY = {
@@ -63,12 +65,11 @@ GREEDY = {
 }
 
 
-def service(**spec: Any) -> dict[str, Any]:
-    """A Service of one port."""
-    return {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}], **spec}}
+service = partial(service_tree, "s")
+"""A Service of one port."""
 
 
-def unready(name: str, spec: dict[str, Any], status: dict[str, Any], ready: str) -> list[Ask]:
+def unready(name: str, spec: dict[str, Any], status: dict[str, Any], ready: str) -> list[Request]:
     """A running pod of its own budget, which allows nothing, is evicted."""
     own = {"app": name}
     limits = {"minAvailable": 1, "selector": {"matchLabels": own}, **spec}
@@ -103,7 +104,7 @@ RUNNING = [
 WEB = post(f"{APPS}/deployments", named("web", spec={"selector": SELECTOR, "template": TEMPLATE}))
 SCALE = f"{APPS}/deployments/web/scale"
 
-SUBRESOURCES: dict[str, Sequence[Ask]] = {
+SUBRESOURCES: dict[str, Sequence[Request]] = {
     "status of a deployment": [
         WEB,
         get(f"{APPS}/deployments/web/status"),
@@ -293,7 +294,7 @@ SUBRESOURCES: dict[str, Sequence[Ask]] = {
     ],
 }
 
-KINDS: dict[str, Sequence[Ask]] = {
+KINDS: dict[str, Sequence[Request]] = {
     "Services": [
         post(SERVICES, service()),
         post(SERVICES, {**service(clusterIP="None"), "metadata": {"name": "t"}}),
@@ -718,11 +719,15 @@ GROUPS = {"subresource": SUBRESOURCES, "kind": KINDS}
 
 
 @pytest.mark.parametrize(
-    "asks",
-    [pytest.param(asks, id=f"{group}: {name}") for group, cases in GROUPS.items() for name, asks in cases.items()],
+    "requests",
+    [
+        pytest.param(requests, id=f"{group}: {name}")
+        for group, cases in GROUPS.items()
+        for name, requests in cases.items()
+    ],
 )
-async def test_a_kind_behaves_alike(quiet_twins: Twins, asks: Sequence[Ask]) -> None:
-    await run_case(quiet_twins, asks)
+async def test_a_kind_behaves_alike(quiet_pair: ServerPair, requests: Sequence[Request]) -> None:
+    await run_case(quiet_pair, requests)
 
 
 # What is wrong with metadata is told by the rules of all kinds and again by those of the kind, each in its own way.
@@ -760,11 +765,11 @@ SPOILED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", SPOILED)
-async def test_bad_metadata_is_refused_alike(quiet_twins: Twins, kind: str) -> None:
+async def test_bad_metadata_is_refused_alike(quiet_pair: ServerPair, kind: str) -> None:
     case = SPOILED[kind]
-    path, body = (case.path, case.body) if isinstance(case, Ask) else case
+    path, body = (case.path, case.body) if isinstance(case, Request) else case
     bad = {"metadata": {"labels": {"a b": "c"}}}
     new = {**body, "metadata": {**body["metadata"], **bad["metadata"]}}
-    asks = [ACCOUNT, post(path, new), post(path, body, quiet=True), merge(f"{path}/x", bad)]
+    requests = [ACCOUNT, post(path, new), post(path, body, quiet=True), merge(f"{path}/x", bad)]
     older = merge(f"{path}/x", {"metadata": {"deletionGracePeriodSeconds": 5}})
-    await run_case(quiet_twins, [*asks, older, delete(f"{path}/x", ignore=("status",))])
+    await run_case(quiet_pair, [*requests, older, delete(f"{path}/x", ignore=("status",))])

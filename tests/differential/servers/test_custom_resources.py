@@ -1,4 +1,7 @@
-"""Custom resources from definition to deletion: both servers must treat them alike."""
+"""Custom resources from definition to deletion: both servers must treat them alike.
+
+Covers: kubewright.apiserver.apiextensions
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from typing import Any
 
 import pytest
 from tests.differential.servers.server_pair import (
-    Ask,
-    Twin,
-    Twins,
+    Request,
+    ServerClient,
+    ServerPair,
     apply,
     delete,
-    fresh_twins,
+    fresh_pair,
     get,
     json_patch,
     merge,
@@ -113,7 +116,7 @@ def is_gone(tree: Any) -> bool:
     return isinstance(tree, str) or tree.get("reason") == "NotFound"
 
 
-def installed(tree: dict[str, Any], **options: Any) -> list[Ask]:
+def installed(tree: dict[str, Any], **options: Any) -> list[Request]:
     """Create the definition and wait until it is served."""
     return [
         post(CRDS, tree, **options),
@@ -133,7 +136,7 @@ def rules(*rules: dict[str, Any], old: bool = False) -> dict[str, Any]:
 BASIC = installed(definition())
 CREATED = post(ALL, widget({"size": 3}))
 
-LIVES: dict[str, Sequence[Ask]] = {
+LIVES: dict[str, Sequence[Request]] = {
     "created": BASIC,
     "created twice": [*BASIC, post(CRDS, definition())],
     "applied": [apply(CRD, definition()), get(CRD, until=is_settled), apply(CRD, definition())],
@@ -240,7 +243,7 @@ LIVES: dict[str, Sequence[Ask]] = {
     "listed": [*BASIC, get(f"{CRDS}?fieldSelector=metadata.name%3Dwidgets.{GROUP}")],
 }
 
-OBJECTS: dict[str, Sequence[Ask]] = {
+OBJECTS: dict[str, Sequence[Request]] = {
     "defaults": [CREATED, post(ALL, widget({}, name="two")), post(ALL, widget(name="three")), get(ALL)],
     "in protobuf, which only metadata have": [
         CREATED,
@@ -435,7 +438,7 @@ OBJECTS: dict[str, Sequence[Ask]] = {
 
 SIZE_RULE = {"rule": "self.size < 10", "message": "too big"}
 
-VARIANTS: dict[str, Sequence[Ask]] = {
+VARIANTS: dict[str, Sequence[Request]] = {
     "scale": [
         *installed(
             definition(
@@ -651,25 +654,25 @@ AT_ONCE = 5
 
 
 @pytest.fixture(scope="module")
-async def lived(quiet_servers: tuple[Twin, Twin]) -> dict[str, BaseException | None]:
+async def lived(quiet_servers: tuple[ServerClient, ServerClient]) -> dict[str, BaseException | None]:
     """How each case of `GROUPS` went. Each waits for controllers of both servers, so several run at the same time."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def run(asks: Sequence[Ask]) -> None:
+    async def run(requests: Sequence[Request]) -> None:
         async with turn:
-            await run_case(await fresh_twins(quiet_servers), asks)
+            await run_case(await fresh_pair(quiet_servers), requests)
 
-    cases = {f"{group}: {name}": asks for group, members in GROUPS.items() for name, asks in members.items()}
+    cases = {f"{group}: {name}": requests for group, members in GROUPS.items() for name, requests in members.items()}
     outcomes = await asyncio.gather(*map(run, cases.values()), return_exceptions=True)
     return dict(zip(cases, outcomes, strict=True))
 
 
 @pytest.fixture(scope="module")
-async def group(quiet_servers: tuple[Twin, Twin]) -> str:
+async def group(quiet_servers: tuple[ServerClient, ServerClient]) -> str:
     """A group whose widgets are served by both servers."""
-    twins = await fresh_twins(quiet_servers)
-    await run_case(twins, BASIC)
-    return GROUP.format(ns=twins.namespace)
+    pair = await fresh_pair(quiet_servers)
+    await run_case(pair, BASIC)
+    return GROUP.format(ns=pair.namespace)
 
 
 @pytest.mark.parametrize("name", [f"{group}: {name}" for group, cases in GROUPS.items() for name in cases])
@@ -679,12 +682,12 @@ async def test_a_definition_lives_alike(lived: dict[str, BaseException | None], 
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-async def test_custom_objects_are_treated_alike(quiet_twins: Twins, group: str, name: str) -> None:
-    await run_case(quiet_twins, [_in_group(ask, group) for ask in OBJECTS[name]])
+async def test_custom_objects_are_treated_alike(quiet_pair: ServerPair, group: str, name: str) -> None:
+    await run_case(quiet_pair, [_in_group(request, group) for request in OBJECTS[name]])
 
 
-def _in_group(ask: Ask, group: str) -> Ask:
-    body = ask.body
+def _in_group(request: Request, group: str) -> Request:
+    body = request.body
     if body is not None:
         body = (body if isinstance(body, str) else json.dumps(body)).replace(GROUP, group)
-    return replace(ask, path=ask.path.replace(GROUP, group), body=body)
+    return replace(request, path=request.path.replace(GROUP, group), body=body)

@@ -1,4 +1,7 @@
-"""Devices that others use are given to claims of marked namespaces alone."""
+"""Devices that others use are given to claims of marked namespaces alone.
+
+Covers: kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, get, merge, post, run_case
+from tests.differential.servers.server_pair import Request, ServerPair, get, merge, post, run_case
 
 pytestmark = pytest.mark.real
 
@@ -24,20 +27,20 @@ def claim(*, admin: bool | None = True) -> dict[str, Any]:
     return {"devices": {"requests": [{"name": "q", "exactly": exactly}, {"name": "r", "exactly": more}]}}
 
 
-def claimed(name: str, *, admin: bool | None = True) -> Ask:
+def claimed(name: str, *, admin: bool | None = True) -> Request:
     return post(CLAIMS, {"metadata": {"name": name}, "spec": claim(admin=admin)})
 
 
-def template(name: str, *, admin: bool | None = True) -> Ask:
+def template(name: str, *, admin: bool | None = True) -> Request:
     return post(TEMPLATES, {"metadata": {"name": name}, "spec": {"spec": claim(admin=admin)}})
 
 
-def granted(*, admin: bool) -> Ask:
+def granted(*, admin: bool) -> Request:
     results = {"results": [RESULT | ({"adminAccess": True} if admin else {})]}
     return merge(f"{CLAIMS}/plain/status", {"status": {"allocation": {"devices": results}}})
 
 
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "a namespace like others": [
         claimed("one"),
         template("one"),
@@ -50,5 +53,5 @@ CASES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_admin_access_is_for_marked_namespaces(twins: Twins, case: str) -> None:
-    await run_case(twins, CASES[case])
+async def test_admin_access_is_for_marked_namespaces(pair: ServerPair, case: str) -> None:
+    await run_case(pair, CASES[case])

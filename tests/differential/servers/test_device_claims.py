@@ -1,4 +1,7 @@
-"""ResourceClaims, their templates, DeviceClasses and ResourceSlices are refused alike, in the same words."""
+"""ResourceClaims, their templates, DeviceClasses and ResourceSlices are refused alike, in the same words.
+
+Covers: kubewright.apiserver.builtin.validation
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, merge, post, run_case
+from tests.differential.servers.server_pair import Request, ServerPair, merge, post, run_case
 
 pytestmark = pytest.mark.real
 
@@ -17,7 +20,7 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 JSON = dict[str, Any]
 
 
-def claim(*requests: JSON, **devices: Any) -> Ask:
+def claim(*requests: JSON, **devices: Any) -> Request:
     return post(CLAIMS, {"metadata": {"name": "one"}, "spec": {"devices": {"requests": list(requests), **devices}}})
 
 
@@ -34,18 +37,18 @@ def either(*alternatives: JSON) -> JSON:
     return {"name": "r", "firstAvailable": list(alternatives)}
 
 
-def device_class(**spec: Any) -> Ask:
-    return post(CLASSES, {"metadata": {"name": "twins-refused"}, "spec": spec})
+def device_class(**spec: Any) -> Request:
+    return post(CLASSES, {"metadata": {"name": "pair-refused"}, "spec": spec})
 
 
-def a_slice(*devices: JSON, **spec: Any) -> Ask:
+def a_slice(*devices: JSON, **spec: Any) -> Request:
     """One that is refused, if only because it has no place."""
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
     content = {"driver": "d.example.com", "pool": pool, "devices": list(devices), **spec}
-    return post(SLICES, {"metadata": {"name": "twins-refused"}, "spec": content})
+    return post(SLICES, {"metadata": {"name": "pair-refused"}, "spec": content})
 
 
-def given(**status: Any) -> Ask:
+def given(**status: Any) -> Request:
     return merge(f"{CLAIMS}/one/status", {"status": status})
 
 
@@ -57,7 +60,7 @@ RESULT = {"request": "r", "driver": "d.example.com", "pool": "p", "device": "d"}
 USER = {"resource": "pods", "name": "p", "uid": "1"}
 TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
 CONFIG = {"opaque": {"driver": "d.example.com", "parameters": {"a": 1}}}
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "names of requests": [claim(exactly("")), claim(exactly("R!")), claim(exactly(), exactly())],
     "kinds of requests": [
         claim({"name": "r"}),
@@ -160,5 +163,5 @@ CASES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_claims_for_devices_are_judged_alike(twins: Twins, case: str) -> None:
-    await run_case(twins, CASES[case])
+async def test_claims_for_devices_are_judged_alike(pair: ServerPair, case: str) -> None:
+    await run_case(pair, CASES[case])

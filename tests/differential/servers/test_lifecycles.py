@@ -1,4 +1,7 @@
-"""Lives that controllers take part in: both control planes must bring objects to the same end."""
+"""Lifecycles in which controllers take part: both control planes must bring objects to the same end.
+
+Covers: kubewright.cluster.controller_manager
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twin, delete, fresh_twins, get, merge, post, put, run_case
+from tests.differential.servers.server_pair import (
+    Request,
+    ServerClient,
+    delete,
+    fresh_pair,
+    get,
+    merge,
+    post,
+    put,
+    run_case,
+)
 
 pytestmark = pytest.mark.real
 
@@ -42,7 +55,7 @@ def owned(name: str, **options: Any) -> dict[str, Any]:
 
 OWNER = post(CMS, {"metadata": {"name": "owner"}}, keep={"uid": "metadata.uid"})
 
-LIVES: dict[str, Sequence[Ask]] = {
+LIVES: dict[str, Sequence[Request]] = {
     "a namespace": [
         *NEW,
         get(f"{NS}/serviceaccounts/default"),
@@ -109,11 +122,11 @@ LIVES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.fixture(scope="module")
-async def ended(twin_servers: tuple[Twin, Twin]) -> dict[str, BaseException | None]:
+async def ended(both_servers: tuple[ServerClient, ServerClient]) -> dict[str, BaseException | None]:
     """How each case of `LIVES` went. Each waits for controllers, so all are run at the same time."""
-    twins = [await fresh_twins(twin_servers) for _ in LIVES]
-    outcomes = await asyncio.gather(*map(run_case, twins, LIVES.values()), return_exceptions=True)
-    for one in twins:
+    pair = [await fresh_pair(both_servers) for _ in LIVES]
+    outcomes = await asyncio.gather(*map(run_case, pair, LIVES.values()), return_exceptions=True)
+    for one in pair:
         await one.both("DELETE", f"/api/v1/namespaces/{one.namespace}")
         await one.both("DELETE", f"/api/v1/namespaces/{one.namespace}-x")
     return dict(zip(LIVES, outcomes, strict=True))

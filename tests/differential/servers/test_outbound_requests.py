@@ -1,4 +1,8 @@
-"""Logs, converted objects and extension servers: what both servers fetch from elsewhere, and what they make of it."""
+"""Requests that API servers send to kubelets, conversion webhooks and extension servers, and what they make of the
+responses.
+
+Covers: kubewright.apiserver.outbound, kubewright.apiserver.proxy, kubewright.apiserver.apiextensions
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,10 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, apply, get, merge, post, run_case
-from tests.stub_server import Asked, Elsewhere, Said
+from tests.builders.definitions import definition_tree, version_tree
+from tests.builders.pods import container_tree, pod_tree
+from tests.differential.servers.server_pair import Request, ServerPair, apply, get, merge, post, run_case
+from tests.stub_server import ReceivedRequest, StubResponse, StubServer
 
 pytestmark = pytest.mark.real
 
@@ -21,8 +27,8 @@ MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture(scope="module")
-async def elsewhere() -> AsyncIterator[Elsewhere]:
-    async with Elsewhere() as server:
+async def stub() -> AsyncIterator[StubServer]:
+    async with StubServer() as server:
         yield server
 
 
@@ -30,29 +36,29 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
 
 
 @pytest.fixture
-async def node(twins: Twins, elsewhere: Elsewhere) -> AsyncIterator[str]:
+async def node(pair: ServerPair, stub: StubServer) -> AsyncIterator[str]:
     """A node whose kubelet answers with the code a container is named after."""
 
-    def log(asked: Asked) -> Said:
-        code = re.search(r"/c(\d+)(?:\?|$)", asked.path)
+    def log(received: ReceivedRequest) -> StubResponse:
+        code = re.search(r"/c(\d+)(?:\?|$)", received.path)
         if code is None:
-            return Said(f"one\ntwo\n{asked.path}\n".encode(), 200, "text/plain")
-        return Said(b"the kubelet says so", int(code[1]), "text/plain")
+            return StubResponse(f"one\ntwo\n{received.path}\n".encode(), 200, "text/plain")
+        return StubResponse(b"the kubelet says so", int(code[1]), "text/plain")
 
-    elsewhere.answers["/containerLogs/"] = log
-    name = f"twin-{uuid4().hex[:8]}"
-    await twins.both("POST", "/api/v1/nodes", {"metadata": {"name": name}})
+    stub.handlers["/containerLogs/"] = log
+    name = f"pair-{uuid4().hex[:8]}"
+    await pair.both("POST", "/api/v1/nodes", {"metadata": {"name": name}})
     status = {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": elsewhere.port}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": stub.port}},
     }
-    await run_case(twins, [Ask("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, MERGE, quiet=True)])
+    await run_case(pair, [Request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, MERGE, quiet=True)])
     yield name
-    await twins.both("DELETE", f"/api/v1/nodes/{name}")
+    await pair.both("DELETE", f"/api/v1/nodes/{name}")
 
 
-def pod(name: str, *containers: str, **spec: Any) -> Ask:
-    tree = {"metadata": {"name": name}, "spec": {"containers": [{"name": c, "image": "i"} for c in containers], **spec}}
+def create_pod(name: str, *containers: str, **spec: Any) -> Request:
+    tree = pod_tree(name, containers=[container_tree(each, image="i") for each in containers], **spec)
     return post(PODS, tree, quiet=True, until=lambda answer: answer["kind"] == "Pod")
 
 
@@ -63,15 +69,15 @@ QUERIES = [
 ]  # fmt: skip
 
 
-async def test_logs_are_fetched_and_refused_alike(twins: Twins, node: str) -> None:
+async def test_logs_are_fetched_and_refused_alike(pair: ServerPair, node: str) -> None:
     codes = [f"c{code}" for code in (400, 403, 404, 500, 501, 503)]
     await run_case(
-        twins,
+        pair,
         [
-            pod("one", "c", nodeName=node),
-            pod("many", "c", *codes, nodeName=node),
-            pod("two", "a", "b", initContainers=[{"name": "i", "image": "i"}], schedulerName="nobody"),
-            pod("lost", "c", nodeName="no-such-node"),
+            create_pod("one", "c", nodeName=node),
+            create_pod("many", "c", *codes, nodeName=node),
+            create_pod("two", "a", "b", initContainers=[{"name": "i", "image": "i"}], schedulerName="nobody"),
+            create_pod("lost", "c", nodeName="no-such-node"),
             *(get(f"{PODS}/one/log{query}") for query in QUERIES),
             *(get(f"{PODS}/many/log?container={code}") for code in codes),
             get(f"{PODS}/two/log"),
@@ -94,9 +100,9 @@ async def test_logs_are_fetched_and_refused_alike(twins: Twins, node: str) -> No
 # conversion
 
 
-def converted(asked: Asked) -> list[JSON]:
+def converted(received: ReceivedRequest) -> list[JSON]:
     """`spec.host` in v1 is `spec.address` in v2."""
-    request = asked.tree["request"]
+    request = received.tree["request"]
     found = copy.deepcopy(request["objects"])
     for tree in found:
         tree["apiVersion"] = request["desiredAPIVersion"]
@@ -106,66 +112,62 @@ def converted(asked: Asked) -> list[JSON]:
     return found  # type: ignore[no-any-return]  # JSON
 
 
-def conversion(change: Callable[[JSON], None] = lambda tree: None, **response: Any) -> Callable[[Asked], Said]:
-    def answer(asked: Asked) -> Said:
-        objects = converted(asked)
+def conversion(
+    change: Callable[[JSON], None] = lambda tree: None, **response: Any
+) -> Callable[[ReceivedRequest], StubResponse]:
+    def answer(received: ReceivedRequest) -> StubResponse:
+        objects = converted(received)
         for tree in objects:
             change(tree)
-        said = {"uid": asked.tree["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
+        said = {"uid": received.tree["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": objects}
         kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
-        return Said({**kind, "response": {**said, **response}})
+        return StubResponse({**kind, "response": {**said, **response}})
 
     return answer
 
 
-CONVERSIONS: dict[str, Callable[[Asked], Said]] = {
+CONVERSIONS: dict[str, Callable[[ReceivedRequest], StubResponse]] = {
     "fine": conversion(),
     "failed": conversion(result={"status": "Failed", "message": "cannot do it"}),
     "failed-silently": conversion(result={"status": "Failed"}),
     "without-result": conversion(result=None),
     "without-objects": conversion(convertedObjects=[]),
     "other-uid": conversion(uid="other"),
-    "junk": lambda asked: Said(b"{junk"),
-    "code": lambda asked: Said(b"broken", 500, "text/plain"),
+    "junk": lambda received: StubResponse(b"{junk"),
+    "code": lambda received: StubResponse(b"broken", 500, "text/plain"),
     "other-name": conversion(lambda tree: tree["metadata"].update(name="other")),
     "other-kind": conversion(lambda tree: tree.update(kind="Other")),
-    "other-version": conversion(lambda tree: tree.update(apiVersion="twins.example.io/v9")),
+    "other-version": conversion(lambda tree: tree.update(apiVersion="pair.example.io/v9")),
     "other-owner": conversion(lambda tree: tree["metadata"].update(uid="x")),
     "labels": conversion(lambda tree: tree["metadata"].update(labels={"new": "label"}, generation=77)),
 }
 
 
-def definition(group: str, elsewhere: Elsewhere) -> JSON:
+def definition(group: str, stub: StubServer) -> JSON:
     def version(name: str, member: str) -> JSON:
         spec = {"type": "object", "properties": {member: {"type": "string"}}}
-        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-        return {"name": name, "served": True, "storage": name == "v1", "schema": schema}
+        return version_tree(name, schema={"type": "object", "properties": {"spec": spec}}, storage=name == "v1")
 
-    client = {"url": f"{elsewhere.url}/convert", "caBundle": elsewhere.bundle}
+    client = {"url": f"{stub.url}/convert", "caBundle": stub.bundle}
     webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"things.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "conversion": {"strategy": "Webhook", "webhook": webhook},
-            "versions": [version("v1", "host"), version("v2", "address")],
-        },
-    }
+    return definition_tree(
+        "things",
+        group,
+        kind="Thing",
+        versions=[version("v1", "host"), version("v2", "address")],
+        conversion={"strategy": "Webhook", "webhook": webhook},
+    )
 
 
-async def test_a_converter_is_used_and_checked_alike(twins: Twins, elsewhere: Elsewhere) -> None:
-    group = f"{twins.namespace}.example.io"
-    elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+async def test_a_converter_is_used_and_checked_alike(pair: ServerPair, stub: StubServer) -> None:
+    group = f"{pair.namespace}.example.io"
+    stub.handlers["/convert"] = CONVERSIONS["fine"]
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    await twins.both("POST", definitions, definition(group, elsewhere))
+    await pair.both("POST", definitions, definition(group, stub))
     first, second = (f"/apis/{group}/{version}/namespaces/{{ns}}/things" for version in ("v1", "v2"))
     try:
         await run_case(
-            twins,
+            pair,
             [
                 post(first, _thing(group, "v1", "a", "host"), quiet=True, until=lambda tree: "spec" in tree),
                 get(f"{second}/a", until=lambda tree: isinstance(tree, dict) and "spec" in tree),
@@ -176,18 +178,18 @@ async def test_a_converter_is_used_and_checked_alike(twins: Twins, elsewhere: El
             ],
         )
         for answer in CONVERSIONS.values():
-            elsewhere.answers["/convert"] = answer
-            await run_case(twins, [get(f"{second}/a")])
+            stub.handlers["/convert"] = answer
+            await run_case(pair, [get(f"{second}/a")])
     finally:
-        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
-        await twins.both("DELETE", f"{definitions}/things.{group}")
+        stub.handlers["/convert"] = CONVERSIONS["fine"]
+        await pair.both("DELETE", f"{definitions}/things.{group}")
 
 
-async def test_fields_are_owned_alike_in_all_versions(twins: Twins, elsewhere: Elsewhere) -> None:
-    group = f"{twins.namespace}-owned.example.io"
-    elsewhere.answers["/convert"] = CONVERSIONS["fine"]
+async def test_fields_are_owned_alike_in_all_versions(pair: ServerPair, stub: StubServer) -> None:
+    group = f"{pair.namespace}-owned.example.io"
+    stub.handlers["/convert"] = CONVERSIONS["fine"]
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    await twins.both("POST", definitions, definition(group, elsewhere))
+    await pair.both("POST", definitions, definition(group, stub))
     first, second = (f"/apis/{group}/{version}/namespaces/{{ns}}/things/a" for version in ("v1", "v2"))
 
     def intent(version: str, *members: str, label: str = "") -> JSON:
@@ -197,7 +199,7 @@ async def test_fields_are_owned_alike_in_all_versions(twins: Twins, elsewhere: E
     other = {**intent("v2", "address"), "spec": {"address": "other"}}
     try:
         await run_case(
-            twins,
+            pair,
             [
                 apply(first, intent("v1", "host"), manager="one", quiet=True, until=lambda tree: "spec" in tree),
                 get(second, until=lambda tree: isinstance(tree, dict) and "spec" in tree),
@@ -212,15 +214,13 @@ async def test_fields_are_owned_alike_in_all_versions(twins: Twins, elsewhere: E
                 get(first),
             ],
         )
-        elsewhere.answers["/convert"] = CONVERSIONS["failed"]
-        await run_case(
-            twins, [apply(first, intent("v1", "host"), manager="one"), merge(first, {"spec": {"host": "x"}})]
-        )
-        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
-        await run_case(twins, [get(first), get(second)])
+        stub.handlers["/convert"] = CONVERSIONS["failed"]
+        await run_case(pair, [apply(first, intent("v1", "host"), manager="one"), merge(first, {"spec": {"host": "x"}})])
+        stub.handlers["/convert"] = CONVERSIONS["fine"]
+        await run_case(pair, [get(first), get(second)])
     finally:
-        elsewhere.answers["/convert"] = CONVERSIONS["fine"]
-        await twins.both("DELETE", f"{definitions}/things.{group}")
+        stub.handlers["/convert"] = CONVERSIONS["fine"]
+        await pair.both("DELETE", f"{definitions}/things.{group}")
 
 
 def _thing(group: str, version: str, name: str, *members: str) -> JSON:
@@ -236,50 +236,50 @@ def _thing(group: str, version: str, name: str, *members: str) -> JSON:
 
 
 @pytest.fixture
-async def extension(twins: Twins, elsewhere: Elsewhere, dead_port: int) -> AsyncIterator[str]:
-    """A group that is served elsewhere: v1 answers, v2 has no service, v3 is refused."""
-    group = f"{twins.namespace}.example.io"
+async def extension(pair: ServerPair, stub: StubServer, dead_port: int) -> AsyncIterator[str]:
+    """An aggregated group: v1 answers, v2 has no service, v3 refuses connections."""
+    group = f"{pair.namespace}.example.io"
 
-    def answer(asked: Asked) -> Said:
-        if asked.path == f"/apis/{group}/v1":
+    def answer(received: ReceivedRequest) -> StubResponse:
+        if received.path == f"/apis/{group}/v1":
             kind = {"name": "foos", "singularName": "foo", "namespaced": True, "kind": "Foo", "verbs": ["get"]}
-            return Said({"kind": "APIResourceList", "groupVersion": f"{group}/v1", "resources": [kind]})
+            return StubResponse({"kind": "APIResourceList", "groupVersion": f"{group}/v1", "resources": [kind]})
         hidden = ("host", "x-forwarded", "accept", "user-agent", "audit-id", "x-remote-extra")
-        headers = sorted(pair for pair in asked.headers if not pair[0].startswith(hidden))
-        said = {"method": asked.method, "path": asked.path, "headers": headers, "body": asked.body.decode()}
-        return Said(said, 418 if "teapot" in asked.path else 200)
+        headers = sorted(pair for pair in received.headers if not pair[0].startswith(hidden))
+        said = {"method": received.method, "path": received.path, "headers": headers, "body": received.body.decode()}
+        return StubResponse(said, 418 if "teapot" in received.path else 200)
 
-    elsewhere.answers[f"/apis/{group}/v1"] = answer
+    stub.handlers[f"/apis/{group}/v1"] = answer
     service = {"metadata": {"name": "ext"}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
-    await twins.both("POST", "/api/v1/namespaces/{ns}/services", service)
-    for version, name, port in (("v1", "ext", elsewhere.port), ("v2", "none", 443), ("v3", "ext", dead_port)):
+    await pair.both("POST", "/api/v1/namespaces/{ns}/services", service)
+    for version, name, port in (("v1", "ext", stub.port), ("v2", "none", 443), ("v3", "ext", dead_port)):
         spec = {
             "group": group,
             "version": version,
             "groupPriorityMinimum": 100,
             "versionPriority": 10,
             "insecureSkipTLSVerify": True,
-            "service": {"name": name, "namespace": twins.namespace, "port": port},
+            "service": {"name": name, "namespace": pair.namespace, "port": port},
         }
         body = {"metadata": {"name": f"{version}.{group}"}, "spec": spec}
-        await twins.both("POST", "/apis/apiregistration.k8s.io/v1/apiservices", body)
+        await pair.both("POST", "/apis/apiregistration.k8s.io/v1/apiservices", body)
     yield group
     for version in ("v1", "v2", "v3"):
-        await twins.both("DELETE", f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}")
+        await pair.both("DELETE", f"/apis/apiregistration.k8s.io/v1/apiservices/{version}.{group}")
 
 
-async def test_an_extension_server_is_passed_requests_alike(twins: Twins, extension: str) -> None:
+async def test_an_extension_server_is_passed_requests_alike(pair: ServerPair, extension: str) -> None:
     services = "/apis/apiregistration.k8s.io/v1/apiservices"
     path = f"/apis/{extension}"
     for version, until in (("v1", "Passed"), ("v2", "ServiceNotFound"), ("v3", "FailedDiscoveryCheck")):
-        ask = get(
+        request = get(
             f"{services}/{version}.{extension}",
             until=lambda tree, reason=until: reason in json.dumps(tree),
             ignore=("metadata.managedFields",),
         )
-        await run_case(twins, [ask])
+        await run_case(pair, [request])
     await run_case(
-        twins,
+        pair,
         [
             # Who passes requests on hears of a service that is available a moment after its status says so.
             get(

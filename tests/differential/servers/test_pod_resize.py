@@ -1,4 +1,7 @@
-"""A pod that runs can be given more: within the limits and the quotas of its namespace."""
+"""A pod that runs can be given more: within the limits and the quotas of its namespace.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, get, post, run_case, strategic
+from tests.builders.pods import pod_tree
+from tests.differential.servers.server_pair import Request, ServerPair, get, post, run_case, strategic
 
 pytestmark = pytest.mark.real
 
@@ -30,20 +34,19 @@ def amounts(cpu: str, memory: str) -> dict[str, Any]:
     return {"requests": both, "limits": both}
 
 
-def pod(cpu: str, memory: str) -> Ask:
-    """A pod with one container, which nobody puts on a node."""
-    containers = [{"name": "c", "image": "i", "resources": amounts(cpu, memory)}]
-    spec = {"schedulerName": "nobody", "containers": containers}
-    return post(f"{NS}/pods", {"metadata": {"name": "one"}, "spec": spec})
+def create_pod(cpu: str, memory: str) -> Request:
+    """A pod with one container, which no scheduler puts on a node."""
+    container = {"name": "c", "limits": {"cpu": cpu, "memory": memory}}
+    return post(f"{NS}/pods", pod_tree("one", container=container, schedulerName="nobody"))
 
 
-def resize(cpu: str, memory: str) -> Ask:
+def resize(cpu: str, memory: str) -> Request:
     """Give the container another size."""
     containers = [{"name": "c", "resources": amounts(cpu, memory)}]
     return strategic(f"{NS}/pods/one/resize", {"spec": {"containers": containers}})
 
 
-def uses(cpu: str, memory: str) -> Ask:
+def uses(cpu: str, memory: str) -> Request:
     """Wait until the quota says that this much is used."""
 
     def says(tree: Any) -> bool:
@@ -52,18 +55,18 @@ def uses(cpu: str, memory: str) -> Ask:
     return get(f"{NS}/resourcequotas/q", until=says, ignore=("metadata",))
 
 
-def too_large(words: str) -> Ask:
+def too_large(words: str) -> Request:
     """Wait until a pod is refused: a server learns of limits and quotas a moment after they are stored."""
     return replace(
-        pod("900m", "300Mi"), path=f"{NS}/pods?dryRun=All", until=lambda tree: words in tree.get("message", "")
+        create_pod("900m", "300Mi"), path=f"{NS}/pods?dryRun=All", until=lambda tree: words in tree.get("message", "")
     )
 
 
-CASES: dict[str, Sequence[Ask]] = {
+CASES: dict[str, Sequence[Request]] = {
     "the limits of its namespace": [
         post(f"{NS}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": LIMITS}}),
         too_large("maximum cpu usage per Container is 500m"),
-        pod("200m", "200Mi"),
+        create_pod("200m", "200Mi"),
         resize("300m", "300Mi"),
         resize("600m", "300Mi"),
         resize("300m", "600Mi"),
@@ -74,7 +77,7 @@ CASES: dict[str, Sequence[Ask]] = {
     "the quota of its namespace": [
         post(f"{NS}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"cpu": "800m", "memory": "800Mi"}}}),
         too_large("exceeded quota"),
-        pod("300m", "300Mi"),
+        create_pod("300m", "300Mi"),
         uses("300m", "300Mi"),
         resize("900m", "300Mi"),
         resize("300m", "900Mi"),
@@ -88,5 +91,5 @@ CASES: dict[str, Sequence[Ask]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_a_pod_grows_within(twins: Twins, case: str) -> None:
-    await run_case(twins, CASES[case])
+async def test_a_pod_grows_within(pair: ServerPair, case: str) -> None:
+    await run_case(pair, CASES[case])

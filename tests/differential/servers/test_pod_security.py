@@ -1,4 +1,7 @@
-"""Namespaces with labels of pod security refuse the same pods, and warn of the same, on both servers."""
+"""Namespaces with labels of pod security refuse the same pods, and warn of the same, on both servers.
+
+Covers: kubewright.apiserver.admission.pod_security
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from uuid import uuid4
 
 import pytest
 from tests.differential.servers.server_pair import (
-    Answer,
-    Ask,
-    Twin,
-    Twins,
+    Request,
+    Response,
+    ServerClient,
+    ServerPair,
     apply,
     get,
     merge,
@@ -186,9 +189,9 @@ NOTES = {"seccomp.security.alpha.kubernetes.io/pod": "unconfined"}
 MINORS = (0, 7, 8, 18, 19, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 999)
 
 
-async def labelled(twins: Twins, **labels: str) -> None:
+async def labelled(pair: ServerPair, **labels: str) -> None:
     """Put labels on the namespace of a case, in which pods can be made."""
-    await run_case(twins, [Ask("PATCH", NS, {"metadata": {"labels": named(**labels)}}, MERGE, quiet=True), *ACCOUNT])
+    await run_case(pair, [Request("PATCH", NS, {"metadata": {"labels": named(**labels)}}, MERGE, quiet=True), *ACCOUNT])
 
 
 def named(**labels: str) -> dict[str, str]:
@@ -200,32 +203,32 @@ ACCOUNT = (get(f"{NS}/serviceaccounts/default", until=lambda tree: tree.get("kin
 
 
 @pytest.fixture(scope="module")
-async def homes(twin_servers: tuple[Twin, Twin]) -> AsyncIterator[dict[str, Twins]]:
+async def homes(both_servers: tuple[ServerClient, ServerClient]) -> AsyncIterator[dict[str, ServerPair]]:
     """Namespaces that enforce, and one that does but warn and note."""
     shared = f"security-{uuid4().hex[:8]}"
-    homes = {level: Twins(*twin_servers, f"{shared}-{level}") for level in ("baseline", "restricted", "warned")}
-    for level, twins in homes.items():
+    homes = {level: ServerPair(*both_servers, f"{shared}-{level}") for level in ("baseline", "restricted", "warned")}
+    for level, pair in homes.items():
         labels = {"warn": "restricted", "audit": "baseline"} if level == "warned" else {"enforce": level}
-        meta = {"name": twins.namespace, "labels": named(**labels)}
-        await twins.both("POST", "/api/v1/namespaces", {"metadata": meta})
-        await run_case(twins, ACCOUNT)
+        meta = {"name": pair.namespace, "labels": named(**labels)}
+        await pair.both("POST", "/api/v1/namespaces", {"metadata": meta})
+        await run_case(pair, ACCOUNT)
     yield homes
-    for twins in homes.values():
-        await twins.both("DELETE", NS)
+    for pair in homes.values():
+        await pair.both("DELETE", NS)
 
 
-def said(answer: Answer) -> JSON:
+def said(answer: Response) -> JSON:
     """What a server has to say about a write."""
     tree = answer.tree
     failed = {name: tree.get(name) for name in ("message", "reason", "details")} if answer.code >= 400 else None
     return {"code": answer.code, "warnings": answer.warnings, "failed": failed}
 
 
-async def compared(twins: Twins, path: str, body: JSON) -> Answer:
+async def compared(pair: ServerPair, path: str, body: JSON) -> Response:
     """Ask both until they agree: the real server hears of changed labels a moment after they were written."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     while True:
-        real, embedded = await twins.both("POST", path, body)
+        real, embedded = await pair.both("POST", path, body)
         if said(embedded) == said(real) or asyncio.get_running_loop().time() > deadline:
             break
         await asyncio.sleep(0.02)
@@ -234,26 +237,26 @@ async def compared(twins: Twins, path: str, body: JSON) -> Answer:
 
 
 @pytest.mark.parametrize("name", PODS)
-async def test_pods_are_refused_and_warned_of_alike(name: str, homes: dict[str, Twins]) -> None:
-    for twins in homes.values():
-        await compared(twins, f"{NS}/pods{DRY}", PODS[name])
+async def test_pods_are_refused_and_warned_of_alike(name: str, homes: dict[str, ServerPair]) -> None:
+    for pair in homes.values():
+        await compared(pair, f"{NS}/pods{DRY}", PODS[name])
 
 
-async def test_each_version_has_rules_of_its_own(twin_servers: tuple[Twin, Twin]) -> None:
+async def test_each_version_has_rules_of_its_own(both_servers: tuple[ServerClient, ServerClient]) -> None:
     shared = f"security-{uuid4().hex[:8]}"
     cases = [("restricted", f"v1.{minor}") for minor in MINORS] + [("baseline", f"v1.{minor}") for minor in (0, 30, 34)]
     found: list[str] = []
 
     async def compare(level: str, version: str) -> None:
-        twins = Twins(*twin_servers, f"{shared}-{level}-{version}".replace(".", "-"))
+        pair = ServerPair(*both_servers, f"{shared}-{level}-{version}".replace(".", "-"))
         labels = named(warn=level, warn_version=version)
-        await twins.both("POST", "/api/v1/namespaces", {"metadata": {"name": twins.namespace, "labels": labels}})
+        await pair.both("POST", "/api/v1/namespaces", {"metadata": {"name": pair.namespace, "labels": labels}})
         for name, spec in TEMPLATES.items():
             body = {"metadata": {"name": "t"}, "template": {"metadata": {"annotations": NOTES}, "spec": spec}}
-            real, embedded = await twins.both("POST", f"{NS}/podtemplates{DRY}", body)
+            real, embedded = await pair.both("POST", f"{NS}/podtemplates{DRY}", body)
             if said(real) != said(embedded) or real.code != 201:
                 found.append(f"{level} {version} {name}:\n  {said(real)}\n  {said(embedded)}")
-        await twins.both("DELETE", NS)
+        await pair.both("DELETE", NS)
 
     await asyncio.gather(*(compare(*case) for case in cases))
     assert not found, "\n".join(found)
@@ -275,7 +278,7 @@ WORKLOADS: dict[str, tuple[str, JSON]] = {
 
 @pytest.mark.parametrize("kind", WORKLOADS)
 @pytest.mark.parametrize("level", ["baseline", "restricted", "warned"])
-async def test_whoever_writes_a_template_is_warned(kind: str, level: str, homes: dict[str, Twins]) -> None:
+async def test_whoever_writes_a_template_is_warned(kind: str, level: str, homes: dict[str, ServerPair]) -> None:
     group, spec = WORKLOADS[kind]
     path = f"/{group}/namespaces/{{ns}}/{kind}"
     answer = await compared(homes[level], f"{path}{DRY}", {"metadata": {"name": "w"}, "spec": spec})
@@ -284,14 +287,14 @@ async def test_whoever_writes_a_template_is_warned(kind: str, level: str, homes:
     assert bool(answer.warnings) is (level != "baseline")
 
 
-async def test_a_change_of_a_workload_is_warned_of_but_not_its_scale_or_status(homes: dict[str, Twins]) -> None:
+async def test_a_change_of_a_workload_is_warned_of_but_not_its_scale_or_status(homes: dict[str, ServerPair]) -> None:
     path = "/apis/apps/v1/namespaces/{ns}/deployments"
     body = {
         "metadata": {"name": "w"},
         "spec": {"selector": SELECTOR, "template": LABELLED, "replicas": 0, "paused": True},
     }
-    twins = homes["warned"]
-    await compared(twins, path, body)
+    pair = homes["warned"]
+    await compared(pair, path, body)
     for change, where in (
         ({"metadata": {"labels": {"x": "y"}}}, "w"),
         ({"metadata": {"labels": {"x": "y"}}}, "w"),
@@ -299,19 +302,19 @@ async def test_a_change_of_a_workload_is_warned_of_but_not_its_scale_or_status(h
         ({"status": {"replicas": 1}}, "w/status"),
     ):
         answers = [
-            await twin.send("PATCH", f"{path}/{where}".replace("{ns}", twins.namespace), *patched(change))
-            for twin in (twins.real, twins.embedded)
+            await apiserver.send("PATCH", f"{path}/{where}".replace("{ns}", pair.namespace), *patched(change))
+            for apiserver in (pair.real, pair.embedded)
         ]
         assert said(answers[1]) == said(answers[0])
         assert bool(answers[0].warnings) is (where == "w")
-    await twins.both("DELETE", f"{path}/w")
+    await pair.both("DELETE", f"{path}/w")
 
 
 def patched(change: JSON) -> tuple[bytes, Mapping[str, str], float]:
     return json.dumps(change).encode(), {"Content-Type": MERGE}, 30.0
 
 
-async def test_what_a_pod_is_called_is_said_even_when_the_server_names_it(homes: dict[str, Twins]) -> None:
+async def test_what_a_pod_is_called_is_said_even_when_the_server_names_it(homes: dict[str, ServerPair]) -> None:
     body = {**PLAIN, "metadata": {"generateName": "made-"}}
     real, embedded = await homes["restricted"].both("POST", f"{NS}/pods{DRY}", body)
 
@@ -348,10 +351,10 @@ LABELS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-async def test_labels_that_make_no_sense_are_refused(name: str, twins: Twins) -> None:
+async def test_labels_that_make_no_sense_are_refused(name: str, pair: ServerPair) -> None:
     labels = named(**LABELS[name])
     await run_case(
-        twins,
+        pair,
         [
             post(f"/api/v1/namespaces{DRY}", {"metadata": {"name": "labels", "labels": labels}}),
             merge(f"{NS}{DRY}", {"metadata": {"labels": labels}}),
@@ -363,12 +366,12 @@ async def test_labels_that_make_no_sense_are_refused(name: str, twins: Twins) ->
     )
 
 
-async def test_whoever_makes_a_namespace_stricter_is_told_of_the_pods_it_has(twins: Twins) -> None:
+async def test_whoever_makes_a_namespace_stricter_is_told_of_the_pods_it_has(pair: ServerPair) -> None:
     sharing = {"spec": {**PLAIN["spec"], "hostNetwork": True}}
     pods = {"b": PLAIN, "a": PLAIN, "d": PODS["fine"], "c": sharing, "e": sharing, "f": sharing, "g": PODS["sysctl"],
             "h": pod(security={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]})}  # fmt: skip
     made = [post(f"{NS}/pods", {**tree, "metadata": {"name": name}}, quiet=True) for name, tree in pods.items()]
-    await run_case(twins, [*ACCOUNT, *made])
+    await run_case(pair, [*ACCOUNT, *made])
     steps = (
         {"enforce": "baseline"},
         {"enforce": "baseline"},
@@ -386,25 +389,25 @@ async def test_whoever_makes_a_namespace_stricter_is_told_of_the_pods_it_has(twi
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while True:
             answers = [
-                await twin.send("PATCH", NS.replace("{ns}", twins.namespace) + DRY, *patched(change))
-                for twin in (twins.real, twins.embedded)
+                await apiserver.send("PATCH", NS.replace("{ns}", pair.namespace) + DRY, *patched(change))
+                for apiserver in (pair.real, pair.embedded)
             ]
             if answers[0].warnings == answers[1].warnings or asyncio.get_running_loop().time() > deadline:
                 break
             await asyncio.sleep(0.02)
         assert said(answers[1]) == said(answers[0])
-        await run_case(twins, [merge(NS, change, ignore=("metadata.managedFields",))])
+        await run_case(pair, [merge(NS, change, ignore=("metadata.managedFields",))])
 
 
-async def test_a_pod_that_was_there_before_may_stay_but_not_run_anything_else(twins: Twins) -> None:
+async def test_a_pod_that_was_there_before_may_stay_but_not_run_anything_else(pair: ServerPair) -> None:
     added = {"name": "debug", "image": "b", "targetContainerName": "a"}
     fine = {**added, "name": "fine", "securityContext": TIGHT}
     made = {"metadata": {"name": "p"}, "spec": {**PLAIN["spec"], "securityContext": CALM}}
-    await run_case(twins, [*ACCOUNT, post(f"{NS}/pods", made, quiet=True)])
-    await labelled(twins, enforce="restricted", audit="restricted", audit_version="v1.20")
-    await compared(twins, f"{NS}/pods{DRY}", {**PLAIN, "metadata": {"name": "other"}})
+    await run_case(pair, [*ACCOUNT, post(f"{NS}/pods", made, quiet=True)])
+    await labelled(pair, enforce="restricted", audit="restricted", audit_version="v1.20")
+    await compared(pair, f"{NS}/pods{DRY}", {**PLAIN, "metadata": {"name": "other"}})
     await run_case(
-        twins,
+        pair,
         [
             merge(f"{POD}{DRY}", {"metadata": {"labels": {"a": "b"}}}, ignore=UNCHANGED),
             strategic(f"{POD}{DRY}", {"spec": {"containers": [{"name": "a", "image": "other"}]}}, ignore=UNCHANGED),
@@ -429,23 +432,23 @@ UNCHANGED = (
 )
 
 
-async def test_a_namespace_that_opens_again_takes_pods_again(twins: Twins) -> None:
-    await labelled(twins, enforce="baseline")
-    await compared(twins, f"{NS}/pods{DRY}", PODS["host-network"])
-    await labelled(twins, enforce="privileged", warn="baseline")
-    await compared(twins, f"{NS}/pods{DRY}", PODS["host-network"])
+async def test_a_namespace_that_opens_again_takes_pods_again(pair: ServerPair) -> None:
+    await labelled(pair, enforce="baseline")
+    await compared(pair, f"{NS}/pods{DRY}", PODS["host-network"])
+    await labelled(pair, enforce="privileged", warn="baseline")
+    await compared(pair, f"{NS}/pods{DRY}", PODS["host-network"])
     unlabelled = {"metadata": {"labels": {PREFIX + "enforce": None, PREFIX + "warn": None}}}
-    await run_case(twins, [merge(NS, unlabelled, ignore=("metadata.managedFields",))])
-    answer = await compared(twins, f"{NS}/pods{DRY}", PODS["host-network"])
+    await run_case(pair, [merge(NS, unlabelled, ignore=("metadata.managedFields",))])
+    answer = await compared(pair, f"{NS}/pods{DRY}", PODS["host-network"])
 
     assert answer.code == 201
     assert not answer.warnings
 
 
 @pytest.mark.parametrize("profile", ["unconfined", "runtime/default", "localhost/x", "localhost/", "localhost/ x", ""])
-async def test_a_new_pod_has_the_profile_that_its_annotation_means(profile: str, twins: Twins) -> None:
+async def test_a_new_pod_has_the_profile_that_its_annotation_means(profile: str, pair: ServerPair) -> None:
     whole = pod(notes={f"{ARMOR}a": profile}, security={"appArmorProfile": {"type": "RuntimeDefault"}})
     single = pod(*TWO, notes={f"{ARMOR}two": profile}, initContainers=[contained("i")])
     bodies = [post(f"{NS}/pods{DRY}", body, ignore=UNCHANGED) for body in (whole, single)]
     template = {"metadata": {"name": "t"}, "template": {**whole, "metadata": {"annotations": {f"{ARMOR}a": profile}}}}
-    await run_case(twins, [*ACCOUNT, *bodies, post(f"{NS}/podtemplates{DRY}", template)])
+    await run_case(pair, [*ACCOUNT, *bodies, post(f"{NS}/podtemplates{DRY}", template)])

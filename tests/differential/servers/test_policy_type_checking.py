@@ -1,6 +1,8 @@
 """What the status of a policy says of the types its expressions do not fit is the same on both servers.
 
 Policies only mean something together with bindings; none here has one.
+
+Covers: kubewright.apiserver.admission.policies
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.differential.servers.server_pair import Answer, Twin, Twins
+from tests.differential.servers.server_pair import Response, ServerClient, ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -143,35 +145,37 @@ THING: JSON = {
 
 
 @pytest.fixture(scope="module")
-async def checked(twin_servers: tuple[Twin, Twin]) -> dict[str, tuple[Any, Any]]:
+async def checked(both_servers: tuple[ServerClient, ServerClient]) -> dict[str, tuple[Any, Any]]:
     """The statuses of all cases, the real server's first; all are checked at once."""
-    twins = Twins(*twin_servers, f"types-{uuid4().hex[:8]}")
-    await twins.both("POST", DEFINITIONS, THING)
+    pair = ServerPair(*both_servers, f"types-{uuid4().hex[:8]}")
+    await pair.both("POST", DEFINITIONS, THING)
     paths = ("/apis/types.example.io/v1/things", "/apis/types.example.io/v1", "/openapi/v3/apis/types.example.io/v1")
     for path in paths:
-        await asyncio.gather(*(_until(twin, path, lambda answer: answer.code == 200) for twin in twin_servers))
+        await asyncio.gather(
+            *(_until(apiserver, path, lambda answer: answer.code == 200) for apiserver in both_servers)
+        )
     for name, spec in CASES.items():
-        answers = await twins.both("POST", POLICIES, {"metadata": {"name": f"{twins.namespace}-{name}"}, "spec": spec})
+        answers = await pair.both("POST", POLICIES, {"metadata": {"name": f"{pair.namespace}-{name}"}, "spec": spec})
         assert [answer.code for answer in answers] == [201, 201], answers[0].tree
     found = {}
     for name in CASES:
-        path = f"{POLICIES}/{twins.namespace}-{name}"
-        real, embedded = [(await _until(twin, path, _is_checked)).tree["status"] for twin in twin_servers]
+        path = f"{POLICIES}/{pair.namespace}-{name}"
+        real, embedded = [(await _until(apiserver, path, _is_checked)).tree["status"] for apiserver in both_servers]
         found[name] = real, embedded
-        await twins.both("DELETE", path)
-    await twins.both("DELETE", f"{DEFINITIONS}/things.types.example.io")
+        await pair.both("DELETE", path)
+    await pair.both("DELETE", f"{DEFINITIONS}/things.types.example.io")
     return found
 
 
-def _is_checked(answer: Answer) -> bool:
+def _is_checked(answer: Response) -> bool:
     return "typeChecking" in answer.tree.get("status", {})
 
 
-async def _until(twin: Twin, path: str, ready: Callable[[Answer], bool]) -> Answer:
+async def _until(apiserver: ServerClient, path: str, ready: Callable[[Response], bool]) -> Response:
     """Ask until the answer is like that."""
     async with asyncio.timeout(60):
         while True:
-            answer = await twin.send("GET", path, None, {}, 30.0)
+            answer = await apiserver.send("GET", path, None, {}, 30.0)
             if ready(answer):
                 return answer
             await asyncio.sleep(0.02)
@@ -190,19 +194,21 @@ async def test_expressions_that_do_not_fit_are_named(name: str, checked: dict[st
     assert _shown(embedded) == _shown(real)
 
 
-async def test_a_policy_is_checked_again_when_it_is_another(twins: Twins) -> None:
-    path, name = POLICIES, f"{twins.namespace}-changed"
-    await twins.both("POST", path, {"metadata": {"name": name}, "spec": policy("object.spec.nope == 1")})
-    both = (twins.real, twins.embedded)
-    first = [(await _until(twin, f"{path}/{name}", _is_checked)).tree for twin in both]
-    for twin, tree in zip(both, first, strict=True):
+async def test_a_policy_is_checked_again_when_it_is_another(pair: ServerPair) -> None:
+    path, name = POLICIES, f"{pair.namespace}-changed"
+    await pair.both("POST", path, {"metadata": {"name": name}, "spec": policy("object.spec.nope == 1")})
+    both = (pair.real, pair.embedded)
+    first = [(await _until(apiserver, f"{path}/{name}", _is_checked)).tree for apiserver in both]
+    for apiserver, tree in zip(both, first, strict=True):
         tree["spec"]["validations"] = [{"expression": "object.spec.replicas == 1"}]
-        await Twins(twin, twin, twins.namespace).both("PUT", f"{path}/{name}", tree)
-    second = [(await _until(twin, f"{path}/{name}", lambda answer: _observed(answer) == 2)).tree for twin in both]
-    await twins.both("DELETE", f"{path}/{name}")
+        await ServerPair(apiserver, apiserver, pair.namespace).both("PUT", f"{path}/{name}", tree)
+    second = [
+        (await _until(apiserver, f"{path}/{name}", lambda answer: _observed(answer) == 2)).tree for apiserver in both
+    ]
+    await pair.both("DELETE", f"{path}/{name}")
 
     assert second[1]["status"] == second[0]["status"]
 
 
-def _observed(answer: Answer) -> int:
+def _observed(answer: Response) -> int:
     return int(answer.tree["status"]["observedGeneration"])

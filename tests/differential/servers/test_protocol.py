@@ -1,4 +1,7 @@
-"""Requests that are odd, wrong or merely unusual: both servers must answer them alike, word by word."""
+"""Requests that are odd, wrong or merely unusual: both servers must answer them alike, word by word.
+
+Covers: kubewright.apiserver.wire, kubewright.apiserver.verbs
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 
 import pytest
 from tests.differential.servers.server_pair import (
-    Ask,
-    Twins,
+    Request,
+    ServerPair,
     apply,
     delete,
     get,
@@ -36,7 +39,7 @@ def cm(name: str = "one", **meta: Any) -> dict[str, Any]:
 
 ONE = post(CMS, cm())
 
-BODIES: dict[str, Sequence[Ask]] = {
+BODIES: dict[str, Sequence[Request]] = {
     "another kind": [post(CMS, {"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "x"}})],
     "another version": [post(CMS, {"kind": "ConfigMap", "apiVersion": "apps/v1", "metadata": {"name": "x"}})],
     "another group": [post(CMS, {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "x"}})],
@@ -95,7 +98,7 @@ BODIES: dict[str, Sequence[Ask]] = {
     "names in the wrong case": [post(CMS, {"Metadata": {"name": "x"}, "Data": {"a": "b"}})],
 }
 
-PATHS: dict[str, Sequence[Ask]] = {
+PATHS: dict[str, Sequence[Request]] = {
     "no such resource": [get("/api/v1/foos")],
     "no such resource in a namespace": [get("/api/v1/namespaces/{ns}/foos")],
     "no such group": [get("/apis/foo/v1/foos")],
@@ -121,18 +124,18 @@ PATHS: dict[str, Sequence[Ask]] = {
     "component statuses": [post("/api/v1/componentstatuses", {})],
     "a read-only page": [post("/version", {}), delete("/healthz")],
     "health": [get("/healthz"), get("/livez"), get("/readyz"), get("/readyz/ping"), get("/healthz/nono")],
-    "an unknown method": [Ask("OPTIONS", CMS), Ask("OPTIONS", "/version")],
-    "the head alone": [ONE, Ask("HEAD", CM), Ask("HEAD", CMS)],
+    "an unknown method": [Request("OPTIONS", CMS), Request("OPTIONS", "/version")],
+    "the head alone": [ONE, Request("HEAD", CM), Request("HEAD", CMS)],
     "the head alone, through a proxy": [
-        Ask("HEAD", "/api/v1/namespaces/{ns}/pods/nobody/proxy/x"),
-        Ask("HEAD", "/api/v1/namespaces/{ns}/services/nobody/proxy"),
-        Ask("HEAD", "/api/v1/nodes/nobody/proxy/healthz"),
+        Request("HEAD", "/api/v1/namespaces/{ns}/pods/nobody/proxy/x"),
+        Request("HEAD", "/api/v1/namespaces/{ns}/services/nobody/proxy"),
+        Request("HEAD", "/api/v1/nodes/nobody/proxy/healthz"),
     ],
     "an escaped name": [ONE, get(CMS + "/%6Fne")],
     "a name that no object can have": [get(CMS + "/A_B"), delete(CMS + "/A_B")],
 }
 
-OPTIONS: dict[str, Sequence[Ask]] = {
+OPTIONS: dict[str, Sequence[Request]] = {
     "dry run of a kind there is not": [
         post(CMS + "?dryRun=Foo", cm()),
         put(CM + "?dryRun=Foo", cm()),
@@ -159,7 +162,7 @@ OPTIONS: dict[str, Sequence[Ask]] = {
     "an option said twice": [get(CMS + "?limit=1&limit=2", ignore=ITEMS)],
 }
 
-FORMS: dict[str, Sequence[Ask]] = {
+FORMS: dict[str, Sequence[Request]] = {
     "HTML": [ONE, get(CM, accept="text/html"), get("/api/v1/foos", accept="text/html")],
     "anything": [
         ONE,
@@ -262,12 +265,12 @@ FORMS: dict[str, Sequence[Ask]] = {
     ],
 }
 
-PATCHES: dict[str, Sequence[Ask]] = {
+PATCHES: dict[str, Sequence[Request]] = {
     "of no kind": [
         ONE,
-        Ask("PATCH", CM, {}),
-        Ask("PATCH", CM, {}, "text/plain"),
-        Ask("PATCH", CM, {}, "application/yaml"),
+        Request("PATCH", CM, {}),
+        Request("PATCH", CM, {}, "text/plain"),
+        Request("PATCH", CM, {}, "application/yaml"),
     ],
     "a test that fails": [ONE, json_patch(CM, {"op": "test", "path": "/data/a", "value": "2"})],
     "a test of what is not there": [ONE, json_patch(CM, {"op": "test", "path": "/data/x", "value": "1"})],
@@ -277,9 +280,9 @@ PATCHES: dict[str, Sequence[Ask]] = {
     "a replacement of nothing": [ONE, json_patch(CM, {"op": "replace", "path": "/data/x", "value": "1"})],
     "an unknown operation": [ONE, json_patch(CM, {"op": "foo", "path": "/data/x"})],
     "an operation without a path": [ONE, json_patch(CM, {"op": "add", "value": 1})],
-    "an object as a JSON patch": [ONE, Ask("PATCH", CM, {"a": 1}, "application/json-patch+json")],
-    "broken JSON": [ONE, Ask("PATCH", CM, "[", "application/json-patch+json"), merge(CM, "{"), strategic(CM, "{")],
-    "empty": [ONE, merge(CM, ""), strategic(CM, ""), Ask("PATCH", CM, "", "application/json-patch+json")],
+    "an object as a JSON patch": [ONE, Request("PATCH", CM, {"a": 1}, "application/json-patch+json")],
+    "broken JSON": [ONE, Request("PATCH", CM, "[", "application/json-patch+json"), merge(CM, "{"), strategic(CM, "{")],
+    "empty": [ONE, merge(CM, ""), strategic(CM, ""), Request("PATCH", CM, "", "application/json-patch+json")],
     "an array as a merge patch": [ONE, merge(CM, [1]), strategic(CM, [1])],
     "text as a merge patch": [ONE, merge(CM, '"a"'), merge(CM, "null"), merge(CM, "1")],
     "nothing to do": [ONE, merge(CM, {}), json_patch(CM), strategic(CM, {})],
@@ -321,7 +324,7 @@ PATCHES: dict[str, Sequence[Ask]] = {
         merge(CM + "?fieldValidation=Strict", '{"data":{"a":"1"},"data":{"a":"2"}}'),
         strategic(CM + "?fieldValidation=Strict", '{"foo":{"a":1,"a":2},"bar":1}'),
     ],
-    "apply without a manager": [Ask("PATCH", CM, cm(), "application/apply-patch+yaml")],
+    "apply without a manager": [Request("PATCH", CM, cm(), "application/apply-patch+yaml")],
     "apply with managed fields": [apply(CM, cm(managedFields=[{}])), apply(CM, cm(managedFields=[]))],
     "apply without a kind": [apply(CM, {"apiVersion": "v1"}), apply(CM, {"kind": "ConfigMap"}), apply(CM, {})],
     "apply of another kind": [apply(CM, {"apiVersion": "v1", "kind": "Secret"})],
@@ -351,8 +354,12 @@ GROUPS = {"body": BODIES, "path": PATHS, "options": OPTIONS, "form": FORMS, "pat
 
 
 @pytest.mark.parametrize(
-    "asks",
-    [pytest.param(asks, id=f"{group}: {name}") for group, cases in GROUPS.items() for name, asks in cases.items()],
+    "requests",
+    [
+        pytest.param(requests, id=f"{group}: {name}")
+        for group, cases in GROUPS.items()
+        for name, requests in cases.items()
+    ],
 )
-async def test_an_odd_request_is_answered_alike(quiet_twins: Twins, asks: Sequence[Ask]) -> None:
-    await run_case(quiet_twins, asks)
+async def test_an_odd_request_is_answered_alike(quiet_pair: ServerPair, requests: Sequence[Request]) -> None:
+    await run_case(quiet_pair, requests)

@@ -2,6 +2,8 @@
 
 Each case is drawn from its number, so that a failure can be had again. What both servers refuse is compared as well as
 what they accept, and the case goes on with whatever has become of the object.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.managedfields
 """
 
 from __future__ import annotations
@@ -12,7 +14,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Ask, Twins, apply, get, json_patch, merge, post, run_case, strategic
+from tests.builders.definitions import definition_tree, version_tree
+from tests.differential.servers.server_pair import (
+    Request,
+    ServerPair,
+    apply,
+    get,
+    json_patch,
+    merge,
+    post,
+    run_case,
+    strategic,
+)
 
 pytestmark = pytest.mark.real
 
@@ -153,7 +166,7 @@ def operations(draw: Draw, tree: Tree, path: str = "") -> list[Tree]:
     return found
 
 
-def patch(draw: Draw, path: str, change: Tree, *, of_custom: bool = False) -> Ask:
+def patch(draw: Draw, path: str, change: Tree, *, of_custom: bool = False) -> Request:
     """One patch of any kind."""
     manager = some(draw, "", "?fieldManager=m1", "?fieldManager=m2")
     kind = some(draw, "merge", "json", *([] if of_custom else ["strategic", "strategic"]))
@@ -173,31 +186,31 @@ def without_nulls(tree: Any) -> Any:
 
 @pytest.mark.parametrize("kind", FIRST)
 @pytest.mark.parametrize("seed", range(14))
-async def test_random_patches_make_the_same_of_an_object(quiet_twins: Twins, kind: str, seed: int) -> None:
+async def test_random_patches_make_the_same_of_an_object(quiet_pair: ServerPair, kind: str, seed: int) -> None:
     draw = random.Random(f"patches of {kind} {seed}")
     path, first, change = FIRST[kind]
-    asks = [post(path, {**first, "metadata": {"name": "x"}})]
-    asks += [patch(draw, f"{path}/x", change(draw)) for _ in range(8)]
-    await run_case(quiet_twins, [*asks, get(f"{path}/x")])
+    requests = [post(path, {**first, "metadata": {"name": "x"}})]
+    requests += [patch(draw, f"{path}/x", change(draw)) for _ in range(8)]
+    await run_case(quiet_pair, [*requests, get(f"{path}/x")])
 
 
 @pytest.mark.parametrize("kind", FIRST)
 @pytest.mark.parametrize("seed", range(10))
-async def test_random_applies_by_two_managers_make_the_same(quiet_twins: Twins, kind: str, seed: int) -> None:
+async def test_random_applies_by_two_managers_make_the_same(quiet_pair: ServerPair, kind: str, seed: int) -> None:
     draw = random.Random(f"applies of {kind} {seed}")
     path, first, change = FIRST[kind]
-    asks = [apply(f"{path}/x", {**first, "metadata": {"name": "x"}}, manager="m1")]
+    requests = [apply(f"{path}/x", {**first, "metadata": {"name": "x"}}, manager="m1")]
     for _ in range(8):
         wanted = without_nulls(change(draw))
         tree = {"apiVersion": first["apiVersion"], "kind": first["kind"], **wanted}
         tree["metadata"] = {"name": "x", **wanted.get("metadata", {})}
         if draw.random() < 0.25:
-            asks.append(patch(draw, f"{path}/x", change(draw)))
-        asks.append(apply(f"{path}/x", tree, manager=some(draw, "m1", "m2"), force=draw.random() < 0.4))
+            requests.append(patch(draw, f"{path}/x", change(draw)))
+        requests.append(apply(f"{path}/x", tree, manager=some(draw, "m1", "m2"), force=draw.random() < 0.4))
     # Entries of managedFields are ordered by their seconds, and a new order is a new version: whether an apply that
     # changes nothing else makes one depends on when in a second it comes.
-    asks = [replace(ask, ignore=("metadata.resourceVersion",)) for ask in (*asks, get(f"{path}/x"))]
-    await run_case(quiet_twins, asks)
+    requests = [replace(request, ignore=("metadata.resourceVersion",)) for request in (*requests, get(f"{path}/x"))]
+    await run_case(quiet_pair, requests)
 
 
 SPEC: Tree = {
@@ -230,20 +243,13 @@ SPEC: Tree = {
 def definition(spec: Tree) -> Tree:
     """The definition of things."""
     status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "status": status}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"status": {}}}
-    return {
-        "metadata": {"name": f"things.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": "things", "kind": "Thing"},
-            "versions": [version],
-        },
-    }
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    return definition_tree(
+        "things", GROUP, kind="Thing", versions=[version_tree(schema=schema, subresources={"status": {}})]
+    )
 
 
-def installed(spec: Tree) -> list[Ask]:
+def installed(spec: Tree) -> list[Request]:
     """Define things and wait until they are served."""
     return [
         post(CRDS, definition(spec), ignore=("metadata.managedFields",)),
@@ -256,21 +262,21 @@ def thing(name: str, **members: Any) -> Tree:
     return {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": name}, **members}
 
 
-async def test_random_patches_and_applies_make_the_same_of_custom_objects(quiet_twins: Twins) -> None:
+async def test_random_patches_and_applies_make_the_same_of_custom_objects(quiet_pair: ServerPair) -> None:
     draw = random.Random("custom objects")
-    asks = installed(SPEC)
+    requests = installed(SPEC)
     for number in range(24):
         path = f"{THINGS}/t{number}"
-        asks.append(apply(path, thing(f"t{number}", spec=without_nulls(of_thing(draw)["spec"])), manager="m1"))
+        requests.append(apply(path, thing(f"t{number}", spec=without_nulls(of_thing(draw)["spec"])), manager="m1"))
         for _ in range(6):
             change = of_thing(draw)
             if draw.random() < 0.5:
-                asks.append(patch(draw, path, change, of_custom=True))
+                requests.append(patch(draw, path, change, of_custom=True))
                 continue
             tree = thing(f"t{number}", spec=without_nulls(change["spec"]))
-            asks.append(apply(path, tree, manager=some(draw, "m1", "m2"), force=draw.random() < 0.4))
-        asks.append(get(path))
-    await run_case(quiet_twins, asks)
+            requests.append(apply(path, tree, manager=some(draw, "m1", "m2"), force=draw.random() < 0.4))
+        requests.append(get(path))
+    await run_case(quiet_pair, requests)
 
 
 def schema(draw: Draw, depth: int = 0) -> Tree:
@@ -316,12 +322,14 @@ def value(draw: Draw, shape: Tree) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_objects_of_a_random_schema_are_treated_alike(quiet_twins: Twins, seed: int) -> None:
+async def test_objects_of_a_random_schema_are_treated_alike(quiet_pair: ServerPair, seed: int) -> None:
     draw = random.Random(f"schema {seed}")
     parts = {name: schema(draw, 1) for name in "klmno"}
-    asks = installed({"type": "object", "properties": parts})
+    requests = installed({"type": "object", "properties": parts})
     for number in range(20):
         spec = {name: value(draw, part) for name, part in parts.items() if draw.random() < 0.7}
-        asks.append(post(THINGS, thing(f"t{number}", spec=spec)))
-        asks.append(merge(f"{THINGS}/t{number}", {"spec": {name: value(draw, part) for name, part in parts.items()}}))
-    await run_case(quiet_twins, asks)
+        requests.append(post(THINGS, thing(f"t{number}", spec=spec)))
+        requests.append(
+            merge(f"{THINGS}/t{number}", {"spec": {name: value(draw, part) for name, part in parts.items()}})
+        )
+    await run_case(quiet_pair, requests)

@@ -2,6 +2,8 @@
 
 Each case is a list of requests; both servers get the same ones, and every answer must be the same but for what is
 different by nature (uids, versions, times, signatures). One request at a time: what comes first prepares what follows.
+
+Covers: kubewright.apiserver.auth
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ NAMESPACED = f"/api/v1/namespaces/{SPACE}"
 MERGE = "application/merge-patch+json"
 
 
-class Ask(NamedTuple):
+class Request(NamedTuple):
     """One request. `who` is `admin`, `nobody`, or the name of a service account whose token is sent."""
 
     method: str
@@ -53,7 +55,7 @@ class Ask(NamedTuple):
     who: str = "admin"
 
 
-class Said(NamedTuple):
+class Response(NamedTuple):
     """An answer."""
 
     code: int
@@ -72,10 +74,10 @@ class Plane:
     tokens: dict[str, str] = field(default_factory=dict)
     uids: dict[str, str] = field(default_factory=dict)
 
-    async def ask(self, request: Ask) -> Said:
-        return await asyncio.to_thread(self._ask, request)
+    async def send(self, request: Request) -> Response:
+        return await asyncio.to_thread(self._send, request)
 
-    def _ask(self, request: Ask) -> Said:
+    def _send(self, request: Request) -> Response:
         context = self.admin if request.who == "admin" else ssl._create_unverified_context()
         connection = http.client.HTTPSConnection(self.host, self.port, context=context, timeout=30)
         headers = list(request.headers.items() if isinstance(request.headers, dict) else request.headers)
@@ -90,7 +92,7 @@ class Plane:
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
-        return Said(answer.status, dict(answer.getheaders()), _decoded(text))
+        return Response(answer.status, dict(answer.getheaders()), _decoded(text))
 
     def _filled(self, body: Any) -> bytes:
         """`$name` stands for the token of a service account."""
@@ -159,9 +161,9 @@ def _admin(ca: bytes, pair: KeyPair, folder: Path) -> ssl.SSLContext:
 ACCOUNTS = ("plain", "actor")
 
 
-def _role(name: str, *rules: dict[str, Any], cluster: bool = True, **more: Any) -> Ask:
+def _role(name: str, *rules: dict[str, Any], cluster: bool = True, **more: Any) -> Request:
     place = f"{RBAC}/clusterroles" if cluster else f"{RBAC}/namespaces/{SPACE}/roles"
-    return Ask("POST", place, {"metadata": {"name": name, **more}, "rules": list(rules)})
+    return Request("POST", place, {"metadata": {"name": name, **more}, "rules": list(rules)})
 
 
 def _rule(verbs: str, resources: str = "", groups: str = "", **more: Any) -> dict[str, Any]:
@@ -171,10 +173,10 @@ def _rule(verbs: str, resources: str = "", groups: str = "", **more: Any) -> dic
     return rule | more
 
 
-def _bind(name: str, role: str, *subjects: dict[str, Any], cluster: bool = True, kind: str = "ClusterRole") -> Ask:
+def _bind(name: str, role: str, *subjects: dict[str, Any], cluster: bool = True, kind: str = "ClusterRole") -> Request:
     place = f"{RBAC}/clusterrolebindings" if cluster else f"{RBAC}/namespaces/{SPACE}/rolebindings"
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
-    return Ask("POST", place, {"metadata": {"name": name}, "roleRef": ref, "subjects": list(subjects)})
+    return Request("POST", place, {"metadata": {"name": name}, "roleRef": ref, "subjects": list(subjects)})
 
 
 def _user(name: str) -> dict[str, Any]:
@@ -182,9 +184,9 @@ def _user(name: str) -> dict[str, Any]:
 
 
 PREPARED = (
-    Ask("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}}),
-    *(Ask("POST", f"{NAMESPACED}/serviceaccounts", {"metadata": {"name": name}}) for name in ACCOUNTS),
-    Ask("POST", f"{NAMESPACED}/secrets", {"metadata": {"name": "anchor"}}),
+    Request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}}),
+    *(Request("POST", f"{NAMESPACED}/serviceaccounts", {"metadata": {"name": name}}) for name in ACCOUNTS),
+    Request("POST", f"{NAMESPACED}/secrets", {"metadata": {"name": "anchor"}}),
     _role("v-pods", _rule("get list", "pods"), _rule("get", nonResourceURLs=["/metrics", "/logs/*"])),
     _role("v-one", _rule("get watch list", "configmaps", resourceNames=["chosen"]), _rule("*", "*/scale", "*")),
     _role("v-logs", _rule("get", "pods/log"), cluster=False),
@@ -213,10 +215,10 @@ async def planes(real: Plane, embedded: Plane) -> tuple[Plane, Plane]:
     """Both servers, with the same accounts, roles and bindings."""
     for plane in (real, embedded):
         for request in PREPARED:
-            said = await plane.ask(request)
+            said = await plane.send(request)
             assert said.code == 201, said
         for name in ACCOUNTS:
-            said = await plane.ask(Ask("POST", f"{NAMESPACED}/serviceaccounts/{name}/token", {}))
+            said = await plane.send(Request("POST", f"{NAMESPACED}/serviceaccounts/{name}/token", {}))
             plane.tokens[name] = said.body["status"]["token"]
     await _until_known(real)
     return real, embedded
@@ -225,11 +227,11 @@ async def planes(real: Plane, embedded: Plane) -> tuple[Plane, Plane]:
 async def _until_known(real: Plane) -> None:
     """The real server reads each of the four kinds from a cache of its own: ask until the last ones have arrived."""
 
-    def of(user: str, **attributes: str) -> Ask:
+    def of(user: str, **attributes: str) -> Request:
         spec = {"user": user, "resourceAttributes": {"verb": "get", **attributes}}
-        return Ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+        return Request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
 
-    lost = Ask("GET", f"{NAMESPACED}/pods", headers={"Impersonate-User": "carl"})
+    lost = Request("GET", f"{NAMESPACED}/pods", headers={"Impersonate-User": "carl"})
     logs = of("ann", resource="pods", subresource="log", namespace=SPACE)
     views = of("dora", verb="escalate", group="rbac.authorization.k8s.io", resource="clusterroles", name="view")
     for probe, words in (
@@ -239,7 +241,7 @@ async def _until_known(real: Plane) -> None:
     ):
         told = ""
         while not all(word in told for word in words):
-            told = str((await real.ask(probe)).body)
+            told = str((await real.send(probe)).body)
 
 
 # What is asked
@@ -249,8 +251,8 @@ def _as(name: str, *groups: str) -> list[tuple[str, str]]:
     return [("Impersonate-User", name), *(("Impersonate-Group", group) for group in groups)]
 
 
-def _get(path: str, name: str, *groups: str) -> Ask:
-    return Ask("GET", path, headers=_as(name, *groups))
+def _get(path: str, name: str, *groups: str) -> Request:
+    return Request("GET", path, headers=_as(name, *groups))
 
 
 ODD = 'b"o<b>\\&'
@@ -274,17 +276,17 @@ REQUESTS = (
     )),
     _get("/api/v1/pods", ODD),
     _get("/api/v1/pods", "eve", "system:masters"),
-    Ask("DELETE", f"{NAMESPACED}/pods", headers=_as("ann")),
-    Ask("DELETE", f"{NAMESPACED}/pods/x", headers=_as("ann")),
-    Ask("PATCH", f"{NAMESPACED}/pods/x", {}, _as("ann"), MERGE),
-    Ask("PUT", "/metrics", headers=_as("ann")),
-    Ask("GET", "/api/v1/pods", headers=[*_as("zoe"), ("Accept", "application/yaml")]),
-    *(Ask("GET", path, who="nobody") for path in ("/api/v1/pods", "/apis", "/metrics")),
-    *(Ask("GET", "/api/v1/pods", headers={"Authorization": text}, who="nobody")
+    Request("DELETE", f"{NAMESPACED}/pods", headers=_as("ann")),
+    Request("DELETE", f"{NAMESPACED}/pods/x", headers=_as("ann")),
+    Request("PATCH", f"{NAMESPACED}/pods/x", {}, _as("ann"), MERGE),
+    Request("PUT", "/metrics", headers=_as("ann")),
+    Request("GET", "/api/v1/pods", headers=[*_as("zoe"), ("Accept", "application/yaml")]),
+    *(Request("GET", path, who="nobody") for path in ("/api/v1/pods", "/apis", "/metrics")),
+    *(Request("GET", "/api/v1/pods", headers={"Authorization": text}, who="nobody")
       for text in ("Bearer xyz", "bearer xyz", "Basic eDp5", "Bearer ", "xyz", "Bearer a.b.c")),
-    Ask("GET", "/apis", headers={"Authorization": "Bearer xyz"}, who="nobody"),
-    Ask("GET", f"/api/v1/namespaces/{SPACE}/secrets/nope", headers={"Authorization": "Bearer xyz"}),
-    *(Ask("GET", path, who="plain") for path in (
+    Request("GET", "/apis", headers={"Authorization": "Bearer xyz"}, who="nobody"),
+    Request("GET", f"/api/v1/namespaces/{SPACE}/secrets/nope", headers={"Authorization": "Bearer xyz"}),
+    *(Request("GET", path, who="plain") for path in (
         f"{NAMESPACED}/pods", f"{NAMESPACED}/pods/x/log", "/api/v1/namespaces/default/pods/x/log",
         "/.well-known/openid-configurations",
     )),
@@ -292,7 +294,7 @@ REQUESTS = (
 
 WHO = f"{AUTHENTICATION}/selfsubjectreviews"
 IMPERSONATIONS = (
-    *(Ask("POST", WHO, {}, headers) for headers in (
+    *(Request("POST", WHO, {}, headers) for headers in (
         _as("bob"), _as("bob", "a,b", "c"), _as("bob", "system:unauthenticated"), _as("bob", "system:authenticated"),
         _as("system:serviceaccount:a:b"), _as("system:serviceaccount:a:b", "g"), _as("system:serviceaccount:a"),
         _as("system:serviceaccount:A:b"), _as("system:anonymous"), _as("system:anonymous", "system:masters"),
@@ -302,12 +304,12 @@ IMPERSONATIONS = (
         {"Impersonate-Group": "g", "Impersonate-Extra-a": "dev", "Impersonate-Uid": "u"}, {"Impersonate-User": ""},
         {"Impersonate-Nothing": "x"},
     )),
-    *(Ask("GET", "/apis", headers=headers, who="actor") for headers in (
+    *(Request("GET", "/apis", headers=headers, who="actor") for headers in (
         _as("bob"), _as("ann"), _as("bob", "g"), {"Impersonate-User": "bob", "Impersonate-Uid": "g"},
         {"Impersonate-User": "bob", "Impersonate-Extra-Foo": "g"}, _as("system:serviceaccount:a:b"),
     )),
-    Ask("GET", "/apis", headers=_as("bob"), who="nobody"),
-    Ask("GET", "/apis", headers=_as("system:serviceaccount:a:b"), who="plain"),
+    Request("GET", "/apis", headers=_as("bob"), who="nobody"),
+    Request("GET", "/apis", headers=_as("system:serviceaccount:a:b"), who="plain"),
 )  # fmt: skip
 
 POD_LIST = {"verb": "list", "resource": "pods"}
@@ -325,73 +327,74 @@ def _asks(**attributes: Any) -> dict[str, Any]:
 
 
 REVIEWS = (
-    Ask("POST", WHO, {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}),
-    Ask("POST", WHO, {"metadata": {"name": "x"}, "status": {"userInfo": {"username": "z"}}}),
-    Ask("POST", WHO, {}, who="plain"),
-    Ask("POST", WHO, {}, who="nobody"),
-    Ask("POST", WHO, ""),
-    Ask("POST", f"{WHO}?dryRun=All", {}),
-    Ask("POST", f"{WHO}?dryRun=Some", {}),
-    Ask("GET", WHO),
-    Ask("GET", f"{WHO}/x"),
-    Ask("DELETE", WHO),
-    Ask("POST", SELF, _asks()),
-    Ask("POST", SELF, _asks(), _as("ann")),
-    Ask("POST", SELF, _asks(namespace=SPACE), _as("ben")),
-    Ask("POST", SELF, _asks(namespace=SPACE), _as("carl")),
-    Ask("POST", SELF, _asks(subresource="log", name="x", verb="get", namespace=SPACE), who="plain"),
-    Ask("POST", SELF, _asks(resource=""), _as("ann")),
-    Ask("POST", SELF, _asks(resource="*", verb="*"), _as("ann")),
-    Ask("POST", SELF, {"spec": {"nonResourceAttributes": {"path": "/logs/a%20b", "verb": "get"}}}, _as("ann")),
-    Ask("POST", SELF, {"spec": {"nonResourceAttributes": {"path": "/nope", "verb": "get"}}}, _as("ann")),
-    Ask("POST", SELF, {"spec": {}}),
-    Ask("POST", SELF, {}),
-    Ask("POST", SELF, {"spec": {"resourceAttributes": POD_LIST, "nonResourceAttributes": {"path": "/x"}}}),
-    Ask("POST", SELF, {"metadata": {"name": "foo", "labels": {"a": "b"}}, **_asks()}),
-    Ask("POST", f"{SELF}?fieldValidation=Strict", {"spec": {"foo": 1, "resourceAttributes": POD_LIST}}),
-    Ask("POST", f"{SELF}?fieldValidation=Warn", {"spec": {"foo": 1, "resourceAttributes": POD_LIST}}),
-    Ask("POST", SELF, _asks(labelSelector={}, fieldSelector={"rawSelector": "a=b", "requirements": [
+    Request("POST", WHO, {"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}),
+    Request("POST", WHO, {"metadata": {"name": "x"}, "status": {"userInfo": {"username": "z"}}}),
+    Request("POST", WHO, {}, who="plain"),
+    Request("POST", WHO, {}, who="nobody"),
+    Request("POST", WHO, ""),
+    Request("POST", f"{WHO}?dryRun=All", {}),
+    Request("POST", f"{WHO}?dryRun=Some", {}),
+    Request("GET", WHO),
+    Request("GET", f"{WHO}/x"),
+    Request("DELETE", WHO),
+    Request("POST", SELF, _asks()),
+    Request("POST", SELF, _asks(), _as("ann")),
+    Request("POST", SELF, _asks(namespace=SPACE), _as("ben")),
+    Request("POST", SELF, _asks(namespace=SPACE), _as("carl")),
+    Request("POST", SELF, _asks(subresource="log", name="x", verb="get", namespace=SPACE), who="plain"),
+    Request("POST", SELF, _asks(resource=""), _as("ann")),
+    Request("POST", SELF, _asks(resource="*", verb="*"), _as("ann")),
+    Request("POST", SELF, {"spec": {"nonResourceAttributes": {"path": "/logs/a%20b", "verb": "get"}}}, _as("ann")),
+    Request("POST", SELF, {"spec": {"nonResourceAttributes": {"path": "/nope", "verb": "get"}}}, _as("ann")),
+    Request("POST", SELF, {"spec": {}}),
+    Request("POST", SELF, {}),
+    Request("POST", SELF, {"spec": {"resourceAttributes": POD_LIST, "nonResourceAttributes": {"path": "/x"}}}),
+    Request("POST", SELF, {"metadata": {"name": "foo", "labels": {"a": "b"}}, **_asks()}),
+    Request("POST", f"{SELF}?fieldValidation=Strict", {"spec": {"foo": 1, "resourceAttributes": POD_LIST}}),
+    Request("POST", f"{SELF}?fieldValidation=Warn", {"spec": {"foo": 1, "resourceAttributes": POD_LIST}}),
+    Request("POST", SELF, _asks(labelSelector={}, fieldSelector={"rawSelector": "a=b", "requirements": [
         {"key": "x", "operator": "In", "values": ["y"]}]})),
-    Ask("POST", SELF, _asks(labelSelector={"rawSelector": "a in ("})),
-    Ask("POST", SELF, _asks(
+    Request("POST", SELF, _asks(labelSelector={"rawSelector": "a in ("})),
+    Request("POST", SELF, _asks(
         labelSelector={"requirements": [{"key": "a", "operator": "Nope"}, {"key": "b", "operator": "In"}]},
         fieldSelector={"requirements": [
             {"key": "a", "operator": "Exists"}, {"key": "", "operator": "In", "values": ["x"]}]},
     )),
-    Ask("POST", SELF, _asks(fieldSelector={"requirements": [{"key": "a", "operator": "Exists"}]},
+    Request("POST", SELF, _asks(fieldSelector={"requirements": [{"key": "a", "operator": "Exists"}]},
         labelSelector={"requirements": [{"key": "a", "operator": "New"}, {"key": "b", "operator": "Exists"}]})),
-    Ask("POST", SELF, {"spec": {"resourceAttributes": {"verb": 5}}}),
-    Ask("POST", SELF, _asks(), who="nobody"),
-    Ask("POST", SUBJECT, {"spec": {"user": "ann", "groups": ["g"], "resourceAttributes": POD_LIST}}),
-    Ask("POST", SUBJECT, {"spec": {"user": "zoe", "groups": ["g"], "resourceAttributes": POD_LIST}}),
-    Ask("POST", SUBJECT, {"spec": {"groups": ["system:masters"], "resourceAttributes": POD_LIST}}),
-    Ask("POST", SUBJECT, {"spec": {"user": "x", "extra": {"a": ["b"]}, "uid": "1",
+    Request("POST", SELF, {"spec": {"resourceAttributes": {"verb": 5}}}),
+    Request("POST", SELF, _asks(), who="nobody"),
+    Request("POST", SUBJECT, {"spec": {"user": "ann", "groups": ["g"], "resourceAttributes": POD_LIST}}),
+    Request("POST", SUBJECT, {"spec": {"user": "zoe", "groups": ["g"], "resourceAttributes": POD_LIST}}),
+    Request("POST", SUBJECT, {"spec": {"groups": ["system:masters"], "resourceAttributes": POD_LIST}}),
+    Request("POST", SUBJECT, {"spec": {"user": "x", "extra": {"a": ["b"]}, "uid": "1",
         "nonResourceAttributes": {"path": "/version", "verb": "get"}}}),
-    Ask("POST", SUBJECT, {"spec": {"resourceAttributes": POD_LIST}}),
-    Ask("POST", SUBJECT, {"spec": {"user": "ann"}}),
-    Ask("POST", SUBJECT, {"spec": {"user": "ann", "resourceAttributes": POD_LIST}}, who="plain"),
-    Ask("POST", LOCAL, {"spec": {"user": "ben", "resourceAttributes": LOCAL_LIST}}),
-    Ask("POST", LOCAL, {"spec": {"user": "ben", "resourceAttributes": POD_LIST}}),
-    Ask("POST", LOCAL, {"spec": {"user": "ben", "nonResourceAttributes": {"verb": "get", "path": "/x"}}}),
-    Ask("POST", LOCAL, {"metadata": {"name": "q", "namespace": SPACE},
+    Request("POST", SUBJECT, {"spec": {"resourceAttributes": POD_LIST}}),
+    Request("POST", SUBJECT, {"spec": {"user": "ann"}}),
+    Request("POST", SUBJECT, {"spec": {"user": "ann", "resourceAttributes": POD_LIST}}, who="plain"),
+    Request("POST", LOCAL, {"spec": {"user": "ben", "resourceAttributes": LOCAL_LIST}}),
+    Request("POST", LOCAL, {"spec": {"user": "ben", "resourceAttributes": POD_LIST}}),
+    Request("POST", LOCAL, {"spec": {"user": "ben", "nonResourceAttributes": {"verb": "get", "path": "/x"}}}),
+    Request("POST", LOCAL, {"metadata": {"name": "q", "namespace": SPACE},
         "spec": {"user": "b", "resourceAttributes": LOCAL_LIST}}),
-    Ask("POST", LOCAL, {"metadata": {"namespace": "other"}, "spec": {"user": "b", "resourceAttributes": LOCAL_LIST}}),
-    Ask("POST", f"{AUTHORIZATION}/localsubjectaccessreviews",
+    Request("POST", LOCAL, {"metadata": {"namespace": "other"},
+        "spec": {"user": "b", "resourceAttributes": LOCAL_LIST}}),
+    Request("POST", f"{AUTHORIZATION}/localsubjectaccessreviews",
         {"spec": {"user": "b", "resourceAttributes": LOCAL_LIST}}),
-    Ask("POST", f"{AUTHORIZATION}/namespaces/nope/localsubjectaccessreviews",
+    Request("POST", f"{AUTHORIZATION}/namespaces/nope/localsubjectaccessreviews",
         {"spec": {"user": "b", "resourceAttributes": {**POD_LIST, "namespace": "nope"}}}),
-    Ask("POST", RULES, {"spec": {"namespace": SPACE}}, _as("ann")),
-    Ask("POST", RULES, {"spec": {"namespace": SPACE}}, _as("carl")),
-    Ask("POST", RULES, {"spec": {"namespace": SPACE}}),
-    Ask("POST", RULES, {"spec": {}}),
-    Ask("POST", TOKENS, {}),
-    Ask("POST", TOKENS, {"spec": {"token": "abc"}}),
-    Ask("POST", TOKENS, {"spec": {"token": "$plain"}}),
-    Ask("POST", TOKENS, {"spec": {"token": "$plain", "audiences": ["x"]}}),
-    Ask("POST", TOKENS, {"spec": {"token": "$plain", "audiences": ["x", "https://kubernetes.default.svc.cluster.local"]}}),
-    Ask("POST", TOKENS, {"spec": {"token": "$plain!"}}),
-    Ask("POST", TOKENS, {"spec": {"token": " x"}}),
-    Ask("POST", TOKENS, {"spec": {"token": "$plain"}}, who="plain"),
+    Request("POST", RULES, {"spec": {"namespace": SPACE}}, _as("ann")),
+    Request("POST", RULES, {"spec": {"namespace": SPACE}}, _as("carl")),
+    Request("POST", RULES, {"spec": {"namespace": SPACE}}),
+    Request("POST", RULES, {"spec": {}}),
+    Request("POST", TOKENS, {}),
+    Request("POST", TOKENS, {"spec": {"token": "abc"}}),
+    Request("POST", TOKENS, {"spec": {"token": "$plain"}}),
+    Request("POST", TOKENS, {"spec": {"token": "$plain", "audiences": ["x"]}}),
+    Request("POST", TOKENS, {"spec": {"token": "$plain", "audiences": ["x", "https://kubernetes.default.svc.cluster.local"]}}),
+    Request("POST", TOKENS, {"spec": {"token": "$plain!"}}),
+    Request("POST", TOKENS, {"spec": {"token": " x"}}),
+    Request("POST", TOKENS, {"spec": {"token": "$plain"}}, who="plain"),
 )  # fmt: skip
 
 
@@ -400,26 +403,26 @@ def _bound(kind: str, name: str, version: str = "v1", **more: str) -> dict[str, 
 
 
 TOKEN_REQUESTS = (
-    Ask("POST", TOKEN, {}),
-    Ask("POST", TOKEN, {"spec": {"audiences": ["a", "b"], "expirationSeconds": 600}}),
-    *(Ask("POST", TOKEN, {"spec": {"expirationSeconds": seconds}}) for seconds in (5, 0, 599, 2**33)),
-    Ask("POST", TOKEN, ""),
-    Ask("POST", TOKEN, {"metadata": {"name": "x"}}),
-    Ask("POST", TOKEN, {"metadata": {"namespace": "x"}}),
-    Ask("POST", TOKEN, {"metadata": {"uid": "x"}}),
-    Ask("POST", f"{TOKEN}?dryRun=All", {}),
-    Ask("POST", f"{NAMESPACED}/serviceaccounts/nope/token", {}),
-    Ask("POST", "/api/v1/namespaces/nope/serviceaccounts/nope/token", {}),
-    Ask("GET", TOKEN),
-    Ask("PUT", TOKEN, {}),
-    Ask("PATCH", TOKEN, {}, content_type=MERGE),
-    Ask("POST", TOKEN, _bound("Pod", "nope")),
-    Ask("POST", TOKEN, _bound("ConfigMap", "nope")),
-    Ask("POST", TOKEN, _bound("Deployment", "nope", "apps/v1")),
-    Ask("POST", TOKEN, _bound("Secret", "anchor")),
-    Ask("POST", TOKEN, _bound("Secret", "anchor", uid="zz")),
-    Ask("POST", TOKEN, _bound("Node", "nope")),
-    Ask("POST", TOKEN, {}, who="plain"),
+    Request("POST", TOKEN, {}),
+    Request("POST", TOKEN, {"spec": {"audiences": ["a", "b"], "expirationSeconds": 600}}),
+    *(Request("POST", TOKEN, {"spec": {"expirationSeconds": seconds}}) for seconds in (5, 0, 599, 2**33)),
+    Request("POST", TOKEN, ""),
+    Request("POST", TOKEN, {"metadata": {"name": "x"}}),
+    Request("POST", TOKEN, {"metadata": {"namespace": "x"}}),
+    Request("POST", TOKEN, {"metadata": {"uid": "x"}}),
+    Request("POST", f"{TOKEN}?dryRun=All", {}),
+    Request("POST", f"{NAMESPACED}/serviceaccounts/nope/token", {}),
+    Request("POST", "/api/v1/namespaces/nope/serviceaccounts/nope/token", {}),
+    Request("GET", TOKEN),
+    Request("PUT", TOKEN, {}),
+    Request("PATCH", TOKEN, {}, content_type=MERGE),
+    Request("POST", TOKEN, _bound("Pod", "nope")),
+    Request("POST", TOKEN, _bound("ConfigMap", "nope")),
+    Request("POST", TOKEN, _bound("Deployment", "nope", "apps/v1")),
+    Request("POST", TOKEN, _bound("Secret", "anchor")),
+    Request("POST", TOKEN, _bound("Secret", "anchor", uid="zz")),
+    Request("POST", TOKEN, _bound("Node", "nope")),
+    Request("POST", TOKEN, {}, who="plain"),
 )
 
 SECRETS = _rule("get list", "pods secrets", ",apps")
@@ -428,21 +431,21 @@ URL = _rule("get", nonResourceURLs=["/x"])
 MADE = f"{RBAC}/clusterroles/v-made"
 
 
-def _by(name: str, request: Ask) -> Ask:
+def _by(name: str, request: Request) -> Request:
     return request._replace(headers=_as(name))
 
 
 ESCALATIONS = (
     _by("rick", _role("v-r1", SECRETS, URL, NAMED, cluster=False)),
     _by("rick", _role("v-r1", SECRETS, URL, NAMED)),
-    _by("rick", Ask("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "v-r2"}, "aggregationRule": {
+    _by("rick", Request("POST", f"{RBAC}/clusterroles", {"metadata": {"name": "v-r2"}, "aggregationRule": {
         "clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}})),
     _by("rick", _role("v-made", _rule("get", "pods"))),
-    _by("rick", Ask("PATCH", MADE, {"rules": [_rule("*", "pods")]}, content_type=MERGE)),
-    _by("rick", Ask("PATCH", MADE, {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE)),
-    Ask("PATCH", MADE, {"rules": [_rule("*", "secrets")]}, content_type=MERGE),
-    _by("rick", Ask("PATCH", MADE, {"metadata": {"labels": {"a": "c"}}}, content_type=MERGE)),
-    _by("rick", Ask("PATCH", MADE, {"metadata": {"finalizers": ["x.io/y"]}}, content_type=MERGE)),
+    _by("rick", Request("PATCH", MADE, {"rules": [_rule("*", "pods")]}, content_type=MERGE)),
+    _by("rick", Request("PATCH", MADE, {"metadata": {"labels": {"a": "b"}}}, content_type=MERGE)),
+    Request("PATCH", MADE, {"rules": [_rule("*", "secrets")]}, content_type=MERGE),
+    _by("rick", Request("PATCH", MADE, {"metadata": {"labels": {"a": "c"}}}, content_type=MERGE)),
+    _by("rick", Request("PATCH", MADE, {"metadata": {"finalizers": ["x.io/y"]}}, content_type=MERGE)),
     _by("rick", _bind("v-b1", "view", _user("x"))),
     _by("rick", _bind("v-b1", "v-nowhere", _user("x"))),
     _by("rick", _bind("v-b1", "v-nowhere", _user("x"), cluster=False, kind="Role")),
@@ -474,14 +477,14 @@ async def test_both_servers_answer_every_request_alike(planes: tuple[Plane, Plan
     real, embedded = planes
     different = []
     for request in TABLES[name]:
-        theirs, ours = [_comparable(await plane.ask(request)) for plane in (real, embedded)]
+        theirs, ours = [_comparable(await plane.send(request)) for plane in (real, embedded)]
         if theirs != ours:
             different.append(f"{request}\n  real     {theirs}\n  embedded {ours}")
 
     assert not different, "\n".join(different)
 
 
-def _comparable(said: Said) -> tuple[Any, ...]:
+def _comparable(said: Response) -> tuple[Any, ...]:
     kept = ("Content-Type", "X-Content-Type-Options", "Warning", "Cache-Control")
     return (
         said.code,
@@ -528,42 +531,42 @@ def _claims(token: str) -> Any:
 
 CONFIG = f"{NAMESPACED}/configmaps"
 AUDITED = (
-    Ask("POST", CONFIG, {"metadata": {"generateName": "g-"}}),
-    Ask("POST", CONFIG, {"metadata": {"name": "a"}}),
-    Ask("POST", CONFIG, {"metadata": {"name": "a", "uid": "xx"}}),
-    Ask("POST", CONFIG, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\n", content_type="application/yaml"),
-    Ask("POST", CONFIG, ""),
-    Ask("POST", CONFIG, {"metadata": {"name": "BAD"}}),
-    Ask("POST", CONFIG, {"metadata": {"name": "b"}}, content_type="text/plain"),
-    Ask("PUT", f"{CONFIG}/a", {"metadata": {"name": "a", "resourceVersion": "1"}}),
-    Ask("PUT", f"{CONFIG}/a", {"metadata": {"name": "a", "uid": "yy"}}),
-    Ask("PATCH", f"{CONFIG}/a", {"data": {"a": "c"}}, content_type=MERGE),
-    Ask("GET", f"{CONFIG}?fieldSelector=metadata.name%3Da"),
-    Ask("GET", f"{CONFIG}/a?x=%20y"),
-    Ask("GET", f"{CONFIG}?watch=1&timeoutSeconds=1&resourceVersion=0&labelSelector=no%3Dbody"),
-    Ask("GET", f"{CONFIG}?watch=1&fieldSelector=nope%3D1"),
-    Ask("GET", f"{NAMESPACED}/pods/p%202"),
-    Ask("DELETE", f"{CONFIG}/a"),
-    Ask("DELETE", f"{CONFIG}/a"),
-    Ask("DELETE", f"{CONFIG}?labelSelector=no%3Dbody"),
-    Ask("GET", "/nope?x=1"),
-    Ask("GET", "/api/v1/nope"),
-    Ask("POST", "/version"),
-    Ask("POST", TOKENS, {"spec": {"token": "x"}}),
-    Ask("POST", TOKEN, {}),
-    Ask("POST", SELF, _asks(), _as("ann")),
-    Ask("GET", "/version", headers={"X-Forwarded-For": "1.2.3.4, x, 5.6.7.8", "X-Real-Ip": "9.9.9.9"}),
-    Ask("GET", "/version", headers={"Audit-Id": "mine"}),
-    Ask("GET", "/apis", headers={"Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Extra-A": "b"}),
-    Ask("GET", "/apis", headers={"Impersonate-Group": "x"}),
-    Ask("GET", "/apis", headers=_as("zoe"), who="plain"),
-    Ask("GET", f"{NAMESPACED}/pods", headers=_as("ben")),
-    Ask("POST", CONFIG, {"metadata": {"name": "c"}}, _as("ben")),
-    Ask("GET", f"{NAMESPACED}/pods", headers=_as("carl")),
-    Ask("GET", f"{NAMESPACED}/pods", who="nobody"),
-    Ask("GET", f"{NAMESPACED}/pods", headers={"Authorization": "Bearer xyz"}, who="nobody"),
-    Ask("GET", "/apis", who="plain"),
-    Ask("GET", "/last"),
+    Request("POST", CONFIG, {"metadata": {"generateName": "g-"}}),
+    Request("POST", CONFIG, {"metadata": {"name": "a"}}),
+    Request("POST", CONFIG, {"metadata": {"name": "a", "uid": "xx"}}),
+    Request("POST", CONFIG, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\n", content_type="application/yaml"),
+    Request("POST", CONFIG, ""),
+    Request("POST", CONFIG, {"metadata": {"name": "BAD"}}),
+    Request("POST", CONFIG, {"metadata": {"name": "b"}}, content_type="text/plain"),
+    Request("PUT", f"{CONFIG}/a", {"metadata": {"name": "a", "resourceVersion": "1"}}),
+    Request("PUT", f"{CONFIG}/a", {"metadata": {"name": "a", "uid": "yy"}}),
+    Request("PATCH", f"{CONFIG}/a", {"data": {"a": "c"}}, content_type=MERGE),
+    Request("GET", f"{CONFIG}?fieldSelector=metadata.name%3Da"),
+    Request("GET", f"{CONFIG}/a?x=%20y"),
+    Request("GET", f"{CONFIG}?watch=1&timeoutSeconds=1&resourceVersion=0&labelSelector=no%3Dbody"),
+    Request("GET", f"{CONFIG}?watch=1&fieldSelector=nope%3D1"),
+    Request("GET", f"{NAMESPACED}/pods/p%202"),
+    Request("DELETE", f"{CONFIG}/a"),
+    Request("DELETE", f"{CONFIG}/a"),
+    Request("DELETE", f"{CONFIG}?labelSelector=no%3Dbody"),
+    Request("GET", "/nope?x=1"),
+    Request("GET", "/api/v1/nope"),
+    Request("POST", "/version"),
+    Request("POST", TOKENS, {"spec": {"token": "x"}}),
+    Request("POST", TOKEN, {}),
+    Request("POST", SELF, _asks(), _as("ann")),
+    Request("GET", "/version", headers={"X-Forwarded-For": "1.2.3.4, x, 5.6.7.8", "X-Real-Ip": "9.9.9.9"}),
+    Request("GET", "/version", headers={"Audit-Id": "mine"}),
+    Request("GET", "/apis", headers={"Impersonate-User": "bob", "Impersonate-Uid": "7", "Impersonate-Extra-A": "b"}),
+    Request("GET", "/apis", headers={"Impersonate-Group": "x"}),
+    Request("GET", "/apis", headers=_as("zoe"), who="plain"),
+    Request("GET", f"{NAMESPACED}/pods", headers=_as("ben")),
+    Request("POST", CONFIG, {"metadata": {"name": "c"}}, _as("ben")),
+    Request("GET", f"{NAMESPACED}/pods", headers=_as("carl")),
+    Request("GET", f"{NAMESPACED}/pods", who="nobody"),
+    Request("GET", f"{NAMESPACED}/pods", headers={"Authorization": "Bearer xyz"}, who="nobody"),
+    Request("GET", "/apis", who="plain"),
+    Request("GET", "/last"),
 )
 
 
@@ -576,7 +579,7 @@ async def test_both_audit_logs_tell_the_same_of_the_same_requests(planes: tuple[
 
 
 async def _audited(plane: Plane) -> list[Any]:
-    said = [await plane.ask(request) for request in AUDITED]
+    said = [await plane.send(request) for request in AUDITED]
     known = {answer.headers["Audit-Id"]: index for index, answer in enumerate(said)}
     # A line is written after the answer, and not always before that of the next request.
     while known.keys() - _complete(plane):  # noqa: ASYNC110 - a file tells nobody
@@ -626,7 +629,7 @@ FOUND_IN_GROUPS = (
 async def test_a_fresh_server_holds_what_a_real_one_holds(planes: tuple[Plane, Plane], path: str) -> None:
     deadline = asyncio.get_running_loop().time() + 30
     while True:  # controllers, of the server itself too, see to some of it a moment after the start
-        theirs, ours = [_kept((await plane.ask(Ask("GET", path))).body["items"]) for plane in planes]
+        theirs, ours = [_kept((await plane.send(Request("GET", path))).body["items"]) for plane in planes]
         if theirs == ours or asyncio.get_running_loop().time() > deadline:
             break
         await asyncio.sleep(0.05)
@@ -658,9 +661,9 @@ def _alike(tree: dict[str, Any]) -> dict[str, Any]:
 # What comes about by itself
 
 
-async def _until(plane: Plane, path: str, happened: Callable[[Said], bool]) -> Any:
+async def _until(plane: Plane, path: str, happened: Callable[[Response], bool]) -> Any:
     """The object at a path, once something has happened to it."""
-    while not happened(said := await plane.ask(Ask("GET", path))):  # noqa: ASYNC110 - a server is asked, not told
+    while not happened(said := await plane.send(Request("GET", path))):  # noqa: ASYNC110 - a server is asked, not told
         await asyncio.sleep(0.01)
     return said.body
 
@@ -675,12 +678,12 @@ async def _secret_states(plane: Plane) -> list[Any]:
     path = f"{NAMESPACED}/secrets/kept"
     notes = {"kubernetes.io/service-account.name": "plain"}
     tree = {"metadata": {"name": "kept", "annotations": notes}, "type": "kubernetes.io/service-account-token"}
-    await plane.ask(Ask("POST", f"{NAMESPACED}/secrets", tree))
+    await plane.send(Request("POST", f"{NAMESPACED}/secrets", tree))
     filled = await _until(plane, path, lambda said: "token" in said.body.get("data", {}))
     plane.tokens["kept"] = base64.b64decode(filled["data"]["token"]).decode()
-    review = await plane.ask(Ask("POST", TOKENS, {"spec": {"token": "$kept"}}))
+    review = await plane.send(Request("POST", TOKENS, {"spec": {"token": "$kept"}}))
     while not review.body["status"].get("authenticated"):  # a server may know the Secret from before it was filled in
-        review = await plane.ask(Ask("POST", TOKENS, {"spec": {"token": "$kept"}}))
+        review = await plane.send(Request("POST", TOKENS, {"spec": {"token": "$kept"}}))
     used = await _until(plane, path, lambda said: bool(said.body["metadata"].get("labels")))
     states = []
     for state in (filled, used):
@@ -695,7 +698,7 @@ async def test_a_secret_made_for_no_account_is_deleted_alike(planes: tuple[Plane
     tree = {"metadata": {"name": "lost", "annotations": notes}, "type": "kubernetes.io/service-account-token"}
 
     for plane in planes:
-        made = await plane.ask(Ask("POST", f"{NAMESPACED}/secrets", tree))
+        made = await plane.send(Request("POST", f"{NAMESPACED}/secrets", tree))
         assert made.code == 201
         gone = await _until(plane, f"{NAMESPACED}/secrets/lost", lambda said: said.code == 404)
         assert gone["message"] == 'secrets "lost" not found'
@@ -711,13 +714,15 @@ async def _aggregated_states(plane: Plane) -> list[Any]:
     path = f"{RBAC}/clusterroles/v-whole"
     chosen = {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}
     whole = {"metadata": {"name": "v-whole"}, "aggregationRule": chosen, "rules": [_rule("get", "nodes")]}
-    await plane.ask(Ask("POST", f"{RBAC}/clusterroles", whole))
-    await plane.ask(_role("v-part-2", _rule("get", "pods"), _rule("list", "pods"), labels={"part": "yes"}))
-    await plane.ask(_role("v-part-1", _rule("list", "pods"), _rule("watch", "nodes"), labels={"part": "yes"}))
+    await plane.send(Request("POST", f"{RBAC}/clusterroles", whole))
+    await plane.send(_role("v-part-2", _rule("get", "pods"), _rule("list", "pods"), labels={"part": "yes"}))
+    await plane.send(_role("v-part-1", _rule("list", "pods"), _rule("watch", "nodes"), labels={"part": "yes"}))
     full = await _until(plane, path, lambda said: len(said.body.get("rules") or ()) == 3)
-    await plane.ask(Ask("PATCH", f"{RBAC}/clusterroles/v-part-1", {"metadata": {"labels": None}}, content_type=MERGE))
+    await plane.send(
+        Request("PATCH", f"{RBAC}/clusterroles/v-part-1", {"metadata": {"labels": None}}, content_type=MERGE)
+    )
     less = await _until(plane, path, lambda said: len(said.body.get("rules") or ()) == 2)
-    await plane.ask(Ask("DELETE", f"{RBAC}/clusterroles/v-part-2"))
+    await plane.send(Request("DELETE", f"{RBAC}/clusterroles/v-part-2"))
     bare = await _until(plane, path, lambda said: not said.body.get("rules"))
     return [_alike(_leveled(state)) for state in (full, less, bare)]
 
@@ -726,15 +731,15 @@ async def test_a_token_bound_to_a_pod_says_the_same_of_it(planes: tuple[Plane, P
     pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "ghost", "serviceAccountName": "plain"}}
     pod["spec"]["containers"] = [{"name": "c", "image": "i"}]  # type: ignore[assignment] # a tree
     requests = (
-        Ask("POST", TOKEN, {"spec": {"expirationSeconds": 3607, **_bound("Pod", "p")["spec"]}}),
-        Ask("POST", f"{NAMESPACED}/serviceaccounts/actor/token", _bound("Pod", "p")),
-        Ask("POST", TOKENS, {"spec": {"token": "$bound"}}),
+        Request("POST", TOKEN, {"spec": {"expirationSeconds": 3607, **_bound("Pod", "p")["spec"]}}),
+        Request("POST", f"{NAMESPACED}/serviceaccounts/actor/token", _bound("Pod", "p")),
+        Request("POST", TOKENS, {"spec": {"token": "$bound"}}),
     )
     seen = []
     for plane in planes:
-        assert (await plane.ask(Ask("POST", f"{NAMESPACED}/pods", pod))).code == 201
-        first = await plane.ask(requests[0])
+        assert (await plane.send(Request("POST", f"{NAMESPACED}/pods", pod))).code == 201
+        first = await plane.send(requests[0])
         plane.tokens["bound"] = first.body["status"]["token"]
-        seen.append([_comparable(first), *[_comparable(await plane.ask(request)) for request in requests[1:]]])
+        seen.append([_comparable(first), *[_comparable(await plane.send(request)) for request in requests[1:]]])
 
     assert seen[0] == seen[1]

@@ -1,18 +1,23 @@
-"""Lists, pages, selectors and watches: both servers must show the same objects, in the same order and form."""
+"""Lists, pages, selectors and watches: both servers must show the same objects, in the same order and form.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.printers
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
 from tests.differential.servers.server_pair import (
-    Ask,
-    Twin,
-    Twins,
+    Request,
+    ServerClient,
+    ServerPair,
     delete,
-    fresh_twins,
+    fresh_pair,
     get,
     merge,
     post,
@@ -38,12 +43,8 @@ def cm(name: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"mine": "1", **labels}}}
 
 
-def pod(name: str, **spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "metadata": {"name": name, "labels": {"mine": "1"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, app="", labels={"mine": "1"})
+"""A pod of one container."""
 
 
 def has(*names: str, changed: str = "") -> Any:
@@ -72,7 +73,7 @@ def has_all(tree: Any) -> bool:
 ACCOUNT = post("/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "default"}}, quiet=True)
 FIVE = [post(CMS, cm(f"c{number}", color="red" if number % 2 else "blue")) for number in range(5)]
 
-LISTS: dict[str, Sequence[Ask]] = {
+LISTS: dict[str, Sequence[Request]] = {
     "nothing": [get(f"{CMS}?labelSelector=none")],
     "all of mine": [*FIVE, get(f"{CMS}?{MINE}")],
     "all of a namespace that is not there": [get("/api/v1/namespaces/nono/configmaps")],
@@ -200,7 +201,7 @@ POD_FIELDS = [
     "spec.hostNetwork=true", "status.podIP=", "status.nominatedNodeName=", "spec.foo=x", "status.podIPs=",
 ]  # fmt: skip
 
-OTHER_FIELDS: dict[str, Sequence[Ask]] = {
+OTHER_FIELDS: dict[str, Sequence[Request]] = {
     "events": [
         post(
             EVENTS,
@@ -261,7 +262,7 @@ OTHER_FIELDS: dict[str, Sequence[Ask]] = {
     "certificates": [get("/apis/certificates.k8s.io/v1/certificatesigningrequests?fieldSelector=spec.signerName%3Dx")],
 }
 
-WATCHES: dict[str, Sequence[Ask]] = {
+WATCHES: dict[str, Sequence[Request]] = {
     "the old way to watch one": [
         *FIVE[:2],
         get("/api/v1/watch/namespaces/{ns}/configmaps/c0?timeoutSeconds=1", until=bool),
@@ -412,10 +413,10 @@ GROUPS = {"list": LISTS, "field": OTHER_FIELDS}
 
 
 @pytest.fixture(scope="module")
-async def watched(quiet_servers: tuple[Twin, Twin]) -> dict[str, BaseException | None]:
+async def watched(quiet_servers: tuple[ServerClient, ServerClient]) -> dict[str, BaseException | None]:
     """How each case of `WATCHES` went. Each waits for its watches to time out, so all are run at the same time."""
-    twins = [await fresh_twins(quiet_servers) for _ in WATCHES]
-    outcomes = await asyncio.gather(*map(run_case, twins, WATCHES.values()), return_exceptions=True)
+    pair = [await fresh_pair(quiet_servers) for _ in WATCHES]
+    outcomes = await asyncio.gather(*map(run_case, pair, WATCHES.values()), return_exceptions=True)
     return dict(zip(WATCHES, outcomes, strict=True))
 
 
@@ -426,11 +427,15 @@ async def test_what_happens_is_told_alike(watched: dict[str, BaseException | Non
 
 
 @pytest.mark.parametrize(
-    "asks",
-    [pytest.param(asks, id=f"{group}: {name}") for group, cases in GROUPS.items() for name, asks in cases.items()],
+    "requests",
+    [
+        pytest.param(requests, id=f"{group}: {name}")
+        for group, cases in GROUPS.items()
+        for name, requests in cases.items()
+    ],
 )
-async def test_what_is_there_is_shown_alike(quiet_twins: Twins, asks: Sequence[Ask]) -> None:
-    await run_case(quiet_twins, asks)
+async def test_what_is_there_is_shown_alike(quiet_pair: ServerPair, requests: Sequence[Request]) -> None:
+    await run_case(quiet_pair, requests)
 
 
 def _escaped(selector: str) -> str:
@@ -447,18 +452,18 @@ def _escaped(selector: str) -> str:
     return selector
 
 
-async def test_label_selectors_select_alike(quiet_twins: Twins) -> None:
+async def test_label_selectors_select_alike(quiet_pair: ServerPair) -> None:
     sized = post(CMS, {"metadata": {"name": "sized", "labels": {"size": "2"}}})
-    asks = [get(f"{CMS}?labelSelector={_escaped(selector)}") for selector in LABELS]
-    await run_case(quiet_twins, [*FIVE, sized, *asks])
+    requests = [get(f"{CMS}?labelSelector={_escaped(selector)}") for selector in LABELS]
+    await run_case(quiet_pair, [*FIVE, sized, *requests])
 
 
-async def test_field_selectors_select_alike(quiet_twins: Twins) -> None:
-    asks = [get(f"{CMS}?{MINE}&fieldSelector={_escaped(selector)}") for selector in FIELDS]
-    await run_case(quiet_twins, [*FIVE, *asks])
+async def test_field_selectors_select_alike(quiet_pair: ServerPair) -> None:
+    requests = [get(f"{CMS}?{MINE}&fieldSelector={_escaped(selector)}") for selector in FIELDS]
+    await run_case(quiet_pair, [*FIVE, *requests])
 
 
-async def test_fields_of_pods_are_selected_alike(quiet_twins: Twins) -> None:
+async def test_fields_of_pods_are_selected_alike(quiet_pair: ServerPair) -> None:
     pods = [post(PODS, pod("a")), post(PODS, pod("b", restartPolicy="Never", nodeName="n"))]
-    asks = [get(f"{PODS}?fieldSelector={_escaped(selector)}") for selector in POD_FIELDS]
-    await run_case(quiet_twins, [ACCOUNT, *pods, *asks])
+    requests = [get(f"{PODS}?fieldSelector={_escaped(selector)}") for selector in POD_FIELDS]
+    await run_case(quiet_pair, [ACCOUNT, *pods, *requests])

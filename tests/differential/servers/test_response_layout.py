@@ -1,11 +1,14 @@
-"""How answers are laid out: JSON is indented for people and dense for programs, YAML is sorted."""
+"""How answers are laid out: JSON is indented for people and dense for programs, YAML is sorted.
+
+Covers: kubewright.apiserver.wire
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from tests.differential.servers.server_pair import Answer, Twins
+from tests.differential.servers.server_pair import Response, ServerPair
 
 pytestmark = pytest.mark.real
 
@@ -42,39 +45,39 @@ QUESTIONS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("case", QUESTIONS)
-async def test_json_is_indented_for_those_whom_the_real_server_indents_it_for(twins: Twins, case: str) -> None:
-    await _with_one(twins)
+async def test_json_is_indented_for_those_whom_the_real_server_indents_it_for(pair: ServerPair, case: str) -> None:
+    await _with_one(pair)
     path, headers = QUESTIONS[case]
 
-    real, embedded = await _both(twins, path, headers)
+    real, embedded = await _both(pair, path, headers)
 
     assert _layout(embedded) == _layout(real)
 
 
-async def test_yaml_is_the_same_text(twins: Twins) -> None:
-    await _with_one(twins)
+async def test_yaml_is_the_same_text(pair: ServerPair) -> None:
+    await _with_one(pair)
 
-    real, embedded = await _both(twins, ONE, {"Accept": "application/yaml"})
+    real, embedded = await _both(pair, ONE, {"Accept": "application/yaml"})
 
     assert _keys(embedded) == _keys(real)
 
 
-async def _both(twins: Twins, path: str, headers: dict[str, str]) -> tuple[Answer, Answer]:
-    path, sent = path.replace("{ns}", twins.namespace), {"User-Agent": "twins/1", **headers}
-    real = await twins.real.send("GET", path, None, sent, 30.0)
-    return real, await twins.embedded.send("GET", path, None, sent, 30.0)
+async def _both(pair: ServerPair, path: str, headers: dict[str, str]) -> tuple[Response, Response]:
+    path, sent = path.replace("{ns}", pair.namespace), {"User-Agent": "differential/1", **headers}
+    real = await pair.real.send("GET", path, None, sent, 30.0)
+    return real, await pair.embedded.send("GET", path, None, sent, 30.0)
 
 
-async def _with_one(twins: Twins) -> None:
+async def _with_one(pair: ServerPair) -> None:
     body: dict[str, Any] = {"metadata": {"name": "one", "labels": {"mine": "1"}}, "data": {"b": "x<&>\u00e9", "a": ""}}
-    await twins.both("POST", "/api/v1/namespaces/{ns}/configmaps", body)
+    await pair.both("POST", "/api/v1/namespaces/{ns}/configmaps", body)
 
 
-def _layout(answer: Answer) -> tuple[int, bool, bool, bool]:
+def _layout(answer: Response) -> tuple[int, bool, bool, bool]:
     """What is seen from afar: the code, whether there are many lines, a first indented one, and a last break."""
     text = answer.body.decode()
     return answer.code, text.count("\n") > 1, text.startswith('{\n  "'), text.endswith("\n")
 
 
-def _keys(answer: Answer) -> list[str]:
+def _keys(answer: Response) -> list[str]:
     return [line.partition(":")[0] for line in answer.body.decode().splitlines()]

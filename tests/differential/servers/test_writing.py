@@ -1,14 +1,19 @@
-"""Creates, replacements, patches, applies and deletions: both servers must make the same of them."""
+"""Creates, replacements, patches, applies and deletions: both servers must make the same of them.
+
+Covers: kubewright.apiserver.verbs, kubewright.apiserver.managedfields
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
 from tests.differential.servers.server_pair import (
-    Ask,
-    Twins,
+    Request,
+    ServerPair,
     apply,
     delete,
     get,
@@ -38,14 +43,8 @@ def cm(name: str = "one", data: dict[str, Any] | None = None, **meta: Any) -> di
     return tree if data is None else {**tree, "data": data}
 
 
-def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
-    """A pod of one container."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "a", "image": "b"}], **spec},
-    }
+pod = partial(pod_tree, "p", app="web", container={"name": "a", "image": "b"})
+"""A pod of one container."""
 
 
 def deployment(**spec: Any) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
 ONE = post(CMS, cm(data={"a": "1"}))
 WEB = post(DEPLOYMENTS, deployment())
 
-CREATES: dict[str, Sequence[Ask]] = {
+CREATES: dict[str, Sequence[Request]] = {
     "twice": [ONE, ONE],
     "with a generated name": [post(CMS, {"metadata": {"generateName": "x-"}})],
     "with a long generated name": [post(CMS, {"metadata": {"generateName": "x" * 63}})],
@@ -150,7 +149,7 @@ CREATES: dict[str, Sequence[Ask]] = {
     "too large": [post(CMS, cm(data={"a": "x" * (1 << 20)})), post(CMS, cm(data={"a": "x" * (4 << 20)}))],
 }
 
-REPLACEMENTS: dict[str, Sequence[Ask]] = {
+REPLACEMENTS: dict[str, Sequence[Request]] = {
     "nothing changed": [ONE, put(CM, cm(data={"a": "1"})), put(CM, cm(data={"a": "1"}))],
     "everything away": [ONE, put(CM, cm())],
     "no name": [ONE, put(CM, {})],
@@ -213,7 +212,7 @@ REPLACEMENTS: dict[str, Sequence[Ask]] = {
 
 CONTAINERS = "/spec/template/spec/containers"
 
-PATCHES: dict[str, Sequence[Ask]] = {
+PATCHES: dict[str, Sequence[Request]] = {
     "merge": [
         ONE,
         merge(CM, {"data": {"b": "2"}}),
@@ -342,7 +341,7 @@ PATCHES: dict[str, Sequence[Ask]] = {
     ],
 }
 
-APPLIES: dict[str, Sequence[Ask]] = {
+APPLIES: dict[str, Sequence[Request]] = {
     "a new object": [apply(CM, cm(data={"a": "1"})), get(CM)],
     "nothing new": [apply(CM, cm(data={"a": "1"})), apply(CM, cm(data={"a": "1"}))],
     "less than before": [apply(CM, cm(data={"a": "1", "b": "2"})), apply(CM, cm(data={"a": "1"})), apply(CM, cm())],
@@ -482,7 +481,7 @@ APPLIES: dict[str, Sequence[Ask]] = {
     ],
 }
 
-DELETIONS: dict[str, Sequence[Ask]] = {
+DELETIONS: dict[str, Sequence[Request]] = {
     "one": [ONE, delete(CM), delete(CM), get(CM)],
     "with options in the query": [ONE, delete(f"{CM}?propagationPolicy=Background&gracePeriodSeconds=5")],
     "with options of another kind": [ONE, delete(CM, {"kind": "ConfigMap", "apiVersion": "v1"})],
@@ -640,8 +639,12 @@ GROUPS = {"create": CREATES, "replace": REPLACEMENTS, "patch": PATCHES, "apply":
 
 
 @pytest.mark.parametrize(
-    "asks",
-    [pytest.param(asks, id=f"{group}: {name}") for group, cases in GROUPS.items() for name, asks in cases.items()],
+    "requests",
+    [
+        pytest.param(requests, id=f"{group}: {name}")
+        for group, cases in GROUPS.items()
+        for name, requests in cases.items()
+    ],
 )
-async def test_a_write_has_the_same_effect(quiet_twins: Twins, asks: Sequence[Ask]) -> None:
-    await run_case(quiet_twins, asks)
+async def test_a_write_has_the_same_effect(quiet_pair: ServerPair, requests: Sequence[Request]) -> None:
+    await run_case(quiet_pair, requests)

@@ -1,6 +1,8 @@
 """Whatever a client sends, the answer is the one kube-apiserver gives, and the server goes on.
 
 Each case runs on the embedded server and on the real one, so the codes here are the real server's.
+
+Covers: kubewright.apiserver.wire
 """
 
 from __future__ import annotations

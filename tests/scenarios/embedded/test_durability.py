@@ -1,4 +1,7 @@
-"""A data folder keeps what was acknowledged, whatever happens to the process; what happens to the file is noticed."""
+"""A data folder keeps what was acknowledged, whatever happens to the process; what happens to the file is noticed.
+
+Covers: kubewright.apiserver.storage
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Clients that are slow, vanish, do not read or say nothing cost the server neither its other clients nor its memory.
 
 The API server listens without TLS here, so that a thousand clients connect in a moment, and time is what the tests say.
+
+Covers: kubewright.apiserver
 """
 
 from __future__ import annotations

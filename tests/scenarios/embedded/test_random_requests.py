@@ -3,6 +3,8 @@
 RANDOM_REQUESTS (60) says how many examples of twenty requests, for a long run by hand:
 
     RANDOM_REQUESTS=5000 pytest -s tests/scenarios/embedded/test_random_requests.py
+
+Covers: kubewright.apiserver
 """
 
 from __future__ import annotations

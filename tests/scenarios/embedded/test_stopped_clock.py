@@ -1,4 +1,7 @@
-"""A test may stop the clock of an operator; the server does not know, and goes on ending watches."""
+"""A test may stop the clock of an operator; the server does not know, and goes on ending watches.
+
+Covers: kubewright.apiserver, kubewright.testing
+"""
 
 from __future__ import annotations
 

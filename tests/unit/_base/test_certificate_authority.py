@@ -1,4 +1,7 @@
-"""Certificates that TLS and Kubernetes accept."""
+"""Certificates that TLS and Kubernetes accept.
+
+Covers: kubewright._base
+"""
 
 from __future__ import annotations
 

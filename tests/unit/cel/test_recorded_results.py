@@ -2,6 +2,8 @@
 
 `recorded_results.json` was recorded from cel-go with the libraries of the API server, on one schema and one object. A
 value is written with its type in front, so that `int 1` and `double 1` differ.
+
+Covers: kubewright.cel
 """
 
 import json

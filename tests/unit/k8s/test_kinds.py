@@ -1,4 +1,7 @@
-"""The generated built-in kinds: found lazily, complete, and faithful to the wire."""
+"""The generated built-in kinds: found lazily, complete, and faithful to the wire.
+
+Covers: kubewright.k8s
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a running operator does not use, it does not load: memory is paid for by every replica of every operator."""
+"""What a running operator does not use, it does not load: memory is paid for by every replica of every operator.
+
+Covers: kubewright
+"""
 
 from __future__ import annotations
 

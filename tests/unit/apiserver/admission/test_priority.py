@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.builders.admission import Admission
+from tests.builders.pods import pod_tree
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.wire.status_errors import StatusError
@@ -16,8 +18,7 @@ POD = GroupVersionKind("", "v1", "Pod")
 CLASS = GroupVersionKind("scheduling.k8s.io", "v1", "PriorityClass")
 
 
-def pod(**spec: Any) -> Tree:
-    return {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "b"}], **spec}}
+pod = partial(pod_tree, "a", "shop", container={"name": "a", "image": "b"})
 
 
 def named(name: str, **fields: Any) -> Tree:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod_tree
 
 from kubewright.apiserver.admission.quota_evaluator import counted_by, in_scope, missing, usage
 
@@ -13,9 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def pod(*, phase: str = "Running", limits: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    resources = {"limits": limits, "requests": limits} if limits else {}
-    containers = [{"name": "main", "image": "nginx", "resources": resources}]
-    return {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}, "status": {"phase": phase}}
+    return pod_tree("p", container={"limits": limits}, status={"phase": phase}, **spec)
 
 
 def shown(group: str, plural: str, tree: dict[str, Any]) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.builders.admission import Admission
+from tests.builders.pods import pod_tree
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.wire.status_errors import StatusError
@@ -15,8 +17,7 @@ Tree = dict[str, Any]
 POD = GroupVersionKind("", "v1", "Pod")
 
 
-def pod(**spec: Any) -> Tree:
-    return {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "b"}], **spec}}
+pod = partial(pod_tree, "a", "shop", container={"name": "a", "image": "b"})
 
 
 @pytest.fixture

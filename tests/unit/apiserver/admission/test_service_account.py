@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 from tests.builders.admission import CATALOG, Admission
+from tests.builders.pods import pod_tree
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.admission.service_account import ServiceAccount
@@ -21,9 +23,7 @@ Tree = dict[str, Any]
 POD = GroupVersionKind("", "v1", "Pod")
 
 
-def pod(**spec: Any) -> Tree:
-    metadata = {"name": "a", "namespace": "shop"}
-    return {"metadata": metadata, "spec": {"containers": [{"name": "a", "image": "b"}], **spec}}
+pod = partial(pod_tree, "a", "shop", container={"name": "a", "image": "b"})
 
 
 def admitted(obj: Tree, account: Tree | None = None) -> Tree:

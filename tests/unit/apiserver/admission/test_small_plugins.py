@@ -1,10 +1,15 @@
-"""The plugins that add one thing to an object: tolerations, taints, default classes, finalizers, topology labels."""
+"""The plugins that add one thing to an object: tolerations, taints, default classes, finalizers, topology labels.
+
+Covers: kubewright.apiserver.admission
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tests.builders.admission import Admission
+from tests.builders.pods import pod_tree
 
 from kubewright.api.kinds import GroupVersionKind
 
@@ -16,8 +21,7 @@ INGRESS = GroupVersionKind("networking.k8s.io", "v1", "Ingress")
 NODE = GroupVersionKind("", "v1", "Node")
 
 
-def pod(**spec: Any) -> Tree:
-    return {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "b"}], **spec}}
+pod = partial(pod_tree, "a", app="", container={"name": "a", "image": "b"})
 
 
 def named(name: str, **fields: Any) -> Tree:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+
+from tests.builders.definitions import definition_tree
 
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.wire.decoding import decode_json
 
 TABLE = "apiregistration.k8s.io/apiservices"
-
-
-def definition(plural: str, group: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    spec = {
-        "group": group,
-        "scope": "Cluster",
-        "names": {"plural": plural, "kind": plural.capitalize()},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
-    }
-    meta = {"name": f"{plural}.{group}"}
-    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": meta, "spec": spec}
 
 
 class Awaited:
@@ -53,7 +42,7 @@ async def test_a_server_that_starts_again_keeps_those_it_has_and_removes_those_o
     first = ApiServer(store=store)
     await first.start()
     for plural, group in (("ones", "a.example.io"), ("twos", "b.example.io")):
-        await first.loopback.ensure(definition(plural, group))
+        await first.loopback.ensure(definition_tree(plural, group, scope="Cluster"))
     before = await services.holds("v1.a.example.io", "v1.b.example.io")
     await first.stop()
     definitions = store.table("apiextensions.k8s.io/customresourcedefinitions")

@@ -1,4 +1,7 @@
-"""The documents of custom resources, against those of the real API server (documents.json, from tests/differential)."""
+"""The documents of custom resources, against those of the real API server (documents.json, from tests/differential).
+
+Covers: kubewright.apiserver.openapi
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What becomes of a write when somebody else writes the same object before it is stored."""
+"""What becomes of a write when somebody else writes the same object before it is stored.
+
+Covers: kubewright.apiserver.verbs
+"""
 
 from __future__ import annotations
 

@@ -30,11 +30,51 @@ SAMPLES = json.loads((Path(__file__).parents[3] / "data/protobuf/samples.json").
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 NAMED = b"\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
 """An envelope's first field: this is a ConfigMap of v1."""
+WIDGET = b"\x0a\x0c\x0a\x02v1\x12\x06Widget\x12\x00"
+"""An envelope of a kind that the server does not know."""
+
+
+BROKEN_ENVELOPES = [
+    (b"", "the object provided is unrecognized (must be of type ConfigMap): empty data (<empty>)"),
+    (
+        b"hello",
+        "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a "
+        "protobuf message, expected prefix [107 56 115 0] (68656c6c6f)",
+    ),
+    (PREFIX, "the object provided is unrecognized (must be of type ConfigMap): empty body (6b387300)"),
+    (
+        PREFIX + b"\x00",
+        "the object provided is unrecognized (must be of type ConfigMap): proto: Unknown: illegal tag 0 "
+        "(wire type 0) (6b38730000)",
+    ),
+    (
+        PREFIX + NAMED + b"\x12\x7f" + b"x" * 20,
+        "the object provided is unrecognized (must be of type ConfigMap): unexpected EOF "
+        "(6b3873000a0f0a0276311209436f6e6669674d6170127f78787878787878 ...)",
+    ),
+]
+"""Bodies that are no protobuf message of Kubernetes, and what the server says of them."""
+BROKEN_OBJECTS = [
+    (b"\x00", "proto: ConfigMap: illegal tag 0 (wire type 0)"),
+    (b"\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
+    (b"\x0c", "proto: ConfigMap: wiretype end group for non-group"),
+    (b"\xff" * 11, "proto: integer overflow"),
+    (b"\x0a\x05\x0a", "unexpected EOF"),
+    (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "proto: negative length found during unmarshaling"),
+    (b"\xff\x01", "proto: illegal wireType 7"),
+]
+"""Messages that are no ConfigMap, and what the server says of them."""
 
 
 def field(number: int, content: bytes) -> bytes:
     assert len(content) < 128
     return bytes([number << 3 | 2, len(content)]) + content
+
+
+def broken_bodies() -> list[bytes]:
+    """Every body above; tests/differential asks kube-apiserver about each of them."""
+    objects = [PREFIX + NAMED + field(2, message) for message, _ in BROKEN_OBJECTS]
+    return [*(body for body, _ in BROKEN_ENVELOPES), *objects, PREFIX + WIDGET]
 
 
 def config_map(message: bytes) -> dict[str, Any]:
@@ -145,28 +185,7 @@ def test_quantities_are_shown_as_the_server_shows_them(sent: str, shown: str) ->
     assert decode(body)["spec"]["hard"]["pods"] == shown
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"", "the object provided is unrecognized (must be of type ConfigMap): empty data (<empty>)"),
-        (
-            b"hello",
-            "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a "
-            "protobuf message, expected prefix [107 56 115 0] (68656c6c6f)",
-        ),
-        (PREFIX, "the object provided is unrecognized (must be of type ConfigMap): empty body (6b387300)"),
-        (
-            PREFIX + b"\x00",
-            "the object provided is unrecognized (must be of type ConfigMap): proto: Unknown: illegal tag 0 "
-            "(wire type 0) (6b38730000)",
-        ),
-        (
-            PREFIX + NAMED + b"\x12\x7f" + b"x" * 20,
-            "the object provided is unrecognized (must be of type ConfigMap): unexpected EOF "
-            "(6b3873000a0f0a0276311209436f6e6669674d6170127f78787878787878 ...)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("body", "message"), BROKEN_ENVELOPES)
 def test_a_broken_envelope_is_refused_in_the_servers_words(body: bytes, message: str) -> None:
     with pytest.raises(StatusError) as refusal:
         decode_body(body, kind=CONFIG_MAP)
@@ -175,18 +194,7 @@ def test_a_broken_envelope_is_refused_in_the_servers_words(body: bytes, message:
     assert refusal.value.status["message"] == message
 
 
-@pytest.mark.parametrize(
-    ("message", "problem"),
-    [
-        (b"\x00", "proto: ConfigMap: illegal tag 0 (wire type 0)"),
-        (b"\x08\x01", "proto: wrong wireType = 0 for field ObjectMeta"),
-        (b"\x0c", "proto: ConfigMap: wiretype end group for non-group"),
-        (b"\xff" * 11, "proto: integer overflow"),
-        (b"\x0a\x05\x0a", "unexpected EOF"),
-        (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "proto: negative length found during unmarshaling"),
-        (b"\xff\x01", "proto: illegal wireType 7"),
-    ],
-)
+@pytest.mark.parametrize(("message", "problem"), BROKEN_OBJECTS)
 def test_a_broken_object_is_refused_in_the_servers_words(message: bytes, problem: str) -> None:
     with pytest.raises(StatusError) as refusal:
         decode_body(PREFIX + NAMED + field(2, message), kind=CONFIG_MAP)
@@ -196,10 +204,8 @@ def test_a_broken_object_is_refused_in_the_servers_words(message: bytes, problem
 
 
 def test_a_kind_without_a_protobuf_encoding_is_unknown() -> None:
-    body = PREFIX + field(1, field(1, b"v1") + field(2, b"Widget"))
-
     with pytest.raises(DecodeError, match='no kind "Widget" is registered for version "v1"'):
-        decode(body)
+        decode(PREFIX + WIDGET)
     assert not has_protobuf("example.com/v1", "Widget")
     with pytest.raises(DecodeError, match="encode it as JSON"):
         encode({}, "example.com/v1", "Widget")

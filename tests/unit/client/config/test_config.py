@@ -41,7 +41,7 @@ def of(folder: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, A
     return Config.from_dict(tree(cluster=cluster, user=user), folder)
 
 
-def pod(folder: Path) -> dict[str, str]:
+def mounted_account(folder: Path) -> dict[str, str]:
     """A service account as the kubelet mounts it, and the variables that go with it."""
     folder.mkdir(exist_ok=True)
     (folder / "token").write_text("pod-token")
@@ -63,7 +63,7 @@ def test_the_order_is_named_file_then_variable_then_pod_then_home(tmp_path: Path
         return Config.load(kubeconfig, environ=environ, service_account=account).server
 
     assert server() == "https://home:6443"
-    environ |= pod(account)
+    environ |= mounted_account(account)
     assert server() == "https://10.0.0.1:443"
     environ["KUBECONFIG"] = str(listed)
     assert server() == "https://listed:6443"
@@ -72,7 +72,7 @@ def test_the_order_is_named_file_then_variable_then_pod_then_home(tmp_path: Path
 
 def test_a_pod_without_a_token_falls_back_to_the_home_folder(tmp_path: Path) -> None:
     account = tmp_path / "account"
-    environ = pod(account) | {"HOME": str(tmp_path)}
+    environ = mounted_account(account) | {"HOME": str(tmp_path)}
     (account / "token").unlink()
     written(tmp_path / ".kube" / "config", name="home")
 
@@ -81,7 +81,7 @@ def test_a_pod_without_a_token_falls_back_to_the_home_folder(tmp_path: Path) -> 
 
 def test_a_named_context_is_looked_for_in_files_even_in_a_pod(tmp_path: Path) -> None:
     account = tmp_path / "account"
-    environ = pod(account) | {"HOME": str(tmp_path)}
+    environ = mounted_account(account) | {"HOME": str(tmp_path)}
     written(tmp_path / ".kube" / "config", name="home")
 
     found = Config.load(context="home", environ=environ, service_account=account)
@@ -134,7 +134,7 @@ def test_nothing_found_says_where_it_was_looked_for(tmp_path: Path, in_pod: bool
 
 
 async def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
-    environ = pod(tmp_path)
+    environ = mounted_account(tmp_path)
 
     found = Config.in_cluster(folder=tmp_path, environ=environ)
 
@@ -147,7 +147,7 @@ async def test_a_pod_uses_its_service_account(tmp_path: Path) -> None:
 
 
 def test_a_pod_may_have_an_ipv6_address_and_no_ca_or_namespace(tmp_path: Path) -> None:
-    environ = pod(tmp_path) | {"KUBERNETES_SERVICE_HOST": "fd00::1"}
+    environ = mounted_account(tmp_path) | {"KUBERNETES_SERVICE_HOST": "fd00::1"}
     (tmp_path / "ca.crt").unlink()
     (tmp_path / "namespace").unlink()
 

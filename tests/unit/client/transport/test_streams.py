@@ -1,4 +1,7 @@
-"""Streams of both transports: chunks as they come, cuts, silence, and early ends."""
+"""Streams of both transports: chunks as they come, cuts, silence, and early ends.
+
+Covers: kubewright.client.transport
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Both transports and TLS: whom they trust, what they say when they do not, and how certificates change."""
+"""Both transports and TLS: whom they trust, what they say when they do not, and how certificates change.
+
+Covers: kubewright.client.transport
+"""
 
 from __future__ import annotations
 

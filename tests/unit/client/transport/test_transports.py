@@ -1,4 +1,7 @@
-"""Both transports against a server that speaks raw bytes: politely, rudely, and not at all."""
+"""Both transports against a server that speaks raw bytes: politely, rudely, and not at all.
+
+Covers: kubewright.client.transport
+"""
 
 from __future__ import annotations
 

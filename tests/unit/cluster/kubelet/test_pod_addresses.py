@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from kubewright.api.codec import from_tree
+from tests.builders.pods import pod
+
 from kubewright.cluster.kubelet.pod_addresses import PodAddresses
-from kubewright.k8s.core.v1 import Pod
-
-
-def pod(uid: str, ip: str | None = None) -> Pod:
-    return from_tree(Pod, {"metadata": {"name": uid, "uid": uid}, "status": {"podIP": ip} if ip else {}})
 
 
 def test_each_pod_has_a_unique_address_and_keeps_it() -> None:
@@ -23,8 +19,8 @@ def test_each_pod_has_a_unique_address_and_keeps_it() -> None:
 def test_an_address_in_the_status_is_kept_unless_it_is_in_use() -> None:
     addresses = PodAddresses()
 
-    assert addresses.address_of(pod("a", "10.244.7.7")) == "10.244.7.7"
-    assert addresses.address_of(pod("b", "10.244.7.7")) != "10.244.7.7"
+    assert addresses.address_of(pod("a", status={"podIP": "10.244.7.7"})) == "10.244.7.7"
+    assert addresses.address_of(pod("b", status={"podIP": "10.244.7.7"})) != "10.244.7.7"
 
 
 def test_no_pod_gets_a_network_or_broadcast_address_and_free_ones_are_used_again() -> None:

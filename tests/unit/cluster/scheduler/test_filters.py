@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders.nodes import schedulable_node
+from tests.builders.pods import container_tree, pod
 
-from kubewright.api.codec import from_tree
 from kubewright.cluster.scheduler.filters import is_resolvable, run_filters
 from kubewright.cluster.scheduler.fit_error import fit_error, pre_filter_error
-from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
-from kubewright.k8s.core.v1 import Node, Pod
+from kubewright.cluster.scheduler.node_info import NodeInfo, new_pod_info
+from kubewright.k8s.core.v1 import Pod
 
 SELECTOR = ("node(s) didn't match Pod's node affinity/selector",)
 TAINT = ("node(s) had untolerated taint(s)",)
 
 
-def node(name: str = "node-1", *, labels: dict[str, str] | None = None, **spec: Any) -> NodeInfo:
-    tree = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-        "spec": spec,
-        "status": {"allocatable": {"cpu": "2", "memory": "1Gi", "pods": "3"}},
-    }
-    return new_node_info(from_tree(Node, tree), AssignedPods())
-
-
-def pod(name: str = "web", *, labels: dict[str, str] | None = None, **spec: Any) -> Pod:
-    spec.setdefault("containers", [{"name": "main", "image": "nginx"}])
-    return from_tree(
-        Pod, {"metadata": {"name": name, "namespace": "shop", "uid": name, "labels": labels or {}}, "spec": spec}
-    )
+node = partial(schedulable_node, allocatable={"cpu": "2", "memory": "1Gi", "pods": "3"})
 
 
 def requests(**amounts: str) -> dict[str, Any]:
-    return {"name": "main", "image": "nginx", "resources": {"requests": amounts}}
+    return container_tree(requests=amounts)
 
 
 def reasons(pending: Pod, target: NodeInfo, *others: NodeInfo) -> tuple[str, ...]:

@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.builders import pods as builders
+from tests.builders.nodes import schedulable_node
 
 from kubewright.api.codec import from_tree
 from kubewright.api.names import ObjectKey
 from kubewright.cache.changes import change_of
 from kubewright.cluster.scheduler.filters import PodFilter, run_filters
-from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.node_info import new_pod_info
 from kubewright.cluster.scheduler.preemption import DefaultPreemption, PostFilterResult
 from kubewright.cluster.scheduler.scheduler import Scheduler
-from kubewright.k8s.core.v1 import Node, Pod
+from kubewright.k8s.core.v1 import Pod
 from kubewright.k8s.policy.v1 import PodDisruptionBudget
 from kubewright.testing.clock import VirtualClock
 
@@ -22,11 +24,8 @@ CPU = ("Insufficient cpu",)
 CLEARED = "preemption: 0/2 nodes are available: "
 
 
-def pod(name: str, priority: int = 0, cpu: str = "1", *, status: dict[str, Any] | None = None, **spec: Any) -> Pod:
-    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "namespace": "shop", "uid": name, "labels": {"app": name}}
-    spec = {"containers": [container], "priority": priority, **spec}
-    return from_tree(Pod, {"metadata": metadata, "spec": spec, "status": status or {}})
+def pod(name: str, priority: int = 0, cpu: str = "1", **options: Any) -> Pod:
+    return builders.pod(name, container={"requests": {"cpu": cpu}}, priority=priority, **options)
 
 
 class Nodes:
@@ -35,7 +34,12 @@ class Nodes:
     def __init__(self, *names: str, **specs: dict[str, Any]) -> None:
         clock = VirtualClock(start=datetime(2026, 1, 1, tzinfo=UTC))
         self.preemption = DefaultPreemption("default-scheduler", namespaces={}, clock=clock)
-        self.nodes = {name: _node(name, specs.get(name.replace("-", "_"), {})) for name in names}
+        self.nodes = {
+            name: schedulable_node(
+                name, allocatable={"cpu": "2", "pods": "10"}, **specs.get(name.replace("-", "_"), {})
+            )
+            for name in names
+        }
 
     def assign(self, node: str, given: Pod, *, started: str = "2025-01-01T00:00:00Z", **metadata: Any) -> None:
         """Bind a pod to the node."""
@@ -58,11 +62,6 @@ class Nodes:
         assert all(reasons for _, reasons in rejections)
         info, nodes = new_pod_info(given), tuple(self.nodes.values())
         return self.preemption.post_filter(given, info, rejections, lambda node: run_filters(given, info, node, nodes))
-
-
-def _node(name: str, spec: dict[str, Any]) -> NodeInfo:
-    status = {"allocatable": {"cpu": "2", "pods": "10"}}
-    return new_node_info(from_tree(Node, {"metadata": {"name": name}, "spec": spec, "status": status}), AssignedPods())
 
 
 def victims(post_filter: PostFilterResult) -> list[str]:

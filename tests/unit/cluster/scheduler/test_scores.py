@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders import pods as builders
+from tests.builders.nodes import schedulable_node
 
-from kubewright.api.codec import from_tree
-from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.node_info import NodeInfo, new_pod_info
 from kubewright.cluster.scheduler.scores import score_nodes
-from kubewright.k8s.core.v1 import Node, Pod
+from kubewright.k8s.core.v1 import Pod
 
 WEB = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
 HOST = "kubernetes.io/hostname"
 
 
 def node(name: str, *pods: Pod, labels: dict[str, str] | None = None, **spec: Any) -> NodeInfo:
-    named = {HOST: name, **({"zone": name[0]} if labels is None else labels)}
-    made = new_node_info(from_tree(Node, {"metadata": {"name": name, "labels": named}, "spec": spec}), AssignedPods())
-    for each in pods:
-        made.assigned.add(new_pod_info(each))
-    return made
+    return schedulable_node(name, *pods, labels={"zone": name[0]} if labels is None else labels, **spec)
 
 
-def pod(name: str = "new", *, app: str = "web", **spec: Any) -> Pod:
-    metadata = {"name": name, "namespace": "shop", "uid": name, "labels": {"app": app}}
-    return from_tree(Pod, {"metadata": metadata, "spec": {"containers": [], **spec}})
+pod = partial(builders.pod, app="web", containers=[])
 
 
 def scores(given: Pod, *nodes: NodeInfo, infeasible: tuple[NodeInfo, ...] = (), terminating: str = "") -> list[int]:

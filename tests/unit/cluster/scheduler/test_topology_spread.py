@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.builders import pods as builders
+from tests.builders.nodes import schedulable_node
 
-from kubewright.api.codec import from_tree
 from kubewright.cluster.scheduler.filters import run_filters
-from kubewright.cluster.scheduler.node_info import AssignedPods, NodeInfo, new_node_info, new_pod_info
+from kubewright.cluster.scheduler.node_info import NodeInfo, new_pod_info
 from kubewright.cluster.scheduler.topology_spread import CONSTRAINTS_NOT_MATCHED, new_topology_spread
-from kubewright.k8s.core.v1 import Node, Pod
+from kubewright.k8s.core.v1 import Pod
 
 WEB = {"matchLabels": {"app": "web"}}
 NODE_LABEL_NOT_MATCHED = f"{CONSTRAINTS_NOT_MATCHED} (missing required label)"
 
 
 def node(name: str, zone: str = "", **spec: Any) -> NodeInfo:
-    labels = {"kubernetes.io/hostname": name, **({"zone": zone} if zone else {})}
-    return new_node_info(from_tree(Node, {"metadata": {"name": name, "labels": labels}, "spec": spec}), AssignedPods())
+    return schedulable_node(name, labels={"zone": zone} if zone else {}, **spec)
 
 
-def pod(name: str = "new", *, namespace: str = "shop", app: str = "web", **spec: Any) -> Pod:
-    labels = {"app": app, "pod-template-hash": "abc"}
-    metadata = {"name": name, "namespace": namespace, "uid": name, "labels": labels}
-    return from_tree(Pod, {"metadata": metadata, "spec": {"containers": [], **spec}})
+pod = partial(builders.pod, app="web", labels={"pod-template-hash": "abc"}, containers=[])
 
 
 def constraint(**fields: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.builders.definitions import definition_tree
 
 import kubewright.k8s
 from kubewright.api.codec import decode, decode_tree, encode, encode_tree
@@ -260,12 +261,4 @@ def test_a_description_cannot_break_out_of_its_docstring() -> None:
 
 
 def _crd(group: str, kind: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": f"{kind.lower()}s"},
-            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
+    return definition_tree(f"{kind.lower()}s", group, kind=kind, schema=schema)

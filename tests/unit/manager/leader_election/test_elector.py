@@ -1,115 +1,16 @@
-"""Leader election and the fence, on a lease server of a few lines and clocks moved by hand."""
+"""Leader election, on a lease server of a few lines and clocks moved by hand."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
-from random import Random
-from typing import Any
 
 import pytest
+from tests.lease_server import PATH, Jumping, LeaseServer, Skewed, candidate, running
 
-from kubewright._base.clock import Clock
-from kubewright.client.client import Client
-from kubewright.client.transport.transport import HttpRequest, HttpResponse, HttpStream
-from kubewright.errors import ConfigError, LeadershipLost, NotFound, RequestTimeout, TransportError
-from kubewright.k8s.core.v1 import ConfigMap
+from kubewright.errors import ConfigError, LeadershipLost
 from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
-from kubewright.manager.leader_election.fence import FencedTransport
 from kubewright.testing.clock import VirtualClock
-
-PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
-
-
-class LeaseServer:
-    """Keeps objects by path, with versions; counts and refuses as told."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.version = 0
-        self.seen: list[str] = []
-        self.cut_off: set[str] = set()
-        self.hanging: asyncio.Event | None = None
-
-    def spec(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.objects[f"{PATH}/boss"]["spec"]
-        return spec
-
-    def holds(self, **spec: Any) -> None:
-        """Have a lease from before."""
-        metadata = {"name": "boss", "namespace": "shop", "resourceVersion": "0"}
-        self.objects[f"{PATH}/boss"] = {"metadata": metadata, "spec": spec}
-
-    def client(self, name: str) -> Client:
-        return Client(_Wire(self, name), namespace="shop")
-
-    def answer(self, request: HttpRequest) -> HttpResponse:
-        self.seen.append(f"{request.method} {request.path}")
-        if request.method == "GET":
-            found = self.objects.get(request.path)
-            return _said(found) if found is not None else _refused(404, "NotFound")
-        body = json.loads(request.body or b"{}")
-        path = request.path if request.method == "PUT" else f"{request.path}/{body['metadata']['name']}"
-        present = self.objects.get(path)
-        if request.method == "POST" and present is not None:
-            return _refused(409, "AlreadyExists")
-        if request.method == "PUT" and present is None:
-            return _refused(404, "NotFound")
-        if present is not None and body["metadata"]["resourceVersion"] != present["metadata"]["resourceVersion"]:
-            return _refused(409, "Conflict")
-        self.version += 1
-        body["metadata"]["resourceVersion"] = str(self.version)
-        self.objects[path] = body
-        return _said(body)
-
-
-class _Wire:
-    def __init__(self, server: LeaseServer, name: str) -> None:
-        self.server = server
-        self.name = name
-
-    async def send(self, request: HttpRequest) -> HttpResponse:
-        if self.server.hanging is not None:
-            await self.server.hanging.wait()
-        if self.name in self.server.cut_off:
-            raise TransportError("the network is gone")
-        return self.server.answer(request)
-
-    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpStream]:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        return None
-
-
-def _said(body: dict[str, Any]) -> HttpResponse:
-    return HttpResponse(status=200, headers={}, body=json.dumps(body).encode())
-
-
-def _refused(code: int, reason: str) -> HttpResponse:
-    body = {"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": reason}
-    return HttpResponse(status=code, headers={}, body=json.dumps(body).encode())
-
-
-def candidate(server: LeaseServer, name: str, clock: Clock, **options: Any) -> LeaderElector:
-    return LeaderElector(
-        server.client(name), lease="boss", namespace="shop", identity=name, clock=clock, rng=Random(1), **options
-    )
-
-
-@asynccontextmanager
-async def running(leadership: LeaderElector) -> AsyncIterator[asyncio.Task[None]]:
-    task = asyncio.create_task(leadership.run())
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()
 
 
 async def test_the_first_candidate_creates_the_lease_and_leads() -> None:
@@ -356,22 +257,6 @@ async def test_a_lease_deleted_under_the_leader_is_made_again() -> None:
         assert server.spec()["holderIdentity"] == "a"
 
 
-class Skewed:
-    """A clock whose time of day is off and whose stopwatch runs at another rate."""
-
-    def __init__(self, clock: VirtualClock, *, off: timedelta = timedelta(), rate: float = 1.0) -> None:
-        self._clock, self._off, self._rate = clock, off, rate
-
-    def now(self) -> datetime:
-        return self._clock.now() + self._off
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic() * self._rate
-
-    async def sleep(self, seconds: float) -> None:
-        await self._clock.sleep(seconds / self._rate)
-
-
 @pytest.mark.parametrize("off", [timedelta(hours=-1), timedelta(), timedelta(hours=1), timedelta(days=400)])
 @pytest.mark.parametrize("rate", [1.0, 1.4])
 async def test_wrong_clocks_never_make_two_leaders(off: timedelta, rate: float) -> None:
@@ -402,13 +287,6 @@ async def test_a_process_that_was_frozen_knows_at_once_that_it_does_not_lead() -
         assert first.overdue() == pytest.approx(10.0)
         with pytest.raises(LeadershipLost):
             first.check("PUT /x")
-
-
-class Jumping(Skewed):
-    jump = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.jump
 
 
 async def test_candidates_do_not_trust_a_failed_write_to_have_changed_anything() -> None:
@@ -444,121 +322,3 @@ def test_an_identity_is_the_host_and_a_random_part() -> None:
     assert one.rpartition("_")[0] == two.rpartition("_")[0]
     with pytest.raises(ConfigError, match="identity"):
         LeaderElector(client, lease="boss", namespace="shop", identity="")
-
-
-# The fence ------------------------------------------------------------------------------------------------------
-
-
-def fenced(server: LeaseServer, leadership: LeaderElector) -> Client:
-    return Client(FencedTransport(_Wire(server, "work"), leadership), namespace="shop")
-
-
-async def test_nothing_is_written_before_the_lease_is_won_and_reads_pass() -> None:
-    server, clock = LeaseServer(), VirtualClock()
-    client = fenced(server, candidate(server, "a", clock))
-
-    with pytest.raises(LeadershipLost, match=r"POST /api/v1/namespaces/shop/configmaps was not sent"):
-        await client.create(ConfigMap.named("x"))
-    with pytest.raises(NotFound):
-        await client.get(ConfigMap, "x")
-    assert server.seen == ["GET /api/v1/namespaces/shop/configmaps/x"]
-
-
-async def test_no_write_leaves_after_the_deadline_whatever_else_happens() -> None:
-    server, clock = LeaseServer(), VirtualClock()
-    leadership = candidate(server, "a", clock)
-    client = fenced(server, leadership)
-    async with running(leadership):
-        await clock.advance(1)
-        await client.create(ConfigMap.named("while-leading"))
-        server.cut_off.add("a")
-        written: list[float] = []
-        for number in range(300):
-            await clock.advance(0.1)
-            try:
-                await client.create(ConfigMap.named(f"try-{number}"))
-                written.append(clock.monotonic())
-            except LeadershipLost:
-                continue
-
-        assert max(written) < 10.0
-        assert not leadership.is_leader
-
-
-async def test_a_frozen_process_writes_nothing_when_it_wakes_up() -> None:
-    server, clock = LeaseServer(), VirtualClock()
-    frozen = Jumping(clock)
-    leadership = candidate(server, "a", frozen)
-    async with running(leadership):
-        await clock.advance(0)
-        frozen.jump = 10.0
-
-        with pytest.raises(LeadershipLost):
-            await fenced(server, leadership).create(ConfigMap.named("late"))
-
-        assert not any("configmaps" in line for line in server.seen)
-
-
-async def test_a_write_under_way_is_cut_off_when_the_lease_is_lost() -> None:
-    server, clock = LeaseServer(), VirtualClock()
-    leadership = candidate(server, "a", clock)
-    async with running(leadership):
-        await clock.advance(0)
-        server.hanging = asyncio.Event()
-        writing = asyncio.create_task(fenced(server, leadership).create(ConfigMap.named("slow")))
-        await clock.settle()
-
-        await clock.advance(10)
-
-        with pytest.raises(LeadershipLost, match="may or may not have happened"):
-            await writing
-        assert not any("configmaps" in line for line in server.seen)
-
-
-async def test_a_transports_own_time_limit_stays_what_it_is() -> None:
-    class Slow(_Wire):
-        async def send(self, request: HttpRequest) -> HttpResponse:
-            raise RequestTimeout("no answer")
-
-    server, clock = LeaseServer(), VirtualClock()
-    leadership = candidate(server, "a", clock)
-    async with running(leadership):
-        await clock.advance(0)
-
-        with pytest.raises(RequestTimeout):
-            await FencedTransport(Slow(server, "w"), leadership).send(HttpRequest(method="POST", path="/x"))
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "passes"),
-    [
-        ("PUT", f"{PATH}/boss", True),
-        ("POST", PATH, False),
-        ("PUT", f"{PATH}/other", False),
-        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", True),
-        ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", True),
-        ("DELETE", "/apis/authorization.k8s.io/v1/anything", False),
-        ("GET", "/api/v1/pods", True),
-        ("PATCH", "/api/v1/namespaces/shop/pods/x", False),
-        ("DELETE", "/api/v1/namespaces/shop/pods/x", False),
-    ],
-)
-async def test_only_reads_the_lease_itself_and_reviews_pass_a_closed_fence(
-    method: str, path: str, passes: bool
-) -> None:
-    class Yes(_Wire):
-        async def send(self, request: HttpRequest) -> HttpResponse:
-            return HttpResponse(status=200, headers={}, body=b"{}")
-
-    server = LeaseServer()
-    fence = FencedTransport(Yes(server, "w"), candidate(server, "a", VirtualClock()))
-    request = HttpRequest(method=method, path=path)
-
-    if passes:
-        assert (await fence.send(request)).status == 200
-    else:
-        with pytest.raises(LeadershipLost):
-            await fence.send(request)
-        with pytest.raises(LeadershipLost):
-            async with fence.stream(request):
-                pass

@@ -1,4 +1,7 @@
-"""What each Python type becomes."""
+"""What each Python type becomes.
+
+Covers: kubewright.schema.builder
+"""
 
 import enum
 import uuid

@@ -32,8 +32,72 @@ LIVE: dict[str, Any] = {
 }
 
 
-def pod(patch: dict[str, Any]) -> dict[str, Any]:
+def of_pods(patch: dict[str, Any]) -> dict[str, Any]:
+    """A patch of the pods of a Deployment."""
     return {"spec": {"template": {"spec": patch}}}
+
+
+REFUSALS: list[tuple[Any, int, str]] = [
+    ([1], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+    ("x", 400, "json: cannot unmarshal string into Go value of type map[string]interface {}"),
+    (
+        of_pods({"containers": [{"image": "z"}]}),
+        500,
+        "map: map[image:z] does not contain declared merge key: name",
+    ),
+    ({"$patch": "merge"}, 500, "unknown patch type: merge in map: map[$patch:merge]"),
+    (
+        {"spec": {"$patch": "bogus", "a": [1, "b", None, 1.5, True, {"z": "q"}]}},
+        500,
+        "unknown patch type: bogus in map: map[$patch:bogus a:[1 b <nil> 1.5 true map[z:q]]]",
+    ),
+    ({"spec": {"$patch": 5}}, 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
+    (
+        of_pods({"containers": [{"name": "c", "$patch": "merge"}]}),
+        500,
+        "merging lists cannot yet be specified in the patch",
+    ),
+    (
+        of_pods({"containers": [{"$patch": "delete"}]}),
+        500,
+        "map: map[$patch:delete] does not contain declared merge key: name",
+    ),
+    ({"metadata": {"$deleteFromPrimitiveList": ["a"]}}, 400, "invalid patch format of primitive list"),
+    ({"metadata": {"$setElementOrder": ["a"]}}, 400, "invalid patch format of setElementOrder list"),
+    (
+        {"metadata": {"$setElementOrder/finalizers": "a"}},
+        500,
+        "expected a []interface {}, but received a string",
+    ),
+    ({"spec": {"strategy": {"$retainKeys": "type"}}}, 400, "invalid patch format of retainKeys"),
+    (
+        {"spec": {"strategy": {"$retainKeys": ["rollingUpdate"], "type": "Recreate"}}},
+        400,
+        "invalid patch format of retainKeys",
+    ),
+    (
+        of_pods({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "d", "image": "q"}]}),
+        500,
+        "The order in patch list:\n[map[image:q name:d]]\n doesn't match $setElementOrder list:\n[map[name:c]]\n",
+    ),
+    (
+        of_pods({"$setElementOrder/bogus": []}),
+        500,
+        'unable to find api field in struct PodSpec for the json field "bogus"',
+    ),
+    (
+        of_pods({"containers": ["a"]}),
+        500,
+        "list element types are not identical: "
+        "[[map[args:[x] env:[map[name:A value:1]] image:i name:c] map[image:j name:d]] [a]]",
+    ),
+    (
+        {"metadata": {"finalizers": ["x/a", None]}},
+        500,
+        "list element types are not identical: [[x/a x/b] [x/a <nil>]]",
+    ),
+]
+"""Patches of `LIVE` that the server refuses: code and words. tests/differential asks it about each of them."""
 
 
 def applied(patch: Any) -> dict[str, Any]:
@@ -44,7 +108,7 @@ def applied(patch: Any) -> dict[str, Any]:
 
 
 def patched(patch: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = applied(pod(patch))["spec"]["template"]["spec"]
+    found: dict[str, Any] = applied(of_pods(patch))["spec"]["template"]["spec"]
     return found
 
 
@@ -135,63 +199,7 @@ def test_parts_that_are_new_lose_their_directives() -> None:
     assert patched(patch)["initContainers"] == [{"name": "b"}]
 
 
-@pytest.mark.parametrize(
-    ("patch", "code", "message"),
-    [
-        ([1], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
-        ("x", 400, "json: cannot unmarshal string into Go value of type map[string]interface {}"),
-        (
-            pod({"containers": [{"image": "z"}]}),
-            500,
-            "map: map[image:z] does not contain declared merge key: name",
-        ),
-        ({"$patch": "merge"}, 500, "unknown patch type: merge in map: map[$patch:merge]"),
-        (
-            {"spec": {"$patch": "bogus", "a": [1, "b", None, 1.5, True, {"z": "q"}]}},
-            500,
-            "unknown patch type: bogus in map: map[$patch:bogus a:[1 b <nil> 1.5 true map[z:q]]]",
-        ),
-        ({"spec": {"$patch": 5}}, 500, "unknown patch type: %!s(int64=5) in map: map[$patch:5]"),
-        (
-            pod({"containers": [{"name": "c", "$patch": "merge"}]}),
-            500,
-            "merging lists cannot yet be specified in the patch",
-        ),
-        (
-            pod({"containers": [{"$patch": "delete"}]}),
-            500,
-            "map: map[$patch:delete] does not contain declared merge key: name",
-        ),
-        ({"metadata": {"$deleteFromPrimitiveList": ["a"]}}, 400, "invalid patch format of primitive list"),
-        ({"metadata": {"$setElementOrder": ["a"]}}, 400, "invalid patch format of setElementOrder list"),
-        (
-            {"metadata": {"$setElementOrder/finalizers": "a"}},
-            500,
-            "expected a []interface {}, but received a string",
-        ),
-        ({"spec": {"strategy": {"$retainKeys": "type"}}}, 400, "invalid patch format of retainKeys"),
-        (
-            {"spec": {"strategy": {"$retainKeys": ["rollingUpdate"], "type": "Recreate"}}},
-            400,
-            "invalid patch format of retainKeys",
-        ),
-        (
-            pod({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "d", "image": "q"}]}),
-            500,
-            "The order in patch list:\n[map[image:q name:d]]\n doesn't match $setElementOrder list:\n[map[name:c]]\n",
-        ),
-        (
-            pod({"$setElementOrder/bogus": []}),
-            500,
-            'unable to find api field in struct PodSpec for the json field "bogus"',
-        ),
-        (
-            {"metadata": {"finalizers": ["x/a", None]}},
-            500,
-            "list element types are not identical: [[x/a x/b] [x/a <nil>]]",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("patch", "code", "message"), REFUSALS)
 def test_refusals_are_those_of_the_server(patch: Any, code: int, message: str) -> None:
     with pytest.raises(StatusError) as refusal:
         apply_strategic_patch(LIVE, patch, gvk=DEPLOYMENT)

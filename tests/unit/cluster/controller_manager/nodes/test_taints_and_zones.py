@@ -1,4 +1,7 @@
-"""Toleration times, zone disruption and node health."""
+"""Toleration times, zone disruption and node health.
+
+Covers: kubewright.cluster.controller_manager.nodes
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import math
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.builders import nodes as builders
 
 from kubewright.api.codec import from_tree
 from kubewright.cluster.controller_manager.nodes.health import (
@@ -53,8 +57,7 @@ def test_without_taints_a_pod_stays() -> None:
 
 
 def node(name: str, zone: str = "", **labels: str) -> Node:
-    labels = {"topology.kubernetes.io/zone": zone, **labels}
-    return from_tree(Node, {"metadata": {"name": name, "uid": name, "labels": labels}})
+    return builders.node(name, zone=zone, labels=labels)
 
 
 def zones(ready: int, ill: int, *, zone: str = "") -> Zones:

@@ -1,4 +1,7 @@
-"""Daemon placement, rolling updates and back-off."""
+"""Daemon placement, rolling updates and back-off.
+
+Covers: kubewright.cluster.controller_manager.workloads
+"""
 
 from __future__ import annotations
 

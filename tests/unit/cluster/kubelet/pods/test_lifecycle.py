@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
+
+from tests.builders import pods as builders
 
 from kubewright.api.codec import from_tree, to_tree
 from kubewright.cluster.kubelet.pods.lifecycle import MissingReferences, PodLifecycle
@@ -16,10 +19,7 @@ START = datetime(2030, 1, 1, tzinfo=UTC)
 NOTHING_MISSING = MissingReferences()
 
 
-def pod(**spec: Any) -> Pod:
-    metadata = {"name": "web", "namespace": "shop", "uid": "u-1", "generation": 1, **spec.pop("metadata", {})}
-    spec.setdefault("containers", [{"name": "main", "image": "nginx"}])
-    return from_tree(Pod, {"metadata": metadata, "spec": {"nodeName": "node-1", "restartPolicy": "Always", **spec}})
+pod = partial(builders.pod, uid="u-1", nodeName="node-1", restartPolicy="Always")
 
 
 class Simulated:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.builders.pods import pod
 
-from kubewright.api.codec import from_tree
 from kubewright.cluster.kubelet.sandbox.host_names import host_name, hosts_file
-from kubewright.k8s.core.v1 import Pod
-
-
-def pod(name: str = "web-0", **spec: Any) -> Pod:
-    tree = {"metadata": {"name": name, "namespace": "shop"}, "spec": {"containers": [], "nodeName": "node-1", **spec}}
-    return from_tree(Pod, {"apiVersion": "v1", "kind": "Pod", **tree})
 
 
 @pytest.mark.parametrize(
@@ -29,7 +23,7 @@ def pod(name: str = "web-0", **spec: Any) -> Pod:
     ],
 )
 def test_the_host_name_follows_the_spec(spec: dict[str, Any], expected: str) -> None:
-    assert host_name(pod(**spec)) == expected
+    assert host_name(pod("web-0", nodeName="node-1", **spec)) == expected
 
 
 def test_a_long_name_is_truncated_and_does_not_end_in_punctuation() -> None:
@@ -49,7 +43,7 @@ def test_a_long_name_is_truncated_and_does_not_end_in_punctuation() -> None:
     ],
 )
 def test_the_hosts_file_ends_with_the_names_of_the_pod(spec: dict[str, Any], expected: str) -> None:
-    text = hosts_file(pod(**spec), "10.0.0.1")
+    text = hosts_file(pod("web-0", nodeName="node-1", **spec), "10.0.0.1")
 
     assert text.startswith("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n")
     assert text.endswith(f"ip6-allrouters\n{expected}")

@@ -1,4 +1,7 @@
-"""Random classes: the schema is always structural, plain JSON, the same every time, and true of the instances."""
+"""Random classes: the schema is always structural, plain JSON, the same every time, and true of the instances.
+
+Covers: kubewright.schema.builder
+"""
 
 import json
 from datetime import UTC, datetime

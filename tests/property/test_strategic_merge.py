@@ -1,4 +1,7 @@
-"""Laws of strategic merge patches, on pods nobody thought of."""
+"""Laws of strategic merge patches, on pods nobody thought of.
+
+Covers: kubewright.apiserver.verbs.patches
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The store of the API server: any past version can be read back, and a watch from it tells the whole story."""
+"""The store of the API server: any past version can be read back, and a watch from it tells the whole story.
+
+Covers: kubewright.apiserver.storage
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Random structural schemas and objects: the quick verdict never contradicts the causes, and passes are idempotent.
 
 tests/differential/components/test_schema_validation.py compares verdicts and causes with those of the real server.
+
+Covers: kubewright.schema.check
 """
 
 import copy

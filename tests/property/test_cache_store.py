@@ -3,6 +3,8 @@
 The model is the server's whole history. After each step: readers see a state at least as new as the watch has shown and
 as the answers to this process; handlers got every change without gaps, also of what only readers have seen;
 indexes equal recomputation.
+
+Covers: kubewright.cache
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Whatever happens in whatever order, the graph of owners knows every child of every owner."""
+"""Whatever happens in whatever order, the graph of owners knows every child of every owner.
+
+Covers: kubewright.cluster.controller_manager.garbage
+"""
 
 from __future__ import annotations
 
