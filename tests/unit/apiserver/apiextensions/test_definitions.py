@@ -1,6 +1,6 @@
 """CRDs: defaults, reasons to refuse them, the names they get, and what their versions offer.
 
-tests/differential asks the real server about many more of them.
+tests/differential asks kube-apiserver about many more of them.
 """
 
 import copy
@@ -43,7 +43,7 @@ def messages(crd: JSON, old: JSON | None = None) -> list[str]:
     return [error.message for error in validate_crd(crd, old)]
 
 
-def test_names_conversion_and_the_stored_version_are_filled_in() -> None:
+def test_names_conversion_and_the_stored_version_have_defaults() -> None:
     crd = made()
 
     assert crd["spec"]["names"] == {"plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList"}
@@ -53,7 +53,7 @@ def test_names_conversion_and_the_stored_version_are_filled_in() -> None:
     assert messages(crd) == []
 
 
-def test_the_port_of_a_webhook_is_filled_in() -> None:
+def test_the_port_of_a_webhook_has_a_default() -> None:
     crd = made()
     crd["spec"]["conversion"] = {"webhook": {"clientConfig": {"service": {"name": "a", "namespace": "b"}}}}
 
@@ -62,7 +62,7 @@ def test_the_port_of_a_webhook_is_filled_in() -> None:
     assert crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] == 443
 
 
-def test_what_all_versions_share_is_told_at_the_top() -> None:
+def test_errors_of_what_all_versions_share_are_at_the_top() -> None:
     crd = made({"type": "object", "properties": {"a": {}}})
     assert messages(crd) == [
         "spec.validation.openAPIV3Schema.properties[a].type: Required value: "
@@ -76,7 +76,7 @@ def test_what_all_versions_share_is_told_at_the_top() -> None:
     ]
 
 
-def test_versions_are_shown_as_go_has_them() -> None:
+def test_versions_are_printed_as_in_go() -> None:
     crd = made(storage=False)
 
     assert (
@@ -86,7 +86,7 @@ def test_versions_are_shown_as_go_has_them() -> None:
     ) in messages(crd)
 
 
-def test_rules_are_asked_about_schemas_that_are_sound_otherwise() -> None:
+def test_rules_are_validated_in_schemas_without_other_errors() -> None:
     asked: list[str] = []
 
     def validate_rules(schema: Any, path: str) -> list[FieldError]:
@@ -115,7 +115,7 @@ def test_an_established_definition_keeps_its_scope_and_kind() -> None:
     assert messages(new, old) == []
 
 
-def test_a_version_objects_may_be_stored_in_cannot_go() -> None:
+def test_a_stored_version_cannot_be_removed() -> None:
     old = made()
     new = copy.deepcopy(old)
     new["spec"]["versions"][0]["name"] = "v2"
@@ -129,7 +129,7 @@ def test_a_version_objects_may_be_stored_in_cannot_go() -> None:
     ]
 
 
-def test_an_update_is_not_asked_for_more_than_the_stored_one_kept() -> None:
+def test_an_update_need_not_meet_what_the_stored_one_does_not() -> None:
     items = {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "nullable": True}}
     old = made({"type": "object", "properties": {"a": items}})
     new = copy.deepcopy(old)
@@ -138,21 +138,21 @@ def test_an_update_is_not_asked_for_more_than_the_stored_one_kept() -> None:
     assert messages(new, old) == []
 
 
-def test_the_status_of_a_definition_has_rules_of_its_own() -> None:
+def test_the_status_of_a_definition_is_validated_by_itself() -> None:
     old = made()
     new = {**old, "status": {"acceptedNames": {"plural": "A_"}}}
 
     assert [error.path for error in validate_crd_status(new, old)] == ["status.acceptedNames.plural"]
 
 
-def test_formats_nobody_knows_are_remarked_upon_once() -> None:
+def test_unknown_formats_are_warned_of_once() -> None:
     crd = made({"type": "object", "properties": {"a": {"type": "string", "format": "zz"}}})
 
     assert format_warnings(crd) == ['unrecognized format "zz"']
     assert format_warnings(crd, crd) == []
 
 
-def test_free_names_are_given_and_the_kind_is_served() -> None:
+def test_free_names_are_accepted_and_the_definition_is_established() -> None:
     crd = made()
     crd["status"] = compute_status(crd, [], now=NOW)
 
@@ -161,7 +161,7 @@ def test_free_names_are_given_and_the_kind_is_served() -> None:
     assert [one["reason"] for one in crd["status"]["conditions"]] == ["NoConflicts", "InitialNamesAccepted"]
 
 
-def test_names_in_use_are_withheld_until_they_are_free() -> None:
+def test_names_in_use_are_not_accepted_until_they_are_free() -> None:
     first = made()
     first["status"] = compute_status(first, [], now=NOW)
     second = made(plural="others")
@@ -178,7 +178,7 @@ def test_names_in_use_are_withheld_until_they_are_free() -> None:
     assert {one["lastTransitionTime"] for one in second["status"]["conditions"]} == {"2024-01-02T00:00:00Z"}
 
 
-def test_a_group_of_kubernetes_shows_its_approval() -> None:
+def test_a_protected_group_has_an_approval_condition() -> None:
     crd = made()
     crd["spec"]["group"] = "x.k8s.io"
     crd["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
@@ -201,7 +201,7 @@ SCHEMA = {
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
-def test_a_version_says_what_it_offers() -> None:
+def test_a_version_has_columns_scale_and_selectable_fields() -> None:
     crd = made(
         SCHEMA,
         subresources={"status": {}, "scale": SCALE},
@@ -220,7 +220,7 @@ def test_a_version_says_what_it_offers() -> None:
     assert version.validator is version.validator
 
 
-def test_an_object_is_pruned_and_defaulted_on_the_way_in() -> None:
+def test_an_object_is_pruned_and_then_defaulted() -> None:
     version = versions_of(made(SCHEMA))[0]
     tree: JSON = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": {"name": "a", "x": 1}, "spec": {"y": 1}}
 
@@ -229,7 +229,7 @@ def test_an_object_is_pruned_and_defaulted_on_the_way_in() -> None:
     assert tree["metadata"] == {"name": "a"}
 
 
-def test_errors_of_an_object_come_in_the_order_of_the_server() -> None:
+def test_errors_of_an_object_are_in_kube_apiservers_order() -> None:
     version = versions_of(made(SCHEMA, subresources={"scale": SCALE}))[0]
     tree: JSON = {
         "apiVersion": "example.io/v1",
@@ -271,7 +271,7 @@ def test_replicas_must_be_a_count(replicas: Any, message: str) -> None:
     ]
 
 
-def test_a_status_update_looks_at_the_status_alone() -> None:
+def test_a_status_update_validates_the_status_alone() -> None:
     version = versions_of(made(SCHEMA, subresources={"status": {}}))[0]
     metadata = {"name": "a", "namespace": "b", "resourceVersion": "1"}
     old: JSON = {"apiVersion": "example.io/v1", "kind": "Thing", "metadata": metadata, "spec": {"size": "wrong"}}
@@ -283,7 +283,7 @@ def test_a_status_update_looks_at_the_status_alone() -> None:
     assert validate_custom_resource_status(new, version, old=new) == []
 
 
-def test_an_object_of_another_kind_is_told_at_once() -> None:
+def test_an_object_of_another_kind_has_that_error_alone() -> None:
     version = versions_of(made())[0]
 
     assert [error.message for error in validate_custom_resource({"apiVersion": "v1", "kind": "X"}, version)] == [

@@ -1,4 +1,4 @@
-"""A server with identities and roles, asked without a socket."""
+"""A server with authentication and RBAC, called without a socket."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ class SteppedClock:
         raise AssertionError("nothing here waits for the clock")
 
 
-class Desk:
-    """Asks a server."""
+class RbacServer:
+    """A server with RBAC, called without a socket."""
 
-    def __init__(self, server: ApiServer, access: RbacAccess, clock: SteppedClock) -> None:
-        self.server = server
+    def __init__(self, api: ApiServer, access: RbacAccess, clock: SteppedClock) -> None:
+        self.api = api
         self.access = access
         self.clock = clock
 
     async def ask(
         self, method: str, uri: str, tree: Any = None, *, user: str | None = None, token: str = "", **headers: str
     ) -> tuple[int, Any]:
-        """The code and body of the answer to the administrator, a user by certificate ("" is nobody), or a token."""
+        """Code and body of the response to the administrator, a user by certificate ("" for none) or a token."""
         peer = Peer(common_name="admin", organizations=("system:masters",), fingerprint="ab")
         if user is not None or token:
             peer = Peer(common_name=user or "")
@@ -58,7 +58,7 @@ class Desk:
             sent["authorization"] = f"Bearer {token}"
         path, _, query = uri.partition("?")
         body = b"" if tree is None else json.dumps(tree).encode()
-        reply = await self.server.router.handle(Request(method, path, parse_query(query), sent, body, peer, uri=uri))
+        reply = await self.api.router.handle(Request(method, path, parse_query(query), sent, body, peer, uri=uri))
         assert isinstance(reply, Response)
         return reply.code, json.loads(reply.body)
 
@@ -93,10 +93,10 @@ def clock() -> SteppedClock:
 
 
 @pytest.fixture
-def make_desk(key: bytes, proxy_ca: bytes, clock: SteppedClock) -> Callable[..., Desk]:
+def make_server(key: bytes, proxy_ca: bytes, clock: SteppedClock) -> Callable[..., RbacServer]:
     """Makes a server; nothing of it runs."""
 
-    def make(*, anonymous: bool = True) -> Desk:
+    def make(*, anonymous: bool = True) -> RbacServer:
         store = Store()
         signer = ServiceAccountTokens(key)
         access = RbacAccess(
@@ -108,16 +108,16 @@ def make_desk(key: bytes, proxy_ca: bytes, clock: SteppedClock) -> Callable[...,
             proxy_ca=proxy_ca,
             clock=clock,
         )
-        return Desk(ApiServer(store=store, access=access, clock=clock), access, clock)
+        return RbacServer(ApiServer(store=store, access=access, clock=clock), access, clock)
 
     return make
 
 
 @pytest.fixture
-async def desk(make_desk: Callable[..., Desk]) -> AsyncIterator[Desk]:
+async def server(make_server: Callable[..., RbacServer]) -> AsyncIterator[RbacServer]:
     """A server with its first objects and the parts that look after roles and tokens."""
-    desk = make_desk()
-    assert desk.server.identities is not None
-    desk.server.identities.start(port=6443)
-    yield desk
-    await desk.server.identities.stop()
+    server = make_server()
+    assert server.api.identities is not None
+    server.api.identities.start(port=6443)
+    yield server
+    await server.api.identities.stop()

@@ -48,7 +48,7 @@ def test_a_wider_rule_covers_a_narrower_one(owned: PolicyRule, wanted: PolicyRul
         (urls("/a"), urls("/a/*"), ['{NonResourceURLs:["/a/*"], Verbs:["get"]}']),
     ],
 )
-def test_what_no_rule_covers_is_missing(owned: PolicyRule, wanted: PolicyRule, missing: list[str]) -> None:
+def test_what_no_rule_covers_is_uncovered(owned: PolicyRule, wanted: PolicyRule, missing: list[str]) -> None:
     assert format_rules(uncovered_rules([owned], [wanted])) == missing
 
 

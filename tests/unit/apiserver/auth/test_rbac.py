@@ -124,7 +124,7 @@ def test_a_binding_in_a_namespace_counts_there_alone(store: Store, roles: RbacAu
     assert not roles.decide(ANN, asked("GET", "/api/v1/pods")).allowed
 
 
-def test_an_account_without_a_namespace_is_one_of_the_bindings(store: Store, roles: RbacAuthorizer) -> None:
+def test_an_account_without_a_namespace_is_of_the_bindings_namespace(store: Store, roles: RbacAuthorizer) -> None:
     write(store, "clusterroles", "r", rules=[rule("list", "pods")])
     bind(store, "r", "ServiceAccount", "robot", "shop")
 
@@ -149,14 +149,14 @@ def test_a_change_of_a_role_or_a_binding_counts_at_once(store: Store, roles: Rba
     assert not roles.decide(ANN, wanted).allowed
 
 
-def test_what_was_there_before_counts(store: Store) -> None:
+def test_existing_objects_count(store: Store) -> None:
     write(store, "clusterroles", "r", rules=[rule("list", "pods")])
     bind(store, "r", "User", "ann")
 
     assert RbacAuthorizer(store).decide(ANN, asked("GET", PODS)).allowed
 
 
-def test_a_role_that_is_missing_is_the_reason(store: Store, roles: RbacAuthorizer) -> None:
+def test_a_missing_role_is_in_the_reason(store: Store, roles: RbacAuthorizer) -> None:
     bind(store, "lost", "User", "ann")
     bind(store, "gone", "User", "ann", "shop")
 

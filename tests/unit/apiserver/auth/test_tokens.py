@@ -29,13 +29,13 @@ def _part(tree: object) -> str:
     return base64.urlsafe_b64encode(json.dumps(tree).encode()).rstrip(b"=").decode()
 
 
-def test_a_token_is_verified_by_who_signed_it(signer: ServiceAccountTokens) -> None:
+def test_a_token_is_verified_by_its_signer(signer: ServiceAccountTokens) -> None:
     claims = signer.verify(signer.sign({"sub": "a"}))
 
     assert claims == {"iss": signer.issuer, "sub": "a"}
 
 
-def test_a_changed_token_is_refused(signer: ServiceAccountTokens) -> None:
+def test_a_changed_token_is_rejected(signer: ServiceAccountTokens) -> None:
     head, _, signature = signer.sign({"sub": "a"}).split(".")
 
     with pytest.raises(BadToken, match="cryptographic primitive"):
@@ -50,7 +50,7 @@ def test_a_token_cannot_choose_its_own_algorithm(signer: ServiceAccountTokens) -
             signer.verify(f"{_part({'alg': algorithm, 'kid': signer.key_id})}.{payload}.{'A' * 86}")
 
 
-def test_a_token_of_another_key_is_refused(signer: ServiceAccountTokens) -> None:
+def test_a_token_of_another_key_is_rejected(signer: ServiceAccountTokens) -> None:
     other = ServiceAccountTokens(pem(ec.generate_private_key(ec.SECP256R1())))
 
     with pytest.raises(BadToken, match="no keys found"):
@@ -58,7 +58,7 @@ def test_a_token_of_another_key_is_refused(signer: ServiceAccountTokens) -> None
 
 
 @pytest.mark.parametrize("text", ["", "a", "a.b", "a.b.c", "e30.e30.e30", "..", "e30.bnVsbA.", "é.é.é", "!!.e30.e30"])
-def test_what_is_no_token_of_ours_is_nobodys(signer: ServiceAccountTokens, text: str) -> None:
+def test_a_token_of_another_issuer_has_no_claims(signer: ServiceAccountTokens, text: str) -> None:
     assert signer.verify(text) is None
 
 
@@ -69,13 +69,13 @@ def test_a_wrong_character_anywhere_makes_it_no_token(signer: ServiceAccountToke
         assert {signer.verify(token[:place] + wrong + token[place:]) for place in range(len(token) + 1)} == {None}
 
 
-def test_the_key_set_holds_the_public_key_alone(signer: ServiceAccountTokens) -> None:
+def test_the_key_set_has_the_public_key_alone(signer: ServiceAccountTokens) -> None:
     (shown,) = signer.key_set()["keys"]
 
     public = {"RSA": {"n", "e"}, "EC": {"crv", "x", "y"}}[shown["kty"]]
     assert set(shown) == {"use", "kty", "kid", "alg", *public}
 
 
-def test_a_key_of_an_unknown_kind_is_refused_with_advice() -> None:
+def test_a_key_of_an_unknown_kind_is_an_error_with_advice() -> None:
     with pytest.raises(ClusterError, match="RSA key or one on the curve P-256"):
         ServiceAccountTokens(pem(ed25519.Ed25519PrivateKey.generate()))

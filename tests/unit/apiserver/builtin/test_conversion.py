@@ -1,4 +1,4 @@
-"""One object in two versions: both as the real server shows them."""
+"""One object in two versions: both as kube-apiserver shows them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = GroupVersionKind("events.k8s.io", "v1", "Event")
 
 
 @pytest.mark.parametrize(("source", "target"), [(V2, V1), (CORE, NEW), (NEW, CORE)])
-def test_object_looks_as_the_real_server_shows_it(source: GroupVersionKind, target: GroupVersionKind) -> None:
+def test_object_converts_as_in_kube_apiserver(source: GroupVersionKind, target: GroupVersionKind) -> None:
     given = ANSWERS[str(source)]
     untouched = deepcopy(given)
 
@@ -30,7 +30,7 @@ def test_object_looks_as_the_real_server_shows_it(source: GroupVersionKind, targ
     assert untouched == given
 
 
-def test_an_autoscaler_comes_back_with_the_cpu_last() -> None:
+def test_an_autoscaler_round_trips_with_the_cpu_last() -> None:
     back = convert(convert(ANSWERS[str(V2)], V1), V2)
 
     metrics = [metric["type"] for metric in back["spec"]["metrics"]]
@@ -49,7 +49,7 @@ def test_an_old_autoscaler_without_target_aims_at_eighty_per_cent() -> None:
     assert convert(new, V1)["spec"]["targetCPUUtilizationPercentage"] == 80
 
 
-def test_annotations_nobody_can_read_are_ignored() -> None:
+def test_annotations_that_do_not_decode_are_ignored() -> None:
     annotations = {"autoscaling.alpha.kubernetes.io/metrics": "{", "autoscaling.alpha.kubernetes.io/behavior": "[]"}
     old = {"apiVersion": "autoscaling/v1", "kind": V1.kind, "metadata": {"name": "a", "annotations": annotations}}
 

@@ -1,4 +1,4 @@
-"""Defaults and the server's form: each object of the table becomes what the real server made of it."""
+"""Defaults and the server's form: each object of the table becomes what kube-apiserver made of it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stored(obj: Tree) -> Tree:
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_object_becomes_what_the_real_server_makes_of_it(name: str) -> None:
+def test_defaults_are_those_of_kube_apiserver(name: str) -> None:
     assert ANSWERS[name] == stored(OBJECTS[name])
 
 
@@ -75,14 +75,14 @@ def test_every_kind_that_can_be_created_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_defaults_are_applied_once(name: str) -> None:
+def test_defaults_are_idempotent(name: str) -> None:
     once = defaulted(OBJECTS[name])
 
     assert once == defaulted(once)
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_what_the_real_server_shows_is_in_its_form_already(name: str) -> None:
+def test_objects_of_kube_apiserver_are_canonical(name: str) -> None:
     answer = ANSWERS[name]
     tree = deepcopy(answer)
 
@@ -113,7 +113,7 @@ def test_pull_policy_follows_the_tag(image: str, policy: str) -> None:
     assert policy == pull_policy(image)
 
 
-def test_amounts_are_rounded_up_to_thousandths() -> None:
+def test_quantities_are_rounded_up_to_milli() -> None:
     limits = {"cpu": "1n", "memory": "1.5Gi", "example.com/a": "100u"}
     container = {"name": "a", "image": "b", "resources": {"limits": limits}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [container]}}
@@ -124,7 +124,7 @@ def test_amounts_are_rounded_up_to_thousandths() -> None:
     assert found["example.com/a"] == "1m"
 
 
-def test_empty_parts_somebody_wrote_stay() -> None:
+def test_empty_sections_that_were_sent_stay() -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -67,5 +67,5 @@ def test_values_are_text(kind: str, obj: dict[str, Any], values: dict[str, str])
         ("v1 ConfigMap", "metadata.name", ""),
     ],
 )
-def test_others_are_refused_in_the_words_of_the_real_server(kind: str, field: str, words: str) -> None:
+def test_other_fields_have_kube_apiservers_error(kind: str, field: str, words: str) -> None:
     assert words == unsupported_fields(GroupVersionKind.of(*kind.split()), [field])

@@ -23,7 +23,7 @@ def workload(**spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": spec, "status": {"replicas": 2, "readyReplicas": 1}}
 
 
-def test_scale_shows_what_is_wanted_and_what_is_there() -> None:
+def test_scale_has_desired_and_actual_replicas() -> None:
     expressions = [{"key": "d", "operator": "NotIn", "values": ["f", "e"]}, {"key": "b", "operator": "Exists"}]
     selector = {"matchLabels": {"c": "1"}, "matchExpressions": expressions}
 
@@ -38,7 +38,7 @@ def test_scale_shows_what_is_wanted_and_what_is_there() -> None:
     }
 
 
-def test_nothing_wanted_is_left_out() -> None:
+def test_zero_replicas_are_left_out() -> None:
     assert scale_of(DEPLOYMENT, workload(replicas=0, selector={}))["spec"] == {}
 
 
@@ -58,10 +58,10 @@ def test_writing_a_scale_changes_the_replicas_only() -> None:
     assert before["spec"]["replicas"] == 3
 
 
-def test_a_scale_without_a_number_means_none() -> None:
+def test_a_scale_without_replicas_means_zero() -> None:
     assert with_scale(workload(replicas=3), {"spec": {}})["spec"]["replicas"] == 0
 
 
-def test_workloads_with_replicas_have_it() -> None:
+def test_workloads_with_replicas_have_a_scale() -> None:
     assert has_scale(DEPLOYMENT)
     assert not has_scale(GroupVersionKind("apps", "v1", "DaemonSet"))

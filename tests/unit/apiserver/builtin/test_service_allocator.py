@@ -1,4 +1,4 @@
-"""Addresses and node ports: handed out as the real server does, never twice, and given back."""
+"""Addresses and node ports: handed out as kube-apiserver does, never twice, and given back."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def masked(spec: Tree, asked: str) -> Tree:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_service_lives_as_on_the_real_server(name: str) -> None:
+def test_service_changes_as_in_kube_apiserver(name: str) -> None:
     steps, addresses = CASES[name], allocator()
     old: Tree | None = None
 
@@ -71,13 +71,13 @@ def test_service_lives_as_on_the_real_server(name: str) -> None:
         try:
             errors = addresses.assign(tree, old)
             told: Any = str(invalid(SERVICE, "s", errors)) if errors else masked(tree["spec"], json.dumps(steps))
-        except StatusError as refusal:
-            told = str(refusal)
+        except StatusError as error:
+            told = str(error)
         assert answer == told
         old = tree
 
 
-def test_what_is_given_back_can_be_had_again() -> None:
+def test_released_members_can_be_allocated_again() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
     one, two = service(), service()
 
@@ -90,14 +90,14 @@ def test_what_is_given_back_can_be_had_again() -> None:
     assert two["spec"]["clusterIP"] == "10.0.0.2"
 
 
-def test_a_dry_run_takes_nothing() -> None:
+def test_a_dry_run_allocates_nothing() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
 
     assert addresses.assign(service(), dry_run=True) == []
     assert addresses.assign(service()) == []
 
 
-def test_what_failed_took_nothing() -> None:
+def test_a_failure_allocates_nothing() -> None:
     addresses = allocator(networks=("10.0.0.0/30",))
     bad = service(type="NodePort", ports=[{"port": 80, "nodePort": 80}])
 
@@ -116,7 +116,7 @@ def test_no_two_services_get_the_same() -> None:
     assert len({each["spec"]["ports"][0]["nodePort"] for each in services}) == 200
 
 
-def test_rebuilt_from_services_it_knows_what_is_taken() -> None:
+def test_rebuilt_from_services_it_knows_what_is_allocated() -> None:
     first, second = allocator(), allocator()
     taken = service(type="NodePort", clusterIP="10.0.0.7", ports=[{"port": 80, "nodePort": 30007}])
     assert first.assign(taken) == []
@@ -129,7 +129,7 @@ def test_rebuilt_from_services_it_knows_what_is_taken() -> None:
     assert port[0].detail == "provided port is already allocated"
 
 
-def test_a_type_without_ports_gives_them_back() -> None:
+def test_a_type_without_node_ports_releases_them() -> None:
     addresses = allocator()
     before = service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])
     assert addresses.assign(before) == []
@@ -143,7 +143,7 @@ def test_a_type_without_ports_gives_them_back() -> None:
     assert addresses.assign(service(type="NodePort", ports=[{"port": 80, "nodePort": 30007}])) == []
 
 
-def test_both_families_are_given_where_there_are_two() -> None:
+def test_both_families_are_allocated_in_a_dual_stack_cluster() -> None:
     addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
     both, one = service(ipFamilyPolicy="PreferDualStack"), service()
 
@@ -155,7 +155,7 @@ def test_both_families_are_given_where_there_are_two() -> None:
     assert len(one["spec"]["clusterIPs"]) == 1
 
 
-def test_the_second_family_goes_with_the_policy() -> None:
+def test_the_second_family_is_released_with_the_policy() -> None:
     addresses = allocator(networks=("10.0.0.0/24", "fd00::/108"))
     both = service(ipFamilyPolicy="RequireDualStack")
     assert addresses.assign(both) == []
@@ -174,7 +174,7 @@ def test_the_second_family_goes_with_the_policy() -> None:
     assert addresses.assign(second) == []
 
 
-def test_a_network_that_was_added_gives_what_is_asked_for_and_what_the_first_has_no_longer() -> None:
+def test_an_extra_network_allocates_when_requested_or_when_the_first_is_full() -> None:
     services = allocator(networks=["10.0.0.0/30"])
     taken = [service(), service(clusterIP="10.9.0.5", clusterIPs=["10.9.0.5"])]
     assert services.assign(taken[0]) == []

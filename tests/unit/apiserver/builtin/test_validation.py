@@ -1,6 +1,6 @@
-"""Objects of built-in kinds are refused as the real server refuses them.
+"""Objects of built-in kinds are refused as kube-apiserver refuses them.
 
-The cases are in test_validation_cases.yaml: what people get wrong. The answers are the real server's, recorded by
+The cases are in test_validation_cases.yaml: what people get wrong. The answers are kube-apiserver's, recorded by
 tests/differential/components/test_builtin_validation.py, which also checks that they still hold.
 """
 
@@ -96,8 +96,8 @@ def our_answer(tree: Tree, *, old: Tree | None = None, subresource: str = "") ->
     gvk, new = kind_of(tree), deepcopy(tree)
     try:
         unknown = normalize(gvk, new)
-    except StatusError as refusal:
-        return dict(refusal.status)
+    except StatusError as error:
+        return dict(error.status)
     if unknown:
         fields = ", ".join(f'unknown field "{path}"' for path in unknown)
         head = f'{gvk.kind} in version "{gvk.version}" cannot be handled as a {gvk.kind}'
@@ -110,13 +110,13 @@ def our_answer(tree: Tree, *, old: Tree | None = None, subresource: str = "") ->
         errors += validate_create(gvk, new)
     else:
         errors += validate_update(gvk, new, old, subresource=subresource)
-    if errors and gvk.kind == "Binding":  # the real server has no proper refusal for this one
+    if errors and gvk.kind == "Binding":  # kube-apiserver has no proper error for this one
         return dict(status_error(500, "", summary(errors)).status)
     return dict(invalid(error_kind(gvk), name, errors).status) if errors else None
 
 
 def comparable(status: Tree | None) -> Tree | None:
-    """A Status without the order of its causes, which is random where the real server walks a map."""
+    """A Status without the order of its causes, which is random where kube-apiserver walks a map."""
     if status is None:
         return None
     details = status.get("details") or {}
@@ -146,7 +146,7 @@ ANSWERS: Tree = json.loads(gzip.decompress(ANSWERS_FILE.read_bytes())) if ANSWER
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_a_mistake_is_refused_as_the_real_server_refuses_it(case: Case) -> None:
+def test_an_invalid_object_has_kube_apiservers_status(case: Case) -> None:
     stored = ANSWERS["stored" if case.operation else "bases"][case.base]
 
     answer = our_answer(
@@ -157,7 +157,7 @@ def test_a_mistake_is_refused_as_the_real_server_refuses_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", SHAPES, ids=lambda case: case.id)
-def test_an_object_is_written_as_the_real_server_writes_it(case: Case) -> None:
+def test_an_object_is_encoded_as_by_kube_apiserver(case: Case) -> None:
     tree = changed(ANSWERS["bases"][case.base], case.changes)
 
     assert our_form(tree) == ANSWERS["shapes"][case.id]

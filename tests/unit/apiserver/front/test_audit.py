@@ -61,7 +61,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_a_line_says_who_did_what_to_which_object(tmp_path: Path) -> None:
+async def test_an_event_has_user_verb_and_object(tmp_path: Path) -> None:
     body = b'{"metadata":{"name":"c","uid":"u-2","resourceVersion":"7"},"data":{"a":"b"}}'
     request = _request("POST", CONFIG, body, user_agent="kubectl/1")
 
@@ -92,7 +92,7 @@ async def test_a_line_says_who_did_what_to_which_object(tmp_path: Path) -> None:
     }
 
 
-async def test_a_refusal_is_told_with_its_words(tmp_path: Path) -> None:
+async def test_an_error_is_logged_with_its_message(tmp_path: Path) -> None:
     status = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"no","code":404}'
 
     (line,) = await _lines(tmp_path / "log", _request("GET", f"{CONFIG}/c"), Response(404, status))
@@ -100,7 +100,7 @@ async def test_a_refusal_is_told_with_its_words(tmp_path: Path) -> None:
     assert line["responseStatus"] == {"metadata": {}, "status": "Failure", "message": "no", "code": 404}
 
 
-async def test_a_body_nobody_read_names_no_object(tmp_path: Path) -> None:
+async def test_a_body_that_was_not_decoded_gives_no_object_reference(tmp_path: Path) -> None:
     request = _request("POST", CONFIG, b'{"metadata":{"name":"c"}}')
     request.annotations["authorization.k8s.io/decision"] = "forbid"
 
@@ -110,13 +110,13 @@ async def test_a_body_nobody_read_names_no_object(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"metadata":5}', b"\xff", b'{"metadata":{"name":5}}'])
-async def test_a_broken_body_breaks_no_log(tmp_path: Path, body: bytes) -> None:
+async def test_a_broken_body_is_logged(tmp_path: Path, body: bytes) -> None:
     (line,) = await _lines(tmp_path / "log", _request("POST", CONFIG, body), Response(400))
 
     assert line["objectRef"] == {"resource": "configmaps", "namespace": "shop", "apiVersion": "v1"}
 
 
-async def test_a_stream_is_told_of_when_it_begins_and_when_it_ends(tmp_path: Path) -> None:
+async def test_a_stream_has_an_event_at_its_start_and_its_end(tmp_path: Path) -> None:
     lines = await _lines(tmp_path / "log", _request("GET", CONFIG), Quiet(), watch=True)
 
     assert [(line["verb"], line["stage"]) for line in lines] == [
@@ -134,7 +134,7 @@ async def test_a_stream_ends_once(tmp_path: Path) -> None:
     assert len(lines) == 2
 
 
-async def test_who_was_not_recognized_is_nobody(tmp_path: Path) -> None:
+async def test_an_unauthenticated_request_has_no_user(tmp_path: Path) -> None:
     request = _request("GET", CONFIG)
     request.authenticated, request.annotations = None, {}
 
@@ -143,13 +143,13 @@ async def test_who_was_not_recognized_is_nobody(tmp_path: Path) -> None:
     assert (line["user"], line["stage"], "annotations" in line) == ({}, "ResponseStarted", False)
 
 
-async def test_an_impersonated_user_stands_beside_the_real_one(tmp_path: Path) -> None:
+async def test_an_impersonated_user_is_logged_with_the_authenticated_one(tmp_path: Path) -> None:
     (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG), Response(200), user=User("bob"))
 
     assert (line["user"]["username"], line["impersonatedUser"]) == ("ann", {"username": "bob"})
 
 
-async def test_where_proxies_say_a_request_is_from_comes_first(tmp_path: Path) -> None:
+async def test_addresses_of_proxies_come_first(tmp_path: Path) -> None:
     request = _request("GET", CONFIG, x_forwarded_for="1.2.3.4, what, 5.6.7.8", x_real_ip="5.6.7.8")
 
     (line,) = await _lines(tmp_path / "log", request, Response(200))
@@ -157,13 +157,13 @@ async def test_where_proxies_say_a_request_is_from_comes_first(tmp_path: Path) -
     assert line["sourceIPs"] == ["1.2.3.4", "5.6.7.8", "127.0.0.1"]
 
 
-async def test_a_long_user_agent_is_cut(tmp_path: Path) -> None:
+async def test_a_long_user_agent_is_truncated(tmp_path: Path) -> None:
     (line,) = await _lines(tmp_path / "log", _request("GET", CONFIG, user_agent="u" * 2000), Response(200))
 
     assert line["userAgent"] == "u" * 1024 + "...TRUNCATED"
 
 
-async def test_the_level_decides_about_bodies(tmp_path: Path) -> None:
+async def test_the_level_decides_which_bodies_are_logged(tmp_path: Path) -> None:
     body = b'{"metadata":{"name":"c"}}'
     said = {}
     for level in ("None", "Metadata", "Request", "RequestResponse"):
@@ -179,7 +179,7 @@ async def test_the_level_decides_about_bodies(tmp_path: Path) -> None:
     }
 
 
-async def test_lines_are_written_while_requests_go_on(tmp_path: Path) -> None:
+async def test_events_are_written_while_requests_are_served(tmp_path: Path) -> None:
     path = tmp_path / "log"
     log = AuditLog(path)
     for _ in range(100):
@@ -191,7 +191,7 @@ async def test_lines_are_written_while_requests_go_on(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 100
 
 
-def test_a_path_that_cannot_be_written_is_refused_with_advice(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_an_error_with_advice(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(ClusterError, match="choose another path"):

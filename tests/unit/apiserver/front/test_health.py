@@ -39,7 +39,7 @@ async def test_a_server_is_ready_from_its_start_to_its_stop() -> None:
     assert "shutdown" in failing(server)
 
 
-async def test_a_store_that_cannot_keep_a_write_is_not_healthy_until_it_can(tmp_path: Path) -> None:
+async def test_a_store_that_cannot_write_is_not_healthy_until_it_can(tmp_path: Path) -> None:
     journal = SqliteJournal(tmp_path)
     server = ApiServer(store=Store(journal=journal))
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}

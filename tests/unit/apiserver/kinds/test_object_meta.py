@@ -13,7 +13,7 @@ def messages(metadata: JSON, **options: Any) -> list[str]:
     return [error.message for error in validate_metadata(metadata, **{"namespaced": True, **options})]
 
 
-def test_sound_metadata_has_no_errors() -> None:
+def test_valid_metadata_has_no_errors() -> None:
     labels = {"app.kubernetes.io/name": "x", "empty": ""}
     assert messages({"name": "a.b", "namespace": "shop", "labels": labels, "finalizers": ["x.io/y"]}) == []
 
@@ -25,7 +25,7 @@ def test_a_name_and_a_namespace_are_required() -> None:
     ]
 
 
-def test_a_kind_without_namespaces_refuses_one() -> None:
+def test_a_cluster_scoped_kind_rejects_a_namespace() -> None:
     assert messages({"name": "a", "namespace": "b"}, namespaced=False) == [
         "metadata.namespace: Forbidden: not allowed on this type"
     ]
@@ -79,11 +79,11 @@ OLD = {"name": "a", "namespace": "b", "uid": "u", "resourceVersion": "1", "gener
         ),
     ],
 )
-def test_an_update_cannot_change_who_an_object_is(change: JSON, message: str) -> None:
+def test_an_update_cannot_change_the_identity(change: JSON, message: str) -> None:
     assert messages({**OLD, **change}, old=OLD) == [message]
 
 
-def test_an_object_that_goes_away_gets_no_new_finalizers() -> None:
+def test_a_terminating_object_gets_no_new_finalizers() -> None:
     old = {**OLD, "deletionTimestamp": "2020-01-01T00:00:00Z"}
 
     assert messages({**old, "finalizers": ["x.io/y", "b", "a"]}, old=old) == [
@@ -92,7 +92,7 @@ def test_an_object_that_goes_away_gets_no_new_finalizers() -> None:
     ]
 
 
-def test_new_finalizers_of_custom_objects_are_remarked_upon() -> None:
+def test_new_finalizers_of_custom_resources_are_warned_of() -> None:
     assert finalizer_warnings({"finalizers": ["orphan", "mine", "x.io/y"]}, old={"finalizers": []}) == [
         'metadata.finalizers: "mine": prefer a domain-qualified finalizer name to avoid accidental conflicts '
         "with other finalizer writers"

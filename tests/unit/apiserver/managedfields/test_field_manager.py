@@ -61,7 +61,7 @@ def times(tree: Tree) -> dict[str, str]:
     return {entry["manager"]: entry.get("time", "") for entry in tree["metadata"].get("managedFields", ())}
 
 
-def test_a_create_owns_what_it_says_and_not_what_names_it() -> None:
+def test_a_create_owns_its_fields_but_not_the_identity() -> None:
     tree = updated(None, config_map(a="1"))
     assert owners(tree) == {("ann", "Update"): {"f:data": {".": {}, "f:a": {}}}}
     assert list(tree["metadata"]["managedFields"][0]) == [
@@ -69,7 +69,7 @@ def test_a_create_owns_what_it_says_and_not_what_names_it() -> None:
     ]
 
 
-def test_an_update_takes_what_it_changes_and_nothing_else() -> None:
+def test_an_update_owns_what_it_changes_and_nothing_else() -> None:
     live = updated(None, config_map(a="1", b="2"), time=THEN)
     tree = updated(live, config_map(a="1", b="3"), "bob")
     assert owners(tree) == {
@@ -84,13 +84,13 @@ def test_an_update_that_changes_nothing_leaves_times_alone() -> None:
     assert updated(live, config_map(a="1"), "bob")["metadata"]["managedFields"] == live["metadata"]["managedFields"]
 
 
-def test_what_is_gone_is_nobodys() -> None:
+def test_a_removed_field_has_no_owner() -> None:
     live = updated(None, config_map(a="1", b="2"), time=THEN)
     assert owners(updated(live, config_map(a="1"), "bob")) == {("ann", "Update"): {"f:data": {".": {}, "f:a": {}}}}
 
 
 @pytest.mark.parametrize("given", [[], [{}]])
-def test_a_client_can_clear_all_owners(given: list[Tree]) -> None:
+def test_a_client_can_reset_managed_fields(given: list[Tree]) -> None:
     live = updated(None, config_map(a="1"), time=THEN)
     new = config_map(a="2")
     new["metadata"]["managedFields"] = given
@@ -99,21 +99,21 @@ def test_a_client_can_clear_all_owners(given: list[Tree]) -> None:
     assert "managedFields" not in updated(tree, config_map(a="3"), "bob")["metadata"]
 
 
-def test_nonsense_from_a_client_is_ignored() -> None:
+def test_invalid_managed_fields_of_a_client_are_ignored() -> None:
     live = updated(None, config_map(a="1"), time=THEN)
     new = config_map(a="1")
     new["metadata"]["managedFields"] = [{"manager": "x", "operation": "Dance", "apiVersion": "v1"}]
     assert owners(updated(live, new, "bob")) == owners(live)
 
 
-def test_through_a_subresource_nobody_edits_owners() -> None:
+def test_a_write_to_a_subresource_cannot_change_managed_fields() -> None:
     live = updated(None, config_map(a="1"), time=THEN)
     new = config_map(a="1")
     new["metadata"]["managedFields"] = [{}]
     assert owners(updated(live, new, "bob", subresource="status")) == owners(live)
 
 
-def test_the_status_is_not_of_the_main_endpoint() -> None:
+def test_the_main_endpoint_resets_the_status() -> None:
     schema = {"type": "object", "properties": {"status": {"type": "object", "properties": {"n": {"type": "integer"}}}}}
     kind = type_of_schema(schema)
     tree = {"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x"}, "status": {"n": 1}}
@@ -135,7 +135,7 @@ def test_an_apply_owns_leaves() -> None:
     assert tree["data"] == {"a": "1"}
 
 
-def test_what_a_manager_no_longer_wants_goes_unless_it_is_shared() -> None:
+def test_a_field_no_longer_applied_is_removed_unless_it_is_shared() -> None:
     live = applied(None, config_map(a="1", b="2", c="3"))
     live = applied(live, config_map(b="2"), "bob")
     tree = applied(live, config_map(c="3"))
@@ -162,7 +162,7 @@ def test_another_value_is_a_conflict_and_force_takes_it() -> None:
     assert owners(tree) == {("ann", "Apply"): {"f:data": {"f:a": {}}}, ("kubectl", "Update"): {"f:data": {}}}
 
 
-def test_several_conflicts_are_told_by_manager() -> None:
+def test_several_conflicts_are_grouped_by_manager() -> None:
     live = updated(None, config_map(a="1", b="1"), "zed")
     live = updated(live, config_map(a="1", b="2"), "bob", subresource="status")
     with pytest.raises(ApplyConflict) as caught:
@@ -174,7 +174,7 @@ def test_several_conflicts_are_told_by_manager() -> None:
     )
 
 
-def test_an_object_nobody_tracks_is_of_the_time_before() -> None:
+def test_an_untracked_object_gets_the_manager_before_first_apply() -> None:
     live = config_map(a="1")
     tree = applied(live, config_map(b="2"))
     assert owners(tree) == {
@@ -204,7 +204,7 @@ def test_items_are_merged_by_their_keys_in_the_order_of_the_intent() -> None:
     assert [item["name"] for item in tree["template"]["spec"]["containers"]] == ["c", "a", "b"]
 
 
-def test_an_intent_of_the_wrong_type_is_refused() -> None:
+def test_an_intent_of_the_wrong_type_is_rejected() -> None:
     with pytest.raises(StatusError) as caught:
         applied(None, {**config_map(), "foo": 1})
     assert caught.value.code == 500
@@ -212,7 +212,7 @@ def test_an_intent_of_the_wrong_type_is_refused() -> None:
     assert caught.value.status["message"] == expected
 
 
-def test_owners_in_another_version_follow_by_conversion() -> None:
+def test_owners_in_another_version_are_compared_by_conversion() -> None:
     gone = updated(None, {**config_map(a="1", b="1"), "apiVersion": "v0"}, "old", api_version="v0")
     gone["apiVersion"] = "v1"
 
@@ -236,7 +236,7 @@ def test_a_version_a_custom_kind_no_longer_has_fails_an_apply() -> None:
         applied(live, tree, **options)
 
 
-def test_a_write_of_nothing_but_times_can_be_told() -> None:
+def test_a_write_of_nothing_but_times_is_recognized() -> None:
     live = updated(None, config_map(a="1"), time=THEN)
     later = copy.deepcopy(live)
     later["metadata"]["managedFields"][0]["time"] = NOW

@@ -41,14 +41,14 @@ def test_a_kind_without_a_status_owns_everything() -> None:
     )
 
 
-def test_resizing_owns_resources_and_what_leads_there() -> None:
+def test_resize_owns_resources_and_their_parents() -> None:
     item: FieldSet = {".": {}, "f:image": {}, "f:resources": {".": {}, "f:limits": {}}}
     fields: FieldSet = {"f:spec": {"f:containers": {'k:{"name":"a"}': item}, "f:nodeName": {}}, "f:metadata": {}}
     kept = filter_fields(fields, reset_fields_of_kind(POD, "resize"), request_version=True)
     assert kept == {"f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}, "f:resources": {".": {}, "f:limits": {}}}}}}
 
 
-def test_certificate_requests_give_each_endpoint_its_own_part() -> None:
+def test_each_endpoint_of_a_signing_request_owns_its_own_part() -> None:
     request = GroupVersionKind("certificates.k8s.io", "v1", "CertificateSigningRequest")
     status: FieldSet = {"f:certificate": {}, "f:conditions": {}}
     fields: FieldSet = {"f:spec": {"f:usages": {}}, "f:status": status, "f:metadata": {"f:labels": {}}}
@@ -58,7 +58,7 @@ def test_certificate_requests_give_each_endpoint_its_own_part() -> None:
     assert approved == {"f:status": {"f:conditions": {}}, "f:metadata": {"f:labels": {}}}
 
 
-def test_ephemeral_containers_are_all_their_endpoint_owns() -> None:
+def test_the_endpoint_of_ephemeral_containers_owns_nothing_else() -> None:
     added: FieldSet = {"f:ephemeralContainers": {".": {}, 'k:{"name":"a"}': {}}}
     fields: FieldSet = {"f:spec": {**added, "f:nodeName": {}}, "f:metadata": {}}
 
@@ -66,7 +66,7 @@ def test_ephemeral_containers_are_all_their_endpoint_owns() -> None:
     assert kept == {"f:spec": added}
 
 
-def test_the_main_endpoint_of_a_custom_kind_speaks_for_its_own_version_only() -> None:
+def test_the_main_endpoint_of_a_custom_resource_resets_the_status_in_its_own_version_only() -> None:
     reset = reset_fields_of_custom_kind(has_status=True)
     assert isinstance(reset, ResetInRequestVersion)
     assert "f:status" not in filter_fields(BOTH, reset, request_version=True)

@@ -33,19 +33,19 @@ def test_containers_are_known_by_their_name_and_ports_by_a_defaulted_protocol() 
     assert ports.defaults["protocol"] == "TCP"
 
 
-def test_a_selector_is_one_value_and_labels_are_many() -> None:
+def test_a_selector_is_atomic_and_labels_are_not() -> None:
     assert field(DEPLOYMENT, "spec", "selector").leaf
     assert not field(DEPLOYMENT, "metadata", "labels").leaf
 
 
-def test_finalizers_are_a_set_and_arguments_are_one_value() -> None:
+def test_finalizers_are_a_set_and_arguments_are_atomic() -> None:
     finalizers = field(DEPLOYMENT, "metadata", "finalizers")
     assert finalizers.items is not None
     assert (finalizers.items.atomic, finalizers.items.keys) == (False, ())
     assert field(DEPLOYMENT, "spec", "template", "spec", "containers", "args").leaf
 
 
-def test_an_empty_object_has_the_members_that_are_always_there() -> None:
+def test_a_zero_object_has_the_fields_without_omitempty() -> None:
     assert DEPLOYMENT is not None
     assert DEPLOYMENT.empty["spec"]["strategy"] == {}
     assert DEPLOYMENT.empty["spec"]["template"]["spec"] == {"containers": None}
@@ -54,7 +54,7 @@ def test_an_empty_object_has_the_members_that_are_always_there() -> None:
     assert (event.empty["eventTime"], event.empty["reportingComponent"]) == (None, "")
 
 
-def test_a_kind_nobody_knows_has_no_type() -> None:
+def test_an_unknown_kind_has_no_type() -> None:
     assert type_of_kind(GroupVersionKind("example.io", "v1", "Thing")) is None
 
 
@@ -64,13 +64,13 @@ def test_a_kind_may_contain_itself() -> None:
     assert field(schema, "properties", "any") is schema
 
 
-def test_custom_kinds_get_the_metadata_of_every_object() -> None:
+def test_custom_resources_have_object_meta() -> None:
     kind = type_of_schema({"type": "object", "properties": {"metadata": {"type": "object"}}})
     assert field(kind, "metadata", "finalizers").items is not None
     assert field(kind, "kind").scalar == "string"
 
 
-def test_without_a_schema_anything_goes() -> None:
+def test_without_a_schema_the_type_is_deduced() -> None:
     assert type_of_schema(None) is UNTYPED
     assert field(UNTYPED, "a", "b") is UNTYPED
 
@@ -102,7 +102,7 @@ def test_an_embedded_object_has_metadata_too() -> None:
     assert not field(kind, "child", "metadata", "labels").leaf
 
 
-def test_a_list_without_a_type_is_one_value() -> None:
+def test_a_list_without_a_type_is_atomic() -> None:
     listed = {"type": "array", "items": {"type": "string"}}
     kind = type_of_schema({"type": "object", "properties": {"plain": listed}})
     assert field(kind, "plain").leaf

@@ -84,7 +84,7 @@ def documents() -> Documents:
 
 
 @pytest.mark.parametrize("crd", CRDS, ids=lambda crd: crd["spec"]["names"]["kind"])
-def test_schemas_are_published_as_by_the_real_server(crd: Tree) -> None:
+def test_schemas_are_published_as_by_kube_apiserver(crd: Tree) -> None:
     for one in served(crd):
         version, listed = version_of(one), GroupVersionKind(one.kind.group, one.kind.version, one.list_kind)
         for old, known in ((False, KNOWN["v3"][one.kind.version]), (True, KNOWN["v2"]["all"])):
@@ -100,7 +100,7 @@ class Bare:
     selectable_fields: Sequence[str] = ()
 
 
-def test_without_a_schema_nothing_is_said_of_the_fields() -> None:
+def test_without_a_schema_no_fields_are_published() -> None:
     kind = GroupVersionKind("example.com", "v1", "Thing")
     marks = [{"group": "example.com", "kind": "Thing", "version": "v1"}]
     assert item_schema(kind, Bare()) == {"type": "object", "x-kubernetes-group-version-kind": marks}
@@ -136,7 +136,7 @@ def test_a_hash_changes_with_the_document_alone(documents: Documents) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/apis/apps/v1", "/openapi/v3/version"])
-def test_a_document_that_is_known_is_not_sent_again(documents: Documents, path: str) -> None:
+def test_a_known_document_is_a_304(documents: Documents, path: str) -> None:
     answer = documents.get(path)
     again = documents.get(path, if_none_match=answer.headers["ETag"])
     assert (again.code, again.body) == (304, b"")
@@ -157,11 +157,11 @@ def test_a_document_that_is_known_is_not_sent_again(documents: Documents, path: 
         ("/openapi", "", 404),
     ],
 )
-def test_what_is_not_there_or_not_wanted_is_refused(documents: Documents, path: str, accept: str, code: int) -> None:
+def test_unknown_paths_and_media_types_are_rejected(documents: Documents, path: str, accept: str, code: int) -> None:
     assert documents.get(path, accept=accept).code == code
 
 
-def test_what_kubectl_looks_for_is_there(documents: Documents) -> None:
+def test_documents_have_what_kubectl_needs(documents: Documents) -> None:
     documents.catalog.serve("gadgets", served(CRDS[0]))
     paths = documents.tree("/openapi/v3/apis/openapi.example.com/v1")["paths"]
     patch = paths["/apis/openapi.example.com/v1/namespaces/{namespace}/gadgets/{name}"]["patch"]
@@ -171,14 +171,14 @@ def test_what_kubectl_looks_for_is_there(documents: Documents) -> None:
     assert "/apis/openapi.example.com/v1/namespaces/{namespace}/gadgets/{name}/scale" in paths
 
 
-def test_the_older_form_has_everything_in_one_document(documents: Documents) -> None:
+def test_v2_has_everything_in_one_document(documents: Documents) -> None:
     documents.catalog.serve("gadgets", served(CRDS[0]))
     whole = documents.tree("/openapi/v2")
     assert {"com.example.openapi.v1.Gadget", "io.k8s.api.core.v1.Pod"} <= set(whole["definitions"])
     post = whole["paths"]["/apis/openapi.example.com/v1/namespaces/{namespace}/gadgets"]["post"]
     assert post["parameters"][0]["schema"] == {"$ref": "#/definitions/com.example.openapi.v1.Gadget"}
     assert post["consumes"] == ["application/json", "application/yaml"]
-    # The name is that of the real server: a digest of what the parameter says.
+    # The name is that of kube-apiserver: a digest of what the parameter says.
     assert "allowWatchBookmarks-HC2hJt-J" in whole["parameters"]
     documents.catalog.withdraw("gadgets")
     assert "com.example.openapi.v1.Gadget" not in documents.tree("/openapi/v2")["definitions"]

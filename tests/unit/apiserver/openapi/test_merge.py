@@ -33,7 +33,7 @@ def merged(whole: Tree, *others: Tree) -> Tree:
     return found
 
 
-def test_a_definition_that_says_the_same_is_shared() -> None:
+def test_an_equal_definition_is_shared() -> None:
     whole = document({"/a": page(ref("A"))}, {"A": {"type": "object"}})
     other = document({"/b": page(ref("A"))}, {"A": {"type": "object"}})
 
@@ -43,7 +43,7 @@ def test_a_definition_that_says_the_same_is_shared() -> None:
     assert found["paths"].keys() == {"/a", "/b"}
 
 
-def test_a_definition_that_says_something_else_is_renamed_with_all_that_refers_to_it() -> None:
+def test_a_different_definition_is_renamed_with_all_references() -> None:
     whole = document({"/a": page(ref("A"))}, {"A": {"type": "object"}})
     other = document({"/b": page(ref("B"))}, {"A": {"type": "string"}, "B": {"properties": {"a": ref("A")}}})
 
@@ -56,7 +56,7 @@ def test_a_definition_that_says_something_else_is_renamed_with_all_that_refers_t
     }
 
 
-def test_a_name_that_was_given_before_is_used_again_and_another_is_not_taken() -> None:
+def test_an_earlier_new_name_is_used_again() -> None:
     whole = document({"/a": page(ref("A"))}, {"A": {"type": "object"}})
     strings = document({"/b": page(ref("A"))}, {"A": {"type": "string"}})
     again = document({"/c": page(ref("A"))}, {"A": {"type": "string"}})
@@ -74,7 +74,7 @@ def test_a_name_that_was_given_before_is_used_again_and_another_is_not_taken() -
     assert found["paths"]["/d"] == page(ref("A_v4"))
 
 
-def test_a_shared_definition_stands_for_the_kinds_of_both() -> None:
+def test_a_shared_definition_has_the_kinds_of_both() -> None:
     def options(*groups: str) -> Tree:
         return {"type": "object", KINDS: [{"group": group, "version": "v1", "kind": "Options"} for group in groups]}
 
@@ -97,7 +97,7 @@ def test_parameters_are_renamed_as_well() -> None:
     assert found["paths"]["/b"] == {"parameters": [{"$ref": "#/parameters/limit_v2"}]}
 
 
-def test_paths_that_are_there_stay_and_what_only_they_need_does_not_come() -> None:
+def test_existing_paths_stay_and_their_definitions_are_not_merged() -> None:
     whole = document({"/a": page(ref("A"))}, {"A": {"type": "object"}})
     other = document({"/a": page(ref("C")), "/b": page(ref("B"))}, {"B": {"type": "string"}, "C": {"type": "array"}})
     nothing_new = document({"/a": page(ref("D"))}, {"D": {"type": "string"}})
@@ -108,7 +108,7 @@ def test_paths_that_are_there_stay_and_what_only_they_need_does_not_come() -> No
     assert found["definitions"].keys() == {"A", "B"}
 
 
-def test_a_part_keeps_what_its_paths_lead_to_and_what_nothing_ever_led_to() -> None:
+def test_a_filtered_document_keeps_used_and_unused_definitions() -> None:
     definitions = {"A": {"items": ref("B")}, "B": {"properties": {"a": ref("A")}}, "C": {}, "D": {}, "Unused": {}}
     body = {"parameters": [{"$ref": "#/parameters/body"}]}
     whole = document({"/a/x": page(ref("A")), "/a/y": body, "/b": page(ref("C"))}, definitions, {"body": ref("D")})
@@ -120,7 +120,7 @@ def test_a_part_keeps_what_its_paths_lead_to_and_what_nothing_ever_led_to() -> N
     assert found["parameters"] == whole["parameters"]
 
 
-def test_nothing_stands_beside_a_reference_in_the_newer_form() -> None:
+def test_a_reference_has_no_siblings_in_v3() -> None:
     properties = {"plain": ref("B"), "told": {"description": "about it", **ref("B")}}
     found = convert_v2_to_v3(document({}, {"A": {"properties": properties}, "B": {}}))
 

@@ -57,7 +57,7 @@ async def failure(outbound: HttpClient, to: Destination, path: str = "/", timeou
     return str(caught.value)
 
 
-async def test_what_goes_wrong_is_told_as_go_tells_it(stub: StubServer, outbound: HttpClient) -> None:
+async def test_errors_are_those_of_gos_client(stub: StubServer, outbound: HttpClient) -> None:
     other = Authority.create("other").certificate
     never: asyncio.Future[StubResponse] = asyncio.get_running_loop().create_future()
     stub.handlers["/never"] = lambda received: never
@@ -76,22 +76,20 @@ async def test_what_goes_wrong_is_told_as_go_tells_it(stub: StubServer, outbound
     assert await failure(outbound, destination(stub), "/never", 0.01) == "context deadline exceeded"
 
 
-async def test_a_certificate_need_not_be_checked(stub: StubServer, outbound: HttpClient) -> None:
+async def test_a_certificate_need_not_be_verified(stub: StubServer, outbound: HttpClient) -> None:
     incoming = await outbound.request(destination(stub, authorities=b"", verify=False), "GET", "/")
 
     assert await incoming.body(100) == b"hello"
 
 
-async def test_a_line_break_in_a_header_is_refused(stub: StubServer, outbound: HttpClient) -> None:
+async def test_a_line_break_in_a_header_is_rejected(stub: StubServer, outbound: HttpClient) -> None:
     with pytest.raises(HttpClientError, match="invalid header field value"):
         await outbound.request(destination(stub), "GET", "/", headers=[("A", "b\r\nC: d")])
 
     assert stub.received == []
 
 
-async def test_a_server_that_closed_a_resting_connection_is_asked_on_a_new_one(
-    stub: StubServer, outbound: HttpClient
-) -> None:
+async def test_a_request_on_a_closed_idle_connection_is_sent_again(stub: StubServer, outbound: HttpClient) -> None:
     incoming = await outbound.request(destination(stub), "GET", "/")
     await incoming.body(100)
     answers = iter([StubResponse(code=0), StubResponse(b"again", 200, "text/plain")])

@@ -53,5 +53,5 @@ def test_a_duration_has_two_or_three_figures(duration: timedelta, expected: str)
         ("2024-05-01T09:58:00.500000Z", "119s"),
     ],
 )
-def test_an_age_is_told_from_a_field(text: str | None, expected: str) -> None:
+def test_an_age_is_computed_from_a_field(text: str | None, expected: str) -> None:
     assert timestamp_since(text, NOW) == expected

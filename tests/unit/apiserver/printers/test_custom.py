@@ -54,7 +54,7 @@ def resource(*columns: dict[str, Any]) -> Resource:
 
 @pytest.mark.parametrize("kind", sorted(FOUND))
 @pytest.mark.parametrize("path", list(FOUND["string"]))
-def test_a_column_shows_what_the_real_server_shows(path: str, kind: str) -> None:
+def test_a_column_shows_what_kube_apiserver_shows(path: str, kind: str) -> None:
     shown = cells(resource({"name": "c", "type": kind, "jsonPath": path}), OBJECT, now=lambda: NOW)
     # As bytes: five and five point zero are not the same to a reader.
     expected = FOUND[kind][path]
@@ -65,7 +65,7 @@ def test_a_column_shows_what_the_real_server_shows(path: str, kind: str) -> None
     assert type(shown[1]) is type(expected)
 
 
-def test_columns_are_defined_as_the_definition_says() -> None:
+def test_columns_are_those_of_the_definition() -> None:
     found = column_definitions(
         resource(
             {"name": "Spec", "type": "string", "jsonPath": ".spec.a"},
@@ -91,7 +91,7 @@ def test_without_columns_the_age_is_shown() -> None:
     assert cells(bare, OBJECT, now=lambda: NOW) == ["x", "5s"]
 
 
-def test_a_path_that_cannot_be_read_ends_the_table() -> None:
+def test_an_invalid_path_ends_the_table() -> None:
     broken = resource(
         {"name": "a", "type": "string", "jsonPath": ".spec.text"},
         {"name": "b", "type": "string", "jsonPath": ".spec.list[x]"},
@@ -126,6 +126,6 @@ def test_the_scale_of_a_custom_resource_has_columns_of_its_own() -> None:
         ".a %",
     ],
 )
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_rejected(path: str) -> None:
     with pytest.raises(InvalidPathError):
         parse_path(path)

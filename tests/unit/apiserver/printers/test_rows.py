@@ -32,7 +32,7 @@ def resource_of(api_version: str, kind: str) -> Resource:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['object']['kind']} {row['object']['metadata']['name']}")
-def test_a_row_is_what_the_real_server_prints(row: Tree) -> None:
+def test_a_row_is_what_kube_apiserver_prints(row: Tree) -> None:
     tree = row["object"]
     resource = resource_of(tree["apiVersion"], tree["kind"])
     before = json.dumps(tree)
@@ -41,8 +41,8 @@ def test_a_row_is_what_the_real_server_prints(row: Tree) -> None:
 
 
 @pytest.mark.parametrize("resource", [one for one in CATALOG if "list" in one.verbs], ids=lambda one: str(one.kind))
-def test_an_object_with_nothing_in_it_has_a_row_too(resource: Resource) -> None:
-    # An address has a cell more than it has columns, on the real server as well.
+def test_an_empty_object_has_a_row_too(resource: Resource) -> None:
+    # An address has a cell more than it has columns, in kube-apiserver as well.
     surplus = 1 if resource.kind.kind == "IPAddress" else 0
     assert len(cells(resource, {"metadata": {}})) == len(column_definitions(resource)) + surplus
 
@@ -61,9 +61,7 @@ def test_an_object_with_nothing_in_it_has_a_row_too(resource: Resource) -> None:
     ],
     ids=["unknown", "available", "missing", "no reason"],
 )
-def test_an_api_service_says_whether_it_is_available(
-    conditions: list[Tree], service: Tree | None, expected: list[str]
-) -> None:
+def test_an_api_service_has_its_availability(conditions: list[Tree], service: Tree | None, expected: list[str]) -> None:
     spec = {} if service is None else {"service": service}
     tree = {"metadata": {"name": "v1.x"}, "spec": spec, "status": {"conditions": conditions}}
     assert cells(resource_of("apiregistration.k8s.io/v1", "APIService"), tree) == expected
@@ -79,7 +77,7 @@ def test_an_api_service_says_whether_it_is_available(
         (["Denied", "Approved"], "", "Denied"),
     ],
 )
-def test_a_signing_request_says_how_far_it_is(conditions: list[str], certificate: str, expected: str) -> None:
+def test_a_signing_request_has_its_state(conditions: list[str], certificate: str, expected: str) -> None:
     tree = {
         "metadata": {"name": "x", "creationTimestamp": "2024-05-01T09:59:00Z"},
         "spec": {"username": "me", "expirationSeconds": 86400},
@@ -89,7 +87,7 @@ def test_a_signing_request_says_how_far_it_is(conditions: list[str], certificate
     assert cells(resource, tree, now=at(NOW)) == ["x", "60s", "<none>", "me", "24h", expected]
 
 
-def test_a_pod_that_is_over_is_marked() -> None:
+def test_a_completed_pod_has_a_row_condition() -> None:
     pods = resource_of("v1", "Pod")
     assert row_conditions(pods, {"status": {"phase": "Running"}}) == []
     assert row_conditions(pods, {"status": {"phase": "Succeeded"}}) == [
@@ -104,7 +102,7 @@ def test_a_pod_that_is_over_is_marked() -> None:
     assert row_conditions(resource_of("batch/v1", "Job"), {"status": {"phase": "Failed"}}) == []
 
 
-def test_flow_schemas_are_listed_in_the_order_they_are_tried() -> None:
+def test_flow_schemas_are_listed_by_precedence() -> None:
     trees = [
         {"metadata": {"name": name}, "spec": {"matchingPrecedence": number}}
         for name, number in (("c", 5), ("b", 9), ("a", 9), ("d", 1))
@@ -114,7 +112,7 @@ def test_flow_schemas_are_listed_in_the_order_they_are_tried() -> None:
     assert row_order(resource_of("v1", "ConfigMap"), trees) is trees
 
 
-def test_a_kind_without_a_printer_shows_when_it_was_created() -> None:
+def test_a_kind_without_a_printer_has_its_creation_time() -> None:
     resource = resource_of("rbac.authorization.k8s.io/v1", "Role")
     tree = {"metadata": {"name": "x", "creationTimestamp": "2024-05-01T10:00:00Z"}}
     assert cells(resource, tree) == ["x", "2024-05-01T10:00:00Z"]

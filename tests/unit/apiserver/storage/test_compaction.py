@@ -13,7 +13,7 @@ from kubewright.apiserver.wire.responses import Response
 from kubewright.testing.clock import VirtualClock
 
 
-async def test_what_was_newest_at_one_interval_is_the_oldest_after_the_next() -> None:
+async def test_the_newest_version_of_one_interval_is_the_oldest_after_the_next() -> None:
     clock, store = VirtualClock(), Store(version=10)
     compaction = Compactor(store, clock)
     store.version = 20
@@ -31,7 +31,7 @@ async def test_what_was_newest_at_one_interval_is_the_oldest_after_the_next() ->
     assert compaction.oldest == 20
 
 
-async def test_the_pages_of_a_list_that_is_read_too_slowly_are_refused() -> None:
+async def test_a_continue_token_expires() -> None:
     clock = VirtualClock()
     server = ApiServer(clock=clock)
     for name in "abc":
@@ -43,10 +43,10 @@ async def test_the_pages_of_a_list_that_is_read_too_slowly_are_refused() -> None
         await server.loopback.ensure({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await clock.advance(300)
         server.compaction.tick()
-    status, refusal = await listed(server, **{"limit": "1", "continue": token})
-    assert (status, refusal["reason"]) == (410, "Expired")
+    status, error = await listed(server, **{"limit": "1", "continue": token})
+    assert (status, error["reason"]) == (410, "Expired")
 
-    status, rest = await listed(server, **{"continue": refusal["metadata"]["continue"]})
+    status, rest = await listed(server, **{"continue": error["metadata"]["continue"]})
     assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c", "d", "e"]
 
 

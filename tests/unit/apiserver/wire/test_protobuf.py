@@ -95,7 +95,7 @@ def test_a_body_gives_the_tree_that_go_makes_of_it(sample: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["kind"])
-def test_a_tree_gives_a_body_that_says_the_same(sample: dict[str, Any]) -> None:
+def test_a_tree_encodes_to_an_equivalent_body(sample: dict[str, Any]) -> None:
     body = encode(sample["tree"], sample["apiVersion"], sample["kind"])
 
     # A pointer to a time that was never set is null in JSON, and null is no pointer: Go loses it there as well.
@@ -108,7 +108,7 @@ def test_most_samples_are_written_byte_for_byte_as_go_does() -> None:
     assert sum(same) > len(same) * 0.6
 
 
-def test_structs_that_were_not_sent_are_shown_as_go_shows_them() -> None:
+def test_absent_structs_decode_as_in_go() -> None:
     empty = decode(PREFIX + field(1, field(1, b"apps/v1") + field(2, b"Deployment")))
 
     assert empty == {
@@ -124,7 +124,7 @@ def test_structs_that_were_not_sent_are_shown_as_go_shows_them() -> None:
     }
 
 
-def test_shared_trees_are_never_handed_out_twice() -> None:
+def test_decoded_trees_share_nothing() -> None:
     body = PREFIX + field(1, field(1, b"apps/v1") + field(2, b"Deployment"))
 
     decode(body)["spec"]["template"]["metadata"]["name"] = "changed"
@@ -132,7 +132,7 @@ def test_shared_trees_are_never_handed_out_twice() -> None:
     assert decode(body)["spec"]["template"]["metadata"] == {}
 
 
-def test_the_kind_of_the_endpoint_stands_in_for_one_that_is_not_named() -> None:
+def test_the_kind_of_the_endpoint_is_the_default() -> None:
     body = PREFIX + field(2, field(1, field(1, b"web")))
 
     tree = decode(body, default=CONFIG_MAP)
@@ -151,13 +151,13 @@ def test_unknown_fields_are_skipped_groups_included() -> None:
     assert tree["metadata"] == {"name": "web"}
 
 
-def test_parts_sent_in_pieces_are_merged_and_the_last_scalar_counts() -> None:
+def test_messages_in_pieces_are_merged_and_the_last_scalar_wins() -> None:
     tree = config_map(field(1, field(1, b"web") + field(3, b"shop")) + field(1, field(1, b"api")))
 
     assert tree["metadata"] == {"name": "api", "namespace": "shop"}
 
 
-def test_an_empty_scalar_after_a_full_one_leaves_nothing() -> None:
+def test_an_empty_scalar_overrides_an_earlier_one() -> None:
     tree = config_map(field(1, field(1, b"web") + field(1, b"")))
 
     assert tree["metadata"] == {}
@@ -178,7 +178,7 @@ def test_broken_utf8_becomes_replacement_characters_as_in_go() -> None:
 
 
 @pytest.mark.parametrize(("sent", "shown"), [("1000", "1k"), ("0.5", "500m"), ("1.500", "1.500"), ("1024Ki", "1Mi")])
-def test_quantities_are_shown_as_the_server_shows_them(sent: str, shown: str) -> None:
+def test_quantities_decode_as_in_go(sent: str, shown: str) -> None:
     entry = field(1, b"pods") + field(2, field(1, sent.encode()))
     body = PREFIX + field(1, field(1, b"v1") + field(2, b"ResourceQuota")) + field(2, field(2, field(1, entry)))
 
@@ -186,21 +186,21 @@ def test_quantities_are_shown_as_the_server_shows_them(sent: str, shown: str) ->
 
 
 @pytest.mark.parametrize(("body", "message"), BROKEN_ENVELOPES)
-def test_a_broken_envelope_is_refused_in_the_servers_words(body: bytes, message: str) -> None:
-    with pytest.raises(StatusError) as refusal:
+def test_a_broken_envelope_is_a_400(body: bytes, message: str) -> None:
+    with pytest.raises(StatusError) as error:
         decode_body(body, kind=CONFIG_MAP)
 
-    assert refusal.value.code == 400
-    assert refusal.value.status["message"] == message
+    assert error.value.code == 400
+    assert error.value.status["message"] == message
 
 
 @pytest.mark.parametrize(("message", "problem"), BROKEN_OBJECTS)
-def test_a_broken_object_is_refused_in_the_servers_words(message: bytes, problem: str) -> None:
-    with pytest.raises(StatusError) as refusal:
+def test_a_broken_object_is_a_400(message: bytes, problem: str) -> None:
+    with pytest.raises(StatusError) as error:
         decode_body(PREFIX + NAMED + field(2, message), kind=CONFIG_MAP)
 
     expected = f'ConfigMap in version "v1" cannot be handled as a ConfigMap: {problem}'
-    assert refusal.value.status["message"] == expected
+    assert error.value.status["message"] == expected
 
 
 def test_a_kind_without_a_protobuf_encoding_is_unknown() -> None:
@@ -211,7 +211,7 @@ def test_a_kind_without_a_protobuf_encoding_is_unknown() -> None:
         encode({}, "example.com/v1", "Widget")
 
 
-def test_schemas_inside_schemas_have_an_end() -> None:
+def test_recursive_schemas_are_bounded() -> None:
     schema: dict[str, Any] = {"type": "object"}
     for _ in range(150):
         schema = {"items": schema}
@@ -223,12 +223,12 @@ def test_schemas_inside_schemas_have_an_end() -> None:
 
 
 @pytest.mark.parametrize("machinery", ["DeleteOptions", "Status"])
-def test_kinds_of_the_machinery_are_known_in_every_group(machinery: str) -> None:
+def test_meta_kinds_are_known_in_every_group(machinery: str) -> None:
     assert has_protobuf("apps/v1", machinery)
     assert has_protobuf("example.com/v1", machinery)
 
 
-def test_what_does_not_fit_is_named_with_its_path() -> None:
+def test_an_encoding_error_has_its_path() -> None:
     tree = {"spec": {"template": {"spec": {"containers": [{"name": 5}]}}}}
 
     with pytest.raises(DecodeError, match=r"^spec\.template\.spec\.containers\.name of Container cannot be written"):

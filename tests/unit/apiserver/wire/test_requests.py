@@ -28,7 +28,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("method", "path", "query", "meaning"), CASES)
-def test_a_path_means(method: str, path: str, query: str, meaning: str) -> None:
+def test_a_path_has_a_request_info(method: str, path: str, query: str, meaning: str) -> None:
     target = request_info(method, path, parse_query(query))
 
     group_version = f"{target.group}/{target.version}"
@@ -40,12 +40,12 @@ def test_a_path_means(method: str, path: str, query: str, meaning: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/", "/healthz", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/openapi/v3"]
 )
-def test_other_paths_are_no_resources(path: str) -> None:
+def test_other_paths_are_non_resource_paths(path: str) -> None:
     target = request_info("GET", path, {})
 
     assert not target.is_resource
     assert (target.verb, target.path) == ("get", path)
 
 
-def test_of_several_values_the_first_counts() -> None:
+def test_the_first_value_of_a_parameter_counts() -> None:
     assert parse_query("a=1&a=2&b=") == {"a": "1", "b": ""}

@@ -69,7 +69,7 @@ def test_every_built_in_kind_has_its_go_type() -> None:
     assert missing == []
 
 
-def test_unknown_fields_are_reported_in_order_and_taken_out() -> None:
+def test_unknown_fields_are_reported_in_order_and_dropped() -> None:
     tree = deployment()
     tree["spec"]["template"]["spec"]["containers"][0]["bar"] = {"a": 1}
     tree["spec"]["foo"] = 1
@@ -88,7 +88,7 @@ def test_a_body_without_unknown_fields_has_none() -> None:
     assert tree == deployment()
 
 
-def test_a_wrong_type_is_refused_before_unknown_fields_are() -> None:
+def test_a_wrong_type_is_reported_before_unknown_fields() -> None:
     tree = deployment()
     tree["spec"]["foo"] = 1
     tree["spec"]["replicas"] = "2"
@@ -103,7 +103,7 @@ def test_a_wrong_type_is_refused_before_unknown_fields_are() -> None:
     )
 
 
-def test_what_go_does_not_tell_from_nothing_goes() -> None:
+def test_zero_values_that_go_omits_are_dropped() -> None:
     tree: Tree = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -150,7 +150,7 @@ def test_every_kind_has_its_own_rule_for_names(group: str, kind: str, name: str,
     assert (errors == []) is fine
 
 
-def test_embedded_structs_are_part_of_what_embeds_them() -> None:
+def test_embedded_structs_are_inlined() -> None:
     fields = {field.json: field for field in fields_of("core/v1.Volume") or ()}
 
     assert fields["hostPath"].within == ("VolumeSource",)

@@ -1,4 +1,4 @@
-"""Which part of an object an endpoint may write: each change of the table ends as on the real server."""
+"""Which part of an object an endpoint may write: each change of the table ends as in kube-apiserver."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def newest_time(tree: Tree) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_change_ends_as_on_the_real_server(name: str) -> None:
+def test_change_ends_as_in_kube_apiserver(name: str) -> None:
     case, before, after = CASES[name], ANSWERS[name]["before"], ANSWERS[name]["after"]
     gvk = GroupVersionKind.of(before["apiVersion"], before["kind"])
     subresource = case.get("subresource", "")
@@ -103,19 +103,19 @@ def test_what_a_put_may_do_depends_on_the_kind(kind: str, creates: bool, uncondi
         ({"terminationGracePeriodSeconds": 30}, "Pending", None, 0),
     ],
 )
-def test_only_pods_on_nodes_have_time_left(spec: Tree, phase: str, asked: int | None, period: int) -> None:
+def test_only_scheduled_pods_have_a_grace_period(spec: Tree, phase: str, asked: int | None, period: int) -> None:
     assert period == grace_period(POD, {"spec": spec, "status": {"phase": phase}}, requested=asked)
     assert grace_period(DEPLOYMENT, {}, requested=asked) == 0
     assert deletes_gracefully(POD)
     assert not deletes_gracefully(DEPLOYMENT)
 
 
-def test_jobs_leave_their_pods_behind_unless_told_otherwise() -> None:
+def test_jobs_orphan_their_pods_by_default() -> None:
     assert default_propagation(GroupVersionKind("batch", "v1", "Job")) == "Orphan"
     assert default_propagation(DEPLOYMENT) == "Background"
 
 
-def test_certificates_are_asked_for_in_the_name_of_who_asks() -> None:
+def test_the_user_of_a_signing_request_is_that_of_the_request() -> None:
     request: Tree = {"metadata": {"name": "a"}, "spec": {"username": "liar", "extra": {"a": ["b"]}}, "status": {"x": 1}}
 
     prepare_for_create(REQUEST, request, user={"username": "jo", "groups": ["g"]})
@@ -137,7 +137,7 @@ def test_a_signer_cannot_change_an_approval() -> None:
     assert new["status"] == {"conditions": [approved], "certificate": "eA=="}
 
 
-def test_a_field_of_a_disabled_feature_is_kept_where_it_is() -> None:
+def test_a_stored_field_of_a_disabled_feature_stays() -> None:
     gvk = GroupVersionKind("coordination.k8s.io", "v1", "Lease")
     old = {"metadata": {"name": "a"}, "spec": {"strategy": "OldestEmulationVersion"}}
     kept, dropped = deepcopy(old), deepcopy(old)
@@ -149,7 +149,7 @@ def test_a_field_of_a_disabled_feature_is_kept_where_it_is() -> None:
     assert dropped["spec"] == {}
 
 
-def test_a_volume_that_changes_its_phase_notes_when() -> None:
+def test_a_volume_has_the_time_of_its_last_phase_transition() -> None:
     gvk = GroupVersionKind("", "v1", "PersistentVolume")
     old = {"metadata": {}, "spec": {}, "status": {"phase": "Pending", "lastPhaseTransitionTime": "then"}}
     same: Tree = {"metadata": {}, "spec": {}, "status": {"phase": "Pending"}}
@@ -171,7 +171,7 @@ def test_a_resize_of_other_containers_is_left_for_validation() -> None:
     assert new["spec"]["containers"][0]["name"] == "z"
 
 
-def test_the_state_an_old_autoscaler_carries_is_state() -> None:
+def test_the_status_in_annotations_of_an_old_autoscaler_is_reset() -> None:
     gvk = GroupVersionKind("autoscaling", "v1", "HorizontalPodAutoscaler")
     key = "autoscaling.alpha.kubernetes.io/conditions"
     old: Tree = {"metadata": {"name": "a", "annotations": {key: "old"}}, "spec": {}, "status": {}}

@@ -1,4 +1,4 @@
-"""Warnings to those who write: each object of the table is warned of as by the real server."""
+"""Warnings to those who write: each object of the table is warned of as by kube-apiserver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def defaulted(obj: Tree) -> tuple[GroupVersionKind, Tree]:
 
 
 @pytest.mark.parametrize("name", OBJECTS)
-def test_writer_is_warned_as_by_the_real_server(name: str) -> None:
+def test_warnings_are_those_of_kube_apiserver(name: str) -> None:
     gvk, tree = defaulted(OBJECTS[name])
     always = [deprecation(gvk)] if deprecation(gvk) else []
 
@@ -43,7 +43,7 @@ def test_writer_is_warned_as_by_the_real_server(name: str) -> None:
 
 
 @pytest.mark.parametrize("obj", QUIET, ids=lambda obj: f"{obj['kind']} {obj['metadata']['name']}")
-def test_good_objects_are_taken_without_a_word(obj: Tree) -> None:
+def test_good_objects_have_no_warnings(obj: Tree) -> None:
     gvk, tree = defaulted(obj)
     loud = ("pod-most", "builtin-volume-most")
 
