@@ -88,7 +88,7 @@ class DefinitionStrategy:
     def reset_fields(self, subresource: str) -> ResetFields:
         return self._inner.reset_fields(subresource)
 
-    def grace_period(self, tree: Tree, asked: int | None) -> int:
+    def grace_period(self, tree: Tree, requested: int | None) -> int:
         return 0
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:

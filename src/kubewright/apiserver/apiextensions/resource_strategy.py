@@ -149,7 +149,7 @@ class CustomResourceStrategy:
     def reset_fields(self, subresource: str) -> ResetFields:
         return reset_fields_of_custom_kind(subresource, has_status=self._version.has_status)
 
-    def grace_period(self, tree: Tree, asked: int | None) -> int:
+    def grace_period(self, tree: Tree, requested: int | None) -> int:
         return 0
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:

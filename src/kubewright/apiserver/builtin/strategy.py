@@ -122,8 +122,8 @@ class BuiltinStrategy:
     def reset_fields(self, subresource: str) -> ResetFields:
         return reset_fields_of_kind(self._kind, subresource)
 
-    def grace_period(self, tree: Tree, asked: int | None) -> int:
-        return grace_period(self._kind, tree, requested=asked)
+    def grace_period(self, tree: Tree, requested: int | None) -> int:
+        return grace_period(self._kind, tree, requested=requested)
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
         kind = GroupVersionKind.of(api_version, self._kind.kind)

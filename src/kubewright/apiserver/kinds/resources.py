@@ -115,8 +115,8 @@ class Strategy(Protocol):
         """The fields nobody can own by a write to this endpoint."""
         ...
 
-    def grace_period(self, tree: Tree, asked: int | None) -> int:
-        """The seconds between the request to delete an object and its removal; `asked` is the option of the request."""
+    def grace_period(self, tree: Tree, requested: int | None) -> int:
+        """The seconds between the request to delete an object and its removal; `requested` is the option of the request."""
         ...
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:

@@ -195,7 +195,7 @@ def _remove_changed(
     """The owners without the fields that the write set or removed; owners of no field are dropped.
 
     This is the forced half of `Updater.update`: a field set to another value is no longer the old owner's, and a
-    removed field is nobody's. `applier` keeps its entry.
+    removed field has no owner. `applier` keeps its entry.
     """
     left: Owners = {}
     for owner, entry in owners.items():

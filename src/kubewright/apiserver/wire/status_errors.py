@@ -188,7 +188,7 @@ def timeout(message: str) -> StatusError:
     return status_error(504, "Timeout", f"Timeout: {message}", details={})
 
 
-def too_large_resource_version(asked: int, present: int) -> StatusError:
+def too_large_resource_version(requested: int, present: int) -> StatusError:
     """504: the request names a resource version that does not exist yet.
 
     kube-apiserver: `NewTooLargeResourceVersionError` in k8s.io/apiserver/pkg/storage/errors.go.
@@ -197,7 +197,7 @@ def too_large_resource_version(asked: int, present: int) -> StatusError:
     return status_error(
         504,
         "Timeout",
-        f"Timeout: Too large resource version: {asked}, current: {present}",
+        f"Timeout: Too large resource version: {requested}, current: {present}",
         details={"causes": [cause], "retryAfterSeconds": 1},
         headers={"Retry-After": "1"},
     )

@@ -347,11 +347,11 @@ def quality_of_service(spec: JSON) -> str:
     requests, limits, guaranteed = False, False, True
     for container in containers:
         resources = container.get("resources") or {}
-        asked = {key: value for key, value in (resources.get("requests") or {}).items() if key in ("cpu", "memory")}
+        requested = {key: value for key, value in (resources.get("requests") or {}).items() if key in ("cpu", "memory")}
         capped = {key: value for key, value in (resources.get("limits") or {}).items() if key in ("cpu", "memory")}
-        requests, limits = requests or bool(asked), limits or bool(capped)
+        requests, limits = requests or bool(requested), limits or bool(capped)
         guaranteed = (
-            guaranteed and len(capped) == 2 and all(asked.get(key, capped[key]) == capped[key] for key in capped)
+            guaranteed and len(capped) == 2 and all(requested.get(key, capped[key]) == capped[key] for key in capped)
         )
     if not requests and not limits:
         return "BestEffort"
