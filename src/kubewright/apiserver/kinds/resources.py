@@ -116,7 +116,7 @@ class Strategy(Protocol):
         ...
 
     def grace_period(self, tree: Tree, requested: int | None) -> int:
-        """The seconds between the request to delete an object and its removal; `requested` is the option of the request."""
+        """The seconds between the delete of an object and its removal; `requested` is the option of the request."""
         ...
 
     def convert(self, tree: Tree, api_version: str) -> tuple[Tree, FieldType]:
