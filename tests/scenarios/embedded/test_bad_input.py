@@ -231,18 +231,20 @@ async def test_an_absurd_path_is_answered_as_the_real_server_answers_it(wire: Wi
 
 
 @pytest.mark.parametrize(("method", "path"), METHODS)
-async def test_an_unfit_method_is_answered_as_the_real_server_answers_it(wire: Wire, method: str, path: str) -> None:
+async def test_an_unsupported_method_is_answered_as_the_real_server_answers_it(
+    wire: Wire, method: str, path: str
+) -> None:
     answer = await wire.send(request(method, path))
     assert answer.code == METHODS[method, path]
 
 
 @pytest.mark.parametrize("name", BYTES)
-async def test_bytes_that_are_hardly_http_are_answered_as_the_real_server_answers_them(wire: Wire, name: str) -> None:
+async def test_malformed_http_is_answered_as_the_real_server_answers_it(wire: Wire, name: str) -> None:
     case = BYTES[name]
     assert (await wire.send(case.sent)).code == case.code
 
 
-async def test_nothing_of_all_this_is_an_error_of_the_server(
+async def test_no_bad_input_is_an_internal_error(
     bare_cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     wire = Wire(bare_cluster.kubeconfig)

@@ -125,7 +125,7 @@ async def write_until_killed(kubeconfig: Path, process: asyncio.subprocess.Proce
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-async def test_every_acknowledged_write_is_there_after_the_server_was_killed_in_the_middle_of_them(
+async def test_every_acknowledged_write_survives_a_killed_server(
     tmp_path: Path,
 ) -> None:
     limit = random.Random().randrange(500, 2000)
@@ -230,7 +230,7 @@ def flip(file: Path, what: bytes) -> None:
         (remove_all_but_note, "was acknowledged"),
     ],
 )
-async def test_a_damaged_or_older_file_is_refused_in_one_sentence(
+async def test_a_damaged_or_older_file_is_an_error_that_names_it(
     folders: tuple[Path, Path], tmp_path: Path, damage: Callable[[Path, Path], None], said: str
 ) -> None:
     older, newer = folders
@@ -253,7 +253,7 @@ async def test_an_undamaged_folder_of_a_killed_process_is_served(folders: tuple[
     assert {f"c{number}" for number in range(60)} <= names
 
 
-async def test_a_folder_in_use_is_refused_in_one_sentence(tmp_path: Path) -> None:
+async def test_a_folder_in_use_is_an_error_that_names_it(tmp_path: Path) -> None:
     async with EmbeddedCluster(data=tmp_path, controllers=False):
         with pytest.raises(ClusterError, match="in use by another") as refusal:
             async with EmbeddedCluster(data=tmp_path, controllers=False):
@@ -264,7 +264,7 @@ async def test_a_folder_in_use_is_refused_in_one_sentence(tmp_path: Path) -> Non
 # --- restarted ---
 
 
-async def test_a_restart_keeps_identities_versions_and_custom_kinds_and_forgets_the_past(tmp_path: Path) -> None:
+async def test_a_restart_keeps_identities_versions_and_custom_kinds_and_compacts_history(tmp_path: Path) -> None:
     async with EmbeddedCluster(data=tmp_path, controllers=False) as cluster:
         await install_crds(cluster.client, Gadget)
         gadget = await cluster.client.create(Gadget.named("g", "default", spec=GadgetSpec(size=7)))
@@ -305,7 +305,7 @@ async def first_event(client: Client, version: str) -> str:
     raise AssertionError("the watch ended without an event")
 
 
-async def test_addresses_of_services_stay_taken_over_a_restart(tmp_path: Path) -> None:
+async def test_addresses_of_services_stay_allocated_over_a_restart(tmp_path: Path) -> None:
     ports = [ServicePort(port=80)]
     async with EmbeddedCluster(data=tmp_path, controllers=False) as cluster:
         web = await cluster.client.create(Service.named("web", "default", spec=ServiceSpec(ports=ports)))

@@ -110,7 +110,7 @@ def post(name: str, *, length: int | None = None) -> bytes:
     return f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body
 
 
-async def test_a_thousand_slow_clients_keep_nobody_waiting_and_are_sent_away(plain: Plain) -> None:
+async def test_a_thousand_slow_clients_delay_no_other_and_time_out(plain: Plain) -> None:
     connections = plain.connections
     async with AsyncExitStack() as stack:
         pairs = [await stack.enter_async_context(plain.connection()) for _ in range(CLIENTS)]
@@ -133,7 +133,7 @@ async def test_a_thousand_slow_clients_keep_nobody_waiting_and_are_sent_away(pla
     assert await plain.healthy()
 
 
-async def test_clients_that_vanish_during_a_watch_leave_nothing_behind(plain: Plain) -> None:
+async def test_clients_that_disconnect_during_a_watch_leave_no_state(plain: Plain) -> None:
     before = watchers(plain), len(asyncio.all_tasks())
     watch = f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode()
     async with AsyncExitStack() as stack:
@@ -149,7 +149,7 @@ async def test_clients_that_vanish_during_a_watch_leave_nothing_behind(plain: Pl
     assert len(asyncio.all_tasks()) <= before[1]
 
 
-async def test_a_client_that_vanishes_in_the_middle_of_a_body_has_asked_for_nothing(plain: Plain) -> None:
+async def test_a_request_cut_off_in_its_body_has_no_effect(plain: Plain) -> None:
     handled = plain.handled
     for _ in range(50):
         async with plain.connection() as (_, writer):
@@ -170,7 +170,7 @@ async def test_pipelined_requests_are_answered_in_their_order(plain: Plain) -> N
     assert '"gitVersion"' in answer
 
 
-async def test_who_asks_for_another_protocol_in_vain_may_go_on_in_this_one(plain: Plain) -> None:
+async def test_a_connection_continues_after_a_refused_upgrade(plain: Plain) -> None:
     wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     async with plain.connection() as (reader, writer):
         for cut in (wish + HEALTH, wish):
@@ -181,13 +181,13 @@ async def test_who_asks_for_another_protocol_in_vain_may_go_on_in_this_one(plain
     assert [said.count(word) for word in (b"HTTP/1.1 200 OK", b"gitVersion", b"\r\n\r\nok")] == [4, 2, 2]
 
 
-async def test_what_was_asked_before_nonsense_is_answered_before_it_is_refused(plain: Plain) -> None:
+async def test_requests_before_malformed_bytes_are_answered_first(plain: Plain) -> None:
     answer = await plain.ask(HEALTH + HEALTH + b"\x00\x01nonsense\r\n\r\n")
     codes = [line.split()[1] for line in answer.splitlines() if b"HTTP/1.1 " in line]
     assert codes == [b"200", b"200", b"400"]
 
 
-async def test_nonsense_during_a_watch_is_not_answered_in_the_middle_of_it(plain: Plain) -> None:
+async def test_malformed_bytes_during_a_watch_get_no_response_within_it(plain: Plain) -> None:
     async with plain.connection() as (reader, writer):
         writer.write(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert b" 200 " in await reader.readline()
@@ -201,7 +201,7 @@ async def test_nonsense_during_a_watch_is_not_answered_in_the_middle_of_it(plain
     assert rest.endswith(b"0\r\n\r\n")
 
 
-async def test_a_client_that_does_not_read_is_answered_no_further(plain: Plain) -> None:
+async def test_a_client_that_does_not_read_stops_the_responses(plain: Plain) -> None:
     big = json.dumps({"metadata": {"name": "big"}, "data": {"x": "x" * 900_000}}).encode()
     head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(big)}\r\n\r\n".encode()
     assert b" 201 " in (await plain.ask(head + big)).splitlines()[0]
@@ -224,7 +224,7 @@ async def test_a_client_of_http_1_0_watches_without_chunks(plain: Plain) -> None
     assert {json.loads(line)["type"] for line in body.splitlines()} == {"ADDED"}
 
 
-async def test_connections_are_forgotten_once_they_are_closed(plain: Plain) -> None:
+async def test_closed_connections_leave_no_state(plain: Plain) -> None:
     for data in (HEALTH, b"\x00\r\n\r\n", HEALTH[:10], post("gone", length=9000)):
         for _ in range(100):
             async with plain.connection() as (_, writer):

@@ -19,7 +19,7 @@ async def reconcile(lamp: Lamp, ctx: Context) -> None:
     await ctx.apply(ConfigMap.named(lamp.metadata.name))
 
 
-async def test_watches_come_back_while_the_clock_stands_still() -> None:
+async def test_watches_reconnect_while_the_clock_is_stopped() -> None:
     async with (
         Cluster.embedded(pods=False) as cluster,
         running(reconcile, on=cluster, clock=VirtualClock()) as operator,

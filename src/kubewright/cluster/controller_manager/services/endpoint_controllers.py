@@ -117,6 +117,12 @@ async def _write_endpoints(service: Service, pods: Iterable[Pod], trigger_time: 
 
 
 async def _write_slices(service: Service, pods: Iterable[Pod], trigger_time: datetime | None, ctx: Context) -> None:
+    """Write the slices of a Service: sorted endpoints, at most 100 in a slice, existing slices first.
+
+    The reconciler of staging/src/k8s.io/endpointslice keeps each endpoint in its slice and fills slices with free
+    capacity, to save updates in large clusters. Here a change may shift endpoints between slices: a local cluster has
+    few.
+    """
     slice_selector = {SLICE_SERVICE: service.metadata.name, SLICE_MANAGED_BY: SLICE_CONTROLLER}
     existing_slices = await ctx.client.list(EndpointSlice, namespace=service.metadata.namespace, labels=slice_selector)
     reusable = [item for item in existing_slices if item.metadata.deletion_timestamp is None]

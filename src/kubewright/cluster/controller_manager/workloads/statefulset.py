@@ -207,6 +207,8 @@ class StatefulSetSync:
         return True
 
     async def _update_pods(self) -> None:
+        """Delete pods of an old revision, from the largest ordinal down to the partition, while fewer than
+        `maxUnavailable` are unavailable; the next sync creates them from the update revision."""
         limit = max(1, scaled_value(self._rolling.max_unavailable or 1, self._size, round_up=False))
         unavailable = sum(map(self._is_unavailable, self._replicas))
         for pod in reversed(self._replicas[self._rolling.partition or 0 :]):

@@ -73,7 +73,7 @@ class Schedule:
         if tokens and tokens[0].startswith(("TZ=", "CRON_TZ=")):
             given = time_zone(tokens[0].partition("=")[2])
             if given is None:
-                raise DecodeError(f"the schedule {text!r} names a time zone nobody knows")
+                raise DecodeError(f"the schedule {text!r} names an unknown time zone")
             return cls.parse(" ".join(tokens[1:]), zone=given)
         if tokens[:1] == ["@every"] and len(tokens) == 2:
             every = Duration.parse(tokens[1]).to_timedelta()

@@ -59,7 +59,7 @@ def test_next_time(text: str, wanted: str) -> None:
         ("1-2-3 * * * *", "the minute '1-2-3' cannot be read"),
         ("@never", "has 1 fields"),
         ("@every", "has 1 fields"),
-        ("TZ=Nowhere/At 0 0 * * *", "names a time zone nobody knows"),
+        ("TZ=Nowhere/At 0 0 * * *", "names an unknown time zone"),
     ],
 )
 def test_an_invalid_schedule_is_an_error(text: str, sentence: str) -> None:
