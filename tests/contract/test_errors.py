@@ -59,17 +59,17 @@ async def test_bad_request(client: Client, namespace: str) -> None:
 async def test_unauthorized(plane: Any) -> None:
     config = Config.from_dict(kubeconfig_with_token(plane, "a-token-nobody-issued"), Path())
 
-    async with connect(config) as stranger:
+    async with connect(config) as foreign:
         with pytest.raises(Unauthorized) as caught:
-            await stranger.get(ConfigMap, "a", namespace="default")
+            await foreign.get(ConfigMap, "a", namespace="default")
 
     assert (caught.value.code, caught.value.reason) == (401, "Unauthorized")
 
 
 async def test_forbidden_names_user_verb_and_resource(plane: Any) -> None:
-    async with connect(kubeconfig=await plane.user("nobody-special")) as stranger:
+    async with connect(kubeconfig=await plane.user("nobody-special")) as foreign:
         with pytest.raises(Forbidden) as caught:
-            await stranger.list(ConfigMap, namespace="default")
+            await foreign.list(ConfigMap, namespace="default")
 
     assert caught.value.message == (
         'configmaps is forbidden: User "nobody-special" cannot list resource "configmaps" '

@@ -54,8 +54,8 @@ async def test_what_somebody_changed_or_deleted_by_hand_comes_back(
 async def test_a_service_that_is_no_longer_wanted_goes_but_not_one_of_somebody_else(
     run_example: RunExample, client: Client, namespace: str
 ) -> None:
-    stranger = Service.named("theirs", namespace, spec=ServiceSpec(ports=[ServicePort(port=80)]))
-    await client.create(stranger)
+    foreign = Service.named("theirs", namespace, spec=ServiceSpec(ports=[ServicePort(port=80)]))
+    await client.create(foreign)
     async with run_example("owned_children"):
         await client.create(Site.named("theirs", namespace, spec=SiteSpec(public=False)))
         site = await client.create(Site.named("web", namespace, spec=SiteSpec()))

@@ -189,19 +189,19 @@ async def test_foreign_object_that_the_cache_does_not_show_yet_is_left_alone(
     faults = FaultyTransport(client.transport)
     async with running(Client(faults, field_manager="test"), namespace, keeper("mine")) as (engine,):
         faults.hold_streams(lambda request: request.path.endswith("/configmaps"))
-        stranger = ConfigMap.named("child", namespace, data={"whose": "not yours"})
+        foreign = ConfigMap.named("child", namespace, data={"whose": "not yours"})
         if owner == "somebody's":
-            set_controller(await client.create(Secret.named("somebody", namespace)), stranger)
-        stranger = await client.create(stranger)
+            set_controller(await client.create(Secret.named("somebody", namespace)), foreign)
+        foreign = await client.create(foreign)
         await client.create(Secret.named("owner", namespace))
         records = await engine.reach(lambda ended: any(record.key.name == "owner" for record in ended))
 
     errors = [record.error for record in records if record.key.name == "owner"]
     assert f"ConfigMap {namespace}/child exists and is not managed by" in str(errors[0])
-    assert await client.get(ConfigMap, stranger.key) == stranger
+    assert await client.get(ConfigMap, foreign.key) == foreign
 
 
-@pytest.mark.parametrize("then", ["gone", "a stranger's", "made again by us"])
+@pytest.mark.parametrize("then", ["gone", "somebody else's", "made again by us"])
 async def test_child_that_changed_hands_unseen_is_looked_at_again(client: Client, namespace: str, then: str) -> None:
     faults = FaultyTransport(client.transport)
     owner = await client.create(Secret.named("owner", namespace))
@@ -220,7 +220,7 @@ async def test_child_that_changed_hands_unseen_is_looked_at_again(client: Client
         found = await client.get(ConfigMap, child.key)
 
     assert found.metadata.uid != child.metadata.uid
-    if then == "a stranger's":
+    if then == "somebody else's":
         assert "is not managed by" in str(records[-1].error)
         assert not found.data
         assert controller_of(found) is None
@@ -233,26 +233,26 @@ async def test_child_that_changed_hands_unseen_is_looked_at_again(client: Client
 async def test_foreign_object_that_gives_way_triggers_the_blocked_owner(
     client: Client, namespace: str, how: str
 ) -> None:
-    stranger = ConfigMap.named("child", namespace)
+    foreign = ConfigMap.named("child", namespace)
     if how == "let go":
-        stranger.metadata.labels = {"of": "owner"}
-        set_controller(await client.create(Secret.named("somebody", namespace)), stranger)
-    stranger = await client.create(stranger)
+        foreign.metadata.labels = {"of": "owner"}
+        set_controller(await client.create(Secret.named("somebody", namespace)), foreign)
+    foreign = await client.create(foreign)
     await client.create(Secret.named("owner", namespace))
     async with running(client, namespace, keeper("mine")) as (engine,):
         records = await engine.reach(lambda ended: any(record.key.name == "owner" for record in ended))
         assert "is not managed by" in str([record.error for record in records if record.key.name == "owner"])
         # A change that does not matter triggers no reconcile; if it did, there would be three in the end.
-        await client.patch_by_name(ConfigMap, stranger.key, {"data": {"whose": "not yours"}})
+        await client.patch_by_name(ConfigMap, foreign.key, {"data": {"whose": "not yours"}})
         if how == "deleted":
-            await client.delete(stranger)
+            await client.delete(foreign)
         else:
             change = {"labels": {"of": "owner"}} if how == "labelled" else {"ownerReferences": None}
-            await client.patch_by_name(ConfigMap, stranger.key, {"metadata": change})
-        found = await until(client, ConfigMap, stranger.key, lambda found: (found.data or {}).get("whose") == "mine")
+            await client.patch_by_name(ConfigMap, foreign.key, {"metadata": change})
+        found = await until(client, ConfigMap, foreign.key, lambda found: (found.data or {}).get("whose") == "mine")
         records = await engine.reach(lambda ended: len([record for record in ended if record.key.name == "owner"]) > 1)
 
-    assert (found.metadata.uid == stranger.metadata.uid) == (how != "deleted")
+    assert (found.metadata.uid == foreign.metadata.uid) == (how != "deleted")
     assert len([record for record in records if record.key.name == "owner"]) == 2
 
 

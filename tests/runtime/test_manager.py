@@ -120,11 +120,11 @@ async def test_access_to_metrics_is_decided_by_the_cluster(client: Client, names
         await client.request("POST", f"{root}/clusterrolebindings", body=json.dumps(binding).encode())
         return title
 
-    reader, stranger = await token_of("reader"), await token_of("stranger")
+    reader, foreign = await token_of("reader"), await token_of("foreign")
     title = await grant("reader")
     try:
         assert await status_for("nonsense") == 401
-        assert await status_for(stranger) == 403
+        assert await status_for(foreign) == 403
         async with asyncio.timeout(WAIT):  # the authorizer learns of the binding through a watch of its own
             status = await status_for(reader)
             while status == 403:

@@ -211,18 +211,18 @@ async def test_a_secret_that_lost_its_content_is_made_anew(client: Client, names
 
 async def test_a_secret_of_somebody_else_is_left_alone(client: Client, namespace: str, operator: str) -> None:
     name = f"{operator}-webhook-certs"
-    stranger = Secret.named(name, namespace=namespace)
-    stranger.data = {"mine": b"1"}
-    stranger = await client.create(stranger)
+    foreign = Secret.named(name, namespace=namespace)
+    foreign.data = {"mine": b"1"}
+    foreign = await client.create(foreign)
     certificates = SecretCertificates(client, operator=operator, namespace=namespace, hosts=HOSTS)
 
     async with running(certificates):
-        secret = stranger
+        secret = foreign
         while not certificates.problem:
             secret = await client.get(Secret, name, namespace=namespace)
 
     assert "does not belong to" in certificates.problem
-    assert secret.metadata.resource_version == stranger.metadata.resource_version
+    assert secret.metadata.resource_version == foreign.metadata.resource_version
 
 
 # Trust --------------------------------------------------------------------------------------------------------------

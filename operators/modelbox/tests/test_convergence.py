@@ -36,7 +36,7 @@ async def test_what_somebody_changes_in_the_deployment_is_put_right(client: Clie
     wanted = await client.get(Deployment, key(namespace))
     changed = copy_of(wanted)
     changed.spec.replicas = 1
-    main(changed).image = "stranger:1"
+    main(changed).image = "foreign:1"
     main(changed).env = [EnvVar(name="MODE", value="slow")]
 
     drifted = await client.patch(changed)
@@ -59,7 +59,7 @@ async def test_what_somebody_changes_in_the_service_is_put_right(client: Client,
     changed = copy_of(wanted)
     assert changed.spec.ports is not None
     changed.spec.ports[0].target_port = 1
-    changed.spec.selector = {"model.github.com/modelbox": "stranger"}
+    changed.spec.selector = {"model.github.com/modelbox": "foreign"}
 
     await client.patch(changed)
 

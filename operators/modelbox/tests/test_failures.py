@@ -93,7 +93,7 @@ async def test_a_status_that_could_not_be_written_is_written_later(
 
 async def test_a_stranger_of_the_same_name_is_left_alone(client: Client, namespace: str) -> None:
     """1.8, W17."""
-    stranger = await client.create(_stranger(namespace))
+    foreign = await client.create(_stranger(namespace))
 
     created = await client.create(box("web", namespace))
 
@@ -102,7 +102,7 @@ async def test_a_stranger_of_the_same_name_is_left_alone(client: Client, namespa
     assert "left as it is" in (condition(conflict, "Ready").message or "")
     await until(client, ModelBox, key(namespace), as_condition("ServiceReady", "True"))
     untouched = await client.get(Deployment, key(namespace))
-    assert untouched.spec == stranger.spec
+    assert untouched.spec == foreign.spec
     assert untouched.metadata.owner_references == []
     warning = await told(client, namespace, "NameConflict")
     assert warning.type == "Warning"
@@ -210,8 +210,8 @@ async def test_what_really_happened_is_told_in_events(client: Client, namespace:
 
 
 def _stranger(namespace: str) -> Deployment:
-    labels = {"app": "stranger"}
-    container = Container(name="main", image="stranger:1")
+    labels = {"app": "foreign"}
+    container = Container(name="main", image="foreign:1")
     template = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[container]))
     spec = DeploymentSpec(selector=LabelSelector(match_labels=labels), template=template)
     return Deployment.named("web", namespace, spec=spec)
