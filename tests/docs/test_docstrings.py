@@ -5,6 +5,7 @@ Covers: kubewright
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,13 @@ def test_every_example_is_used() -> None:
     words = "\n".join(path.read_text() for path in MODULES)
 
     assert [name for name in sorted(EXAMPLES) if f"`{name}" not in words and f"@{name}" not in words] == []
+
+
+def test_every_path_in_the_contributing_guide_exists() -> None:
+    root = SOURCE.parent
+    text = (root / "CONTRIBUTING.md").read_text() + (root / "tests" / "README.md").read_text()
+    paths = {path for path in re.findall(r"`([\w.-]+/[\w./-]*)`", text) if "/a/" not in f"/{path}"}  # an example
+    places = (root, SOURCE / "kubewright", root / "tests", SOURCE / "kubewright/apiserver/builtin")
+
+    assert paths
+    assert sorted(path for path in paths if not any((place / path).exists() for place in places)) == []
