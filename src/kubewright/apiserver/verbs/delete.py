@@ -51,7 +51,7 @@ _RETURN_OBJECT: Final = frozenset(
         *(("resource.k8s.io", plural) for plural in ("resourceclaimtemplates", "resourceslices")),
     )
 )
-"""Resources whose deletion returns the object instead of a Status (ReturnDeletedObject)."""
+"""Resources whose deletion returns the object instead of a Status (ReturnDeletedObject in its registry)."""
 _JOB: Final = GroupVersionKind("batch", "v1", "Job")
 _ORPHAN_BY_DEFAULT: Final = frozenset((_JOB, GroupVersionKind("", "v1", "ReplicationController")))
 """Kinds whose dependents are orphaned by default, as they were before there were propagation policies."""
