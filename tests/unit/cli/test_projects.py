@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from kubewright.cli.main import _run
+from kubewright.scaffold.additions import add_api
 from kubewright.scaffold.changes import RENDERED, plan, write
 from kubewright.scaffold.project import FILE, Project
-from kubewright.scaffold.steps import add_api
 
 API = ("create", "api", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
 HOOK = ("create", "webhook", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
@@ -84,7 +84,7 @@ def test_init_refuses_names_and_leaves_the_folder_empty(
         (API, 1, "PodSet in v1alpha1 is in the project already"),
         ((*API[:-1], "core"), 1, "Kubernetes has no PodSet in core/v1alpha1"),
         ((*API, "--kind", "podSet"), 1, "the kind 'podSet' cannot be used"),
-        ((*API, "--version", "one"), 1, "the version 'one' is none of Kubernetes"),
+        ((*API, "--version", "one"), 1, "the version 'one' is no Kubernetes version"),
         ((*API, "--group", "Apps"), 1, "the group 'Apps' cannot be used"),
         ((*API, "--kind", "Cart", "--plural", "A"), 1, "the plural 'A' cannot be used"),
         ((*API, "--namespaced=perhaps"), 2, "'perhaps' is not a valid boolean"),
@@ -125,7 +125,7 @@ def test_a_project_file_that_was_edited_by_hand_stops_every_command(
     done = kubewright(project, *arguments)
 
     assert done.returncode == 1
-    assert "PROJECT is not as it was written: the kind 'podSet' cannot be used" in done.stderr
+    assert "PROJECT is invalid: the kind 'podSet' cannot be used" in done.stderr
     assert contents(project) == before
 
 
@@ -255,7 +255,7 @@ def test_an_update_names_what_no_template_makes_any_more_and_somebody_edited(
 def test_the_doctor_names_what_is_wrong_and_the_way_out(kubewright: Kubewright, tmp_path: Path) -> None:
     done = kubewright(tmp_path, "doctor", "-o", "json")
 
-    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    found = {item["about"]: (item["result"], item["text"]) for item in json.loads(done.stdout)}
     assert done.returncode == 1
     assert found["project"][0] == "wrong"
     assert "start one with `kubewright init`" in found["project"][1]
@@ -331,7 +331,7 @@ def test_a_kind_that_kubernetes_has_too_is_said_to_be_its_own_unless_a_resource_
 
 
 @pytest.mark.parametrize("owns", ["", ", owns=[ConfigMap]"], ids=["forgotten", "owned"])
-def test_the_doctor_hints_at_children_whose_changes_wake_nobody(project: Path, owns: str) -> None:
+def test_the_doctor_hints_at_children_whose_changes_reconcile_nothing(project: Path, owns: str) -> None:
     file = project / "pods_operator/controllers/podset.py"
     text = file.read_text().replace("@controller(PodSet)", f"@controller(PodSet{owns})")
     text = text.replace("from pods_operator", "from kubewright.k8s.core.v1 import ConfigMap\n\nfrom pods_operator")
@@ -339,6 +339,6 @@ def test_the_doctor_hints_at_children_whose_changes_wake_nobody(project: Path, o
 
     done = separately(project, "doctor", "--no-cluster", "-o", "json")
 
-    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    found = {item["about"]: (item["result"], item["text"]) for item in json.loads(done.stdout)}
     assert found.get("children", ("", ""))[0] == ("" if owns else "hint")
     assert owns or "the code makes objects of ConfigMap" in found["children"][1]
