@@ -1,4 +1,4 @@
-"""The expression language of CRDs and policies: CEL as Kubernetes 1.35 has it.
+"""The expression language of CRDs and policies: CEL as Kubernetes has it.
 
     from kubewright.cel import BOOL, Environment, type_of_schema
 

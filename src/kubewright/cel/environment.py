@@ -4,7 +4,7 @@
     program = environment.compile("self.replicas <= self.limit", expect=BOOL)
     program.evaluate({"self": {"replicas": 3, "limit": 5}})
 
-The functions are those of Kubernetes 1.35. Values are JSON trees, or results of functions; they are never changed.
+The functions are those of Kubernetes. Values are JSON trees, or results of functions; they are never changed.
 A program is immutable and may be shared. The embedded API server evaluates CRD rules, admission policies and match
 conditions with it.
 """
@@ -72,7 +72,7 @@ def _types() -> dict[str, CelType]:
 class Environment:
     """The variables an expression may use, and their types.
 
-    `bind` adds the macro `cel.bind`, which CEL has and Kubernetes 1.35 does not.
+    `bind` adds the macro `cel.bind`, which CEL has and Kubernetes does not enable.
     """
 
     def __init__(self, variables: Mapping[str, CelType], *, bind: bool = False) -> None:

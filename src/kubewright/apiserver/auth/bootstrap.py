@@ -1,6 +1,6 @@
 """The bootstrap objects of a server: default roles and bindings, namespaces, priority classes, flow schemas and more.
 
-They are those of a new kube-apiserver 1.35, recorded as package data with their managedFields, and put into the store
+They are those of a new kube-apiserver, recorded as package data with their managedFields, and put into the store
 directly: 200 creates through the handlers would take longer than the rest of the start-up. Existing objects are left
 alone.
 """

@@ -1,7 +1,7 @@
 """The CEL environment of device selectors in DeviceClasses and ResourceClaims.
 
 The variable `device` has a driver, attributes and capacities, the latter two by domain and name; unlike in the other
-environments of Kubernetes 1.35 there is `cel.bind` (k8s.io/dynamic-resource-allocation/cel/compile.go). The validation
+environments of Kubernetes there is `cel.bind` (k8s.io/dynamic-resource-allocation/cel/compile.go). The validation
 of these kinds compiles the selectors; the scheduler of the embedded cluster evaluates them.
 """
 

@@ -48,7 +48,7 @@ _ORDER: Final = (
     "poststarthook/apiservice-openapiv3-controller",
     "shutdown",
 )
-"""The order of the checks in kube-apiserver 1.35."""
+"""The order of the checks in kube-apiserver."""
 _READINESS: Final = frozenset({"etcd-readiness", "informer-sync", "shutdown"})
 """Checks of `/readyz` alone."""
 

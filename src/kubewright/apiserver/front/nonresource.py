@@ -12,18 +12,20 @@ from kubewright.apiserver.front.health import Check, Health
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Response
 from kubewright.apiserver.wire.users import User
+from kubewright.k8s.release import KUBERNETES_MINOR_VERSION, KUBERNETES_VERSION
 
 __all__ = ("NonResourcePaths",)
 
 _TEXT: Final = "text/plain; charset=utf-8"
+_MAJOR, _MINOR = KUBERNETES_MINOR_VERSION.split(".")
 _VERSION: Final = {
-    "major": "1",
-    "minor": "35",
-    "emulationMajor": "1",
-    "emulationMinor": "35",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "34",
-    "gitVersion": "v1.35.4+kubewright",
+    "major": _MAJOR,
+    "minor": _MINOR,
+    "emulationMajor": _MAJOR,
+    "emulationMinor": _MINOR,
+    "minCompatibilityMajor": _MAJOR,
+    "minCompatibilityMinor": str(int(_MINOR) - 1),
+    "gitVersion": f"v{KUBERNETES_VERSION}+kubewright",
     "gitCommit": "",
     "gitTreeState": "",
     "buildDate": "1970-01-01T00:00:00Z",

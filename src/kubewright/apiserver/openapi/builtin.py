@@ -18,6 +18,7 @@ from kubewright.apiserver.catalog import builtin_groups
 from kubewright.apiserver.openapi.names import operation_name
 from kubewright.apiserver.openapi.references import references
 from kubewright.k8s.documents import component, openapi_document
+from kubewright.k8s.release import KUBERNETES_MINOR_VERSION
 
 __all__ = ("builtin_document", "builtin_paths", "referenced")
 
@@ -124,7 +125,7 @@ def _document(path: str, operation: tuple[Tree, str]) -> Mapping[str, Any]:
     components: Tree = {"schemas": referenced(response)} if response else {}
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": "1.35"},
+        "info": {"title": "Kubernetes", "version": KUBERNETES_MINOR_VERSION},
         "paths": {f"/{path}/": {"get": get}},
         "components": {**components, "securitySchemes": _SECURITY},
     }

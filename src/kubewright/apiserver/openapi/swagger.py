@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kubewright.apiserver.wire.responses import encode_json
+from kubewright.k8s.release import KUBERNETES_MINOR_VERSION
 
 __all__ = ("swagger_document", "swagger_schema")
 
@@ -56,7 +57,7 @@ def swagger_document(documents: Iterable[Node], custom_schemas: Node) -> Tree:
     definitions.update(custom_schemas)
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": "1.35"},
+        "info": {"title": "Kubernetes", "version": KUBERNETES_MINOR_VERSION},
         "paths": dict(sorted(paths.items())),
         "definitions": dict(sorted(definitions.items())),
         "parameters": dict(sorted(parameters.items())),

@@ -1,1 +1,1 @@
-"""The functions of CEL in Kubernetes 1.35."""
+"""The functions of CEL in Kubernetes."""

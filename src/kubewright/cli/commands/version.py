@@ -32,14 +32,14 @@ _SKEW: Final = 1
 @form_option
 def version(*, kubeconfig: str | None, context: str | None, client: bool, form: str) -> None:
     """Print the versions of Kubewright and of the cluster, and whether they fit."""
-    from kubewright.cluster.planes.embedded import VERSION
+    from kubewright.k8s.release import KUBERNETES_VERSION
 
     found: dict[str, Any] = {
-        "client": {"version": __version__, "kubernetes": VERSION, "python": platform.python_version()},
-        "supported": _supported(VERSION),
+        "client": {"version": __version__, "kubernetes": KUBERNETES_VERSION, "python": platform.python_version()},
+        "supported": _supported(KUBERNETES_VERSION),
     }
     if not client:
-        found |= _server(kubeconfig, context, VERSION)
+        found |= _server(kubeconfig, context, KUBERNETES_VERSION)
     if form == "json":
         print_json(found)
     else:

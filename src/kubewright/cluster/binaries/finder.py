@@ -52,7 +52,8 @@ def find(version: str | None = None, *, progress: Progress | None = None) -> Bin
     """Find the binaries, downloading or building what is missing.
 
     `1.35` means the newest known patch, a full `1.35.4` itself; without a version, what `$KUBEBUILDER_ASSETS`
-    holds, else 1.35. Blocks, for minutes if it must build. Raises ClusterError when no place has them.
+    holds, else the release of `k8s.release`. Blocks, for minutes if it must build. Raises ClusterError when no place
+    has them.
     """
     return Finder(progress=progress or default_progress()).find(version)
 

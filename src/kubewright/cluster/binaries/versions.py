@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import final
 
 from kubewright.errors import ConfigError
+from kubewright.k8s.release import KUBERNETES_MINOR_VERSION, KUBERNETES_VERSION
 
 __all__ = ("DEFAULT_VERSION", "Release", "host_platform", "matches", "release")
 
-DEFAULT_VERSION = "1.35"
+DEFAULT_VERSION = KUBERNETES_MINOR_VERSION
 
 # Minor version -> its newest known patch, and the etcd to run it with. A streaming list needs etcd's progress
 # notifications on request, which fail below 3.5.16.
@@ -56,7 +57,9 @@ def release(version: str) -> Release:
         return Release(full[1], etcd)
     minor = _MINOR.fullmatch(version)
     if minor is None:
-        raise ConfigError(f"Kubernetes version {version!r} is not one; write it as 1.35 or 1.35.4.")
+        raise ConfigError(
+            f"Kubernetes version {version!r} is not one; write it as {DEFAULT_VERSION} or {KUBERNETES_VERSION}."
+        )
     if minor[1] not in _KNOWN:
         known = ", ".join(_KNOWN)
         raise ConfigError(

@@ -35,14 +35,12 @@ from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.direct import DirectTransport
 from kubewright.cluster.planes.plane_folder import ADMIN, ADMIN_GROUP, PlaneFolder
 from kubewright.errors import ClusterError
+from kubewright.k8s.release import KUBERNETES_VERSION
 
 if TYPE_CHECKING:
     from kubewright.cluster.kubelet.pods.timing import Timing
 
-__all__ = ("VERSION", "EmbeddedCluster")
-
-VERSION = "1.35.4"
-"""The Kubernetes release whose kinds and behaviour the embedded server has."""
+__all__ = ("EmbeddedCluster",)
 
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _HIGHEST_PORT = 65535
@@ -52,7 +50,7 @@ _HIGHEST_PORT = 65535
 class EmbeddedCluster(Cluster):
     """A whole cluster in this process; an async context manager."""
 
-    version = VERSION
+    version = KUBERNETES_VERSION
     server: ApiServer
 
     def __init__(

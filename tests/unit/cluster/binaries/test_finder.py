@@ -11,11 +11,13 @@ from typing import IO
 import pytest
 
 from kubewright.cluster.binaries.finder import NAMES, Finder, cache_folder
+from kubewright.cluster.binaries.versions import DEFAULT_VERSION
 from kubewright.cluster.processes.commands import CompletedCommand
 from kubewright.cluster.processes.locks import FileLock
 from kubewright.errors import ClusterError
+from kubewright.k8s.release import KUBERNETES_VERSION
 
-FOLDER = "control-plane/1.35.4-linux-amd64"
+FOLDER = f"control-plane/{KUBERNETES_VERSION}-linux-amd64"
 
 
 def put(folder: Path, *names: str) -> None:
@@ -33,7 +35,7 @@ def no_network(url: str, into: IO[bytes], report: Callable[[int, int], None], /)
 class Commands:
     """Stands in for `go` and for `kube-apiserver --version`, and keeps what was run."""
 
-    version: str = "1.35.4"
+    version: str = KUBERNETES_VERSION
     code: int = 0
     run: list[Sequence[str]] = field(default_factory=list)
 
@@ -88,7 +90,7 @@ def test_a_complete_assets_folder_is_used_before_the_cache(tmp_path: Path) -> No
 
     found = finder(tmp_path, assets=tmp_path / "assets").find()
 
-    assert found.version == "1.35.4"
+    assert found.version == KUBERNETES_VERSION
     assert found.etcd == tmp_path / "assets" / "etcd"
     assert found.kube_controller_manager == tmp_path / "assets" / "kube-controller-manager"
 
@@ -109,7 +111,7 @@ def test_assets_of_another_version_are_skipped(tmp_path: Path) -> None:
     put(tmp_path / "assets", *NAMES)
     put(tmp_path / FOLDER, *NAMES)
 
-    found = finder(tmp_path, assets=tmp_path / "assets", commands=Commands(version="1.31.0")).find("1.35")
+    found = finder(tmp_path, assets=tmp_path / "assets", commands=Commands(version="1.31.0")).find(DEFAULT_VERSION)
 
     assert found.etcd == tmp_path / FOLDER / "etcd"
 
@@ -117,7 +119,7 @@ def test_assets_of_another_version_are_skipped(tmp_path: Path) -> None:
 def test_any_patch_in_the_assets_folder_satisfies_a_minor_version(tmp_path: Path) -> None:
     put(tmp_path / "assets", *NAMES)
 
-    found = finder(tmp_path, assets=tmp_path / "assets", commands=Commands(version="1.35.2")).find("1.35")
+    found = finder(tmp_path, assets=tmp_path / "assets", commands=Commands(version="1.35.2")).find(DEFAULT_VERSION)
 
     assert found.version == "1.35.2"
 
@@ -167,7 +169,7 @@ def test_a_second_search_builds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_search_that_waited_for_another_uses_what_that_one_built(tmp_path: Path) -> None:
-    lock = FileLock(tmp_path / "control-plane" / "1.35.4-linux-amd64.lock")
+    lock = FileLock(tmp_path / f"{FOLDER}.lock")
     assert lock.try_acquire()
     waiting, commands = threading.Event(), Commands()
     search = replace(
@@ -187,7 +189,7 @@ def test_a_search_that_waited_for_another_uses_what_that_one_built(tmp_path: Pat
 
 
 def test_folders_of_a_search_that_was_killed_are_removed(tmp_path: Path) -> None:
-    abandoned = tmp_path / "control-plane" / ".1.35.4-linux-amd64-abandoned"
+    abandoned = tmp_path / "control-plane" / f".{KUBERNETES_VERSION}-linux-amd64-abandoned"
     put(abandoned, "etcd")
 
     finder(tmp_path, go="/opt/go").find()
@@ -200,7 +202,9 @@ def test_the_error_gives_a_reason_for_each_place(tmp_path: Path) -> None:
         finder(tmp_path).find()
 
     message = str(caught.value)
-    assert message.startswith("No etcd, kube-apiserver, kube-controller-manager and kubectl of Kubernetes 1.35.4")
+    assert message.startswith(
+        f"No etcd, kube-apiserver, kube-controller-manager and kubectl of Kubernetes {KUBERNETES_VERSION}"
+    )
     assert "KUBEBUILDER_ASSETS is not set" in message
     assert f"the cache folder {tmp_path / FOLDER} lacks" in message
     assert "cannot be downloaded (dl.k8s.io: Name or service not known)" in message
@@ -226,7 +230,7 @@ def test_the_error_says_why_the_assets_folder_is_not_used(
     put(tmp_path / "assets", *present)
 
     with pytest.raises(ClusterError, match=expected):
-        finder(tmp_path, assets=tmp_path / "assets", commands=commands).find("1.35")
+        finder(tmp_path, assets=tmp_path / "assets", commands=commands).find(DEFAULT_VERSION)
 
 
 def test_find_installed_neither_downloads_nor_builds(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
+import re
+
 import pytest
 
 from kubewright.cluster.binaries.versions import DEFAULT_VERSION, Release, host_platform, matches, release
 from kubewright.errors import ConfigError
+from kubewright.k8s.release import KUBERNETES_VERSION
 
 
 def test_a_minor_version_means_its_newest_known_patch() -> None:
-    assert release("1.35") == Release("1.35.4", "3.6.16")
+    assert release("1.33") == Release("1.33.13", "3.5.35")
+    assert release(DEFAULT_VERSION).kubernetes == KUBERNETES_VERSION
 
 
 def test_a_full_version_is_taken_as_it_is_with_the_etcd_of_its_minor() -> None:
@@ -23,7 +27,7 @@ def test_an_unknown_minor_names_the_known_ones() -> None:
 
 @pytest.mark.parametrize("text", ["", "latest", "1", "2.0", "1.35.4.1", "1.35-rc.0"])
 def test_what_is_no_version_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"write it as 1\.35 or 1\.35\.4"):
+    with pytest.raises(ConfigError, match=re.escape(f"write it as {DEFAULT_VERSION} or {KUBERNETES_VERSION}.")):
         release(text)
 
 

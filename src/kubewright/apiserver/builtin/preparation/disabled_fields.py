@@ -1,4 +1,4 @@
-"""Drops the fields of features whose gate is off by default in Kubernetes 1.35. `strategies` calls it.
+"""Drops the fields of features whose gate is off by default in Kubernetes. `strategies` calls it.
 
 A stored object that has such a field keeps it: the field was written when the gate was on. Upstream: the
 dropDisabledFields functions of the strategies, for pods `DropDisabledPodFields` of

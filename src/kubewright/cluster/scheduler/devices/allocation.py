@@ -2,7 +2,7 @@
 
 A depth-first search with backtracking over claims, requests and devices; of the alternatives of a request the first
 that succeeds wins. The order of the search and the messages are those of kube-scheduler
-(staging/src/k8s.io/dynamic-resource-allocation/structured). Features that Kubernetes 1.35 disables by default (shared
+(staging/src/k8s.io/dynamic-resource-allocation/structured). Features that Kubernetes disables by default (shared
 counters, consumable capacity, device taints, binding conditions) are not supported: devices that use them are not
 allocated, and a request for capacity is an error. Pure; called by `pods`.
 """

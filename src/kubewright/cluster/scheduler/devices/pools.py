@@ -62,7 +62,8 @@ def gather_pools(node: NodeInfo, slices: Sequence[ResourceSlice]) -> list[Pool]:
 def _is_reachable(each: ResourceSlice, node: NodeInfo) -> bool:
     spec = each.spec
     if spec.shared_counters or spec.per_device_node_selection is not None:
-        return False  # partitionable devices, which 1.35 disables by default: without the feature the slice is ignored
+        # Partitionable devices are disabled by default in Kubernetes: without the feature the slice is ignored.
+        return False
     if spec.node_name:
         return spec.node_name == node.name
     if spec.all_nodes:

@@ -1,4 +1,4 @@
-"""Strategic merge patches, directive by directive, and the refusals of kube-apiserver 1.35.4."""
+"""Strategic merge patches, directive by directive, and the errors of kube-apiserver."""
 
 from __future__ import annotations
 
