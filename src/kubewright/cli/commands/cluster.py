@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("cluster",)
 
 _name = click.option("--name", default="default", show_default=True, help="The cluster's name.")
-_version = click.option("--version", metavar="VERSION", help="Kubernetes version, as 1.35 or 1.35.4.")
+_version = click.option("--version", metavar="VERSION", help="Kubernetes version: MAJOR.MINOR or MAJOR.MINOR.PATCH.")
 _output_option = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it."
 )  # fmt: skip
