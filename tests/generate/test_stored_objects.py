@@ -1,4 +1,4 @@
-"""New schemas tried on the objects of a cluster.
+"""New schemas checked against the objects of a cluster.
 
 Covers: kubewright.generate.crds
 """
@@ -18,9 +18,14 @@ from kubewright import Client, Field, Resource, Rule, Spec
 from kubewright.api.resource import KubeObject
 from kubewright.cli.commands.generate import generate
 from kubewright.cluster.install import install_crds
-from kubewright.generate.crds.compatibility import crd_breakages
+from kubewright.generate.crds.compatibility import breaking_changes
 from kubewright.generate.crds.manifests import crd_for
-from kubewright.generate.crds.stored_objects import Misfit, Outcome, installed_crd, stored_misfits
+from kubewright.generate.crds.stored_objects import (
+    InvalidObject,
+    StoredObjectsCheck,
+    check_stored_objects,
+    installed_crd,
+)
 
 
 class OldSpec(Spec):
@@ -55,26 +60,26 @@ async def test_each_object_that_would_not_survive_is_named(client: Client, names
         fields: dict[str, Any] = {"spec": spec}
         await client.create(old.named(name, namespace, **fields))
 
-    outcome = await stored_misfits(client, new)
+    outcome = await check_stored_objects(client, new)
 
     assert outcome.objects == 3
-    assert outcome.misfits == (
-        Misfit(
+    assert outcome.invalid == (
+        InvalidObject(
             "Ledger",
             f"{namespace}/big",
             "spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10",
         ),
-        Misfit("Ledger", f"{namespace}/seven", "spec.note would be dropped: the new schema has no such field"),
-        Misfit("Ledger", f"{namespace}/seven", "spec: Invalid value: seven is taken"),
+        InvalidObject("Ledger", f"{namespace}/seven", "spec.note would be dropped: the new schema has no such field"),
+        InvalidObject("Ledger", f"{namespace}/seven", "spec: Invalid value: seven is taken"),
     )
     present = await installed_crd(client, f"ledgers.{group}")
     assert present is not None
-    assert [finding.path for finding in crd_breakages(present, new)] == [
+    assert [finding.path for finding in breaking_changes(present, new)] == [
         "v1 .spec",
         "v1 .spec.note",
         "v1 .spec.size",
     ]
-    assert await stored_misfits(client, present) == Outcome(3, ())
+    assert await check_stored_objects(client, present) == StoredObjectsCheck(3, ())
 
 
 OPERATOR = """
@@ -104,18 +109,18 @@ async def test_the_command_names_the_objects_and_fails(
     assert result.exit_code == 1
     assert f"Trunk {namespace}/oak: spec.size: Invalid value: 12" in result.stdout
     assert f"Trunk {namespace}/oak: spec.mode would be dropped" in result.stdout
-    assert "Objects tried: 1." in result.stderr
-    assert "what would break: 2" in result.stderr
+    assert "Objects checked: 1." in result.stderr
+    assert "problems found: 2" in result.stderr
 
 
 async def test_a_kind_that_is_not_installed_has_no_objects(client: Client) -> None:
-    assert await stored_misfits(client, crd_for(made(NewSpec, "absent.example.io"))) == Outcome(0, ())
+    assert await check_stored_objects(client, crd_for(made(NewSpec, "absent.example.io"))) == StoredObjectsCheck(0, ())
 
 
 async def test_versions_that_nobody_serves_now_are_no_place_for_the_objects(client: Client) -> None:
     group = f"moved-{uuid4().hex[:6]}.example.io"
     await install_crds(client, made(OldSpec, group))
 
-    (misfit,) = (await stored_misfits(client, crd_for(made(NewSpec, group, version="v2")))).misfits
+    (misfit,) = (await check_stored_objects(client, crd_for(made(NewSpec, group, version="v2")))).invalid
 
     assert misfit.problem == "the new CRD has none of the versions served now: v1"

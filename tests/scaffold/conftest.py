@@ -97,8 +97,8 @@ def edit_types(package: Path) -> None:
     kind, controller = package / "api/v1alpha1/podset.py", package / "controllers/podset.py"
     kind.write_text(
         kind.read_text().replace(
-            '    """How many there are."""\n',
-            '    """How many there are."""\n    pod_names: list[str] = []\n    """What they are called."""\n',
+            '    """The actual number of replicas."""\n',
+            '    """The actual number of replicas."""\n    pod_names: list[str] = []\n    """What they are called."""\n',
         )
     )
     controller.write_text(

@@ -41,7 +41,7 @@ async def test_a_change_is_at_work_at_once_and_a_mistake_is_told(project: Path, 
         await until(child.stderr, r"controllers.podset cannot be imported: .*podset.py, line [0-9]+: SyntaxError")
 
         code.write_text(text.replace("ctx.condition(", 'raise RuntimeError("new code")\n    ctx.condition('))
-        reloaded = await until(child.stderr, r"started in ([0-9.]+) s: 3 controllers, 5 webhooks, watches kept warm: 1")
+        reloaded = await until(child.stderr, r"started in ([0-9.]+) s: 3 controllers, 5 webhooks, watches kept open: 1")
         await until(child.stderr, r"podset default/podset-sample  .* RuntimeError: new code  because: ")
     finally:
         child.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`python -m kubewright.cli`: the command line where the script is not on the PATH."""
+"""`python -m kubewright.cli`: the command line if the script is not on the PATH."""
 
 from kubewright.cli.main import main
 

@@ -1,13 +1,12 @@
-"""The entry point of the command line: run a command, and turn how it ended into an exit code.
+"""The entry point of the command line: run a command, and turn its result into an exit code.
 
     0    done
     1    it failed: one sentence on standard error says why and what to do
-    2    it was called wrongly
+    2    wrong usage
     130  interrupted with Ctrl-C
 
-What went wrong inside Kubewright is a `KubewrightError`, and its message is all a user sees of it. The
-commands themselves hang off `root`, which is loaded here so that even a missing command-line library is one
-sentence.
+An error inside Kubewright is a `KubewrightError`, and its message is all a user sees of it. `root`, the tree of
+commands, is imported inside `main`, so that even a missing command-line library is one sentence.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ def _run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except KubewrightError as error:
-        print(f"{error}{_way_out(error)}", file=sys.stderr)
+        print(f"{error}{_advice(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our output, such as `head`, has had enough; the interpreter must not try to flush it.
+        # The reader of our output, such as `head`, has closed the pipe; the interpreter must not try to flush it.
         sys.stdout = None
         return 1
     return outcome if isinstance(outcome, int) else 0
 
 
-def _way_out(error: KubewrightError) -> str:
-    """What to do about an answer of the API server, whose words end with what is wrong."""
-    if isinstance(error, Forbidden) and 'User "' in str(error):  # not for a quota, or a namespace that is going
+def _advice(error: KubewrightError) -> str:
+    """What to do about an API error, whose message only says what is wrong."""
+    if isinstance(error, Forbidden) and 'User "' in str(error):  # not for a quota, or a terminating namespace
         return "; choose another --context, or ask for a role that allows it"
     if isinstance(error, Unauthorized):
         return "; log in again, or check the credentials in the kubeconfig"

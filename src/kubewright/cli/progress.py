@@ -1,7 +1,7 @@
-"""Show how far long work has come: a bar on a terminal, else one line for each new step.
+"""Shows the progress of long work: a bar on a terminal, else one line for each new step.
 
-The command line's `cluster.progress.Progress`. Everything goes to standard error, so that standard output stays what a
-script wants to read.
+Implements `kubewright.cluster.progress.Progress` for the command line. Everything goes to standard error, so that
+standard output has only what a script reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ("Display", "display")
 
 @final
 class Display:
-    """Called with what is done and how far; draws it."""
+    """Called with a step and its progress; draws it."""
 
     def __init__(self, console: Console, *, after: float = 0.0) -> None:
         """Nothing is shown before `after` seconds."""
@@ -45,7 +45,7 @@ class Display:
         self._what = what
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None
@@ -66,7 +66,7 @@ class Display:
 
 @contextlib.contextmanager
 def display(*, after: float = 0.0) -> Iterator[Display]:
-    """A display on standard error that is gone afterwards, whatever happens.
+    """A display on standard error that is removed afterwards, whatever happens.
 
     With `after`, only for work that takes longer than that many seconds.
     """

@@ -1,9 +1,7 @@
-"""What the commands about a project share: write the plan or refuse it, then the manifests that follow from the code.
+"""Applies a changed project to its folder: write the planned files, then the generated manifests.
 
-All or nothing: where the manifests cannot be made, because the code cannot be imported or a type has no schema, the
-folder gets back what it had.
-
-Used by `init`, `create`, `edit` and `update`.
+All or nothing: if the manifests cannot be generated, because the code cannot be imported or a type has no schema, the
+folder is restored. `init`, `create`, `edit` and `update` call it.
 """
 
 from __future__ import annotations
@@ -20,60 +18,62 @@ from kubewright.errors import ConfigError, KubewrightError
 from kubewright.scaffold.changes import RENDERED, Plan, plan, write
 from kubewright.scaffold.project import FILE, Project
 
-__all__ = ("Done", "carry_out", "write_manifests")
+__all__ = ("ProjectChanges", "apply_project", "write_manifests")
 
 
 @final
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """Which files of a project were touched, by their paths within it."""
+class ProjectChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a project that were changed, by their paths within it."""
 
     created: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()
-    """Manifests that follow from the code."""
+    """Generated manifests."""
     missing: tuple[str, ...] = ()
-    """Files that would have changed, had they not been removed by hand."""
+    """Files that would have changed, but the user has removed them."""
     removed: tuple[str, ...] = ()
     """Files that no template makes any more."""
     left_over: tuple[str, ...] = ()
-    """The same, but kept because of edits in them."""
+    """Edited files that no template makes any more; they were kept."""
 
 
-def carry_out(
+def apply_project(
     folder: Path,
     project: Project,
     *,
     replace: Collection[str] = (),
     force: bool = False,
     manifests: bool = True,
-) -> Done:
-    """Bring a folder to what the project is now, and say which files that touched."""
+) -> ProjectChanges:
+    """Bring a folder to the state of the project; returns the files that changed."""
     planned = plan(folder, project, replace=replace)
     if not force:
         _refuse(planned)
-    elif planned.taken:
-        planned = plan(folder, project, replace={*replace, *planned.taken})
+    elif planned.existing:
+        planned = plan(folder, project, replace={*replace, *planned.existing})
     before = {path: _bytes(folder / path) for path in (*planned.writes, *planned.removes)}
     write(folder, planned)
     generated = [] if planned.conflicts or not manifests else _manifests_or_undo(folder, before)
     touched = [path for path in planned.writes if path not in (FILE, RENDERED)]
     for path in touched:
-        _say("created" if before[path] is None else "changed", path)
+        _print_step("created" if before[path] is None else "changed", path)
     for path in planned.removes:
-        _say("removed", path)
+        _print_step("removed", path)
     for path in planned.missing:
-        _say("left out", f"{path}, which you have removed")
+        _print_step("left out", f"{path}, which you have removed")
     for path in planned.left_over:
-        _say("left over", f"{path}: no template makes it any more; move your edits to where they belong and delete it")
+        _print_step(
+            "left over", f"{path}: no template makes it any more; move your edits to where they belong and delete it"
+        )
     for path in planned.conflicts:
-        _say("conflict", f"{path}: choose between the lines that <<<<<<< and >>>>>>> mark")
+        _print_step("conflict", f"{path}: choose between the lines that <<<<<<< and >>>>>>> mark")
     if planned.conflicts:
         raise ConfigError(
             f"{len(planned.conflicts)} files have conflicts; resolve them, then run `kubewright generate`"
         )
     for path in generated:
-        _say("generated", path)
-    return Done(
+        _print_step("generated", path)
+    return ProjectChanges(
         created=tuple(path for path in touched if before[path] is None),
         changed=tuple(path for path in touched if before[path] is not None),
         generated=tuple(generated),
@@ -84,7 +84,7 @@ def carry_out(
 
 
 def write_manifests(folder: Path) -> list[str]:
-    """What `kubewright generate` writes; the paths of files that changed."""
+    """Run `kubewright generate`; returns the paths of files that changed."""
     from kubewright.generate.output import write_files
     from kubewright.generate.project import project_files
     from kubewright.manager.operator import load_operator
@@ -94,7 +94,7 @@ def write_manifests(folder: Path) -> list[str]:
 
 
 def _manifests_or_undo(folder: Path, before: Mapping[str, bytes | None]) -> list[str]:
-    """The manifests; where the project's code does not allow for them, the folder as it was and a sentence."""
+    """The manifests; if they cannot be generated, restore the folder and raise."""
     try:
         return write_manifests(folder)
     except KubewrightError as error:
@@ -111,13 +111,13 @@ def _undo(folder: Path, before: Mapping[str, bytes | None]) -> None:
             continue
         file.unlink(missing_ok=True)
         for place in file.parents:
-            if place == folder or not _is_bare(place):
+            if place == folder or not _is_empty(place):
                 break
             shutil.rmtree(place)
 
 
-def _is_bare(folder: Path) -> bool:
-    """Whether there is nothing in a folder but what importing it has left."""
+def _is_empty(folder: Path) -> bool:
+    """Whether a folder has nothing but `__pycache__`."""
     return all(item.name == "__pycache__" for item in folder.iterdir())
 
 
@@ -129,9 +129,9 @@ def _bytes(file: Path) -> bytes | None:
 
 
 def _refuse(planned: Plan) -> None:
-    if planned.taken:
+    if planned.existing:
         raise ConfigError(
-            f"{', '.join(planned.taken)} would be overwritten, so nothing was written; move it away, or use --force"
+            f"{', '.join(planned.existing)} would be overwritten, so nothing was written; move it away, or use --force"
         )
     if planned.conflicts:
         raise ConfigError(
@@ -140,7 +140,7 @@ def _refuse(planned: Plan) -> None:
         )
 
 
-def _say(what: str, path: str) -> None:
+def _print_step(what: str, path: str) -> None:
     click.echo(f"{click.style(f'{what:>9}', fg=_COLOURS[what])}  {path}", err=True)
 
 

@@ -1,7 +1,7 @@
-"""What a command has done, for programs: `-o json` prints it to standard output.
+"""`-o json`: a command's result on standard output, for programs.
 
-What is told to people goes to standard error in any case, so standard output has either one JSON document or nothing. A
-command that fails says so with its exit code and a sentence on standard error; only checks print their findings then.
+Messages for people always go to standard error, so standard output has either one JSON document or nothing. A command
+that fails has an exit code and a sentence on standard error; only checks print their findings then.
 """
 
 from __future__ import annotations
@@ -14,33 +14,38 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-__all__ = ("counted", "form_option", "print_json", "reported")
+__all__ = ("count_noun", "output_option", "print_json", "with_json_output")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-form_option = click.option(
-    "-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", help="How to print what was done."
+output_option = click.option(
+    "-o",
+    "--output",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How to print what was done.",
 )
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """`1 kind`, `2 kinds`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def print_json(found: object) -> None:
-    """One document on standard output."""
+    """Print one document on standard output."""
     click.echo(json.dumps(msgspec.to_builtins(found), indent=2))
 
 
-def reported(command: Callable[..., object]) -> Callable[..., None]:
-    """Give a command `-o json`: what it returns is printed then, unless that is None."""
+def with_json_output(command: Callable[..., object]) -> Callable[..., None]:
+    """Give a command `-o json`: its result is printed then, unless it is None."""
 
-    @form_option
+    @output_option
     @functools.wraps(command)
-    def run(*, form: str, **arguments: Any) -> None:
+    def run(*, output_format: str, **arguments: Any) -> None:
         found = command(**arguments)
-        if form == "json" and found is not None:
+        if output_format == "json" and found is not None:
             print_json(found)
 
     return run

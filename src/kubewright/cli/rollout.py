@@ -1,4 +1,4 @@
-"""Wait until a Deployment has rolled out, as `kubectl rollout status` does, and say what holds it up if it does not."""
+"""Waits until a Deployment has rolled out, as `kubectl rollout status` does, and says why if it does not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from kubewright.client.client import Client
     from kubewright.k8s.apps.v1 import Deployment
 
-__all__ = ("rolled_out",)
+__all__ = ("wait_for_rollout",)
 
 
-async def rolled_out(client: Client, namespace: str, name: str, *, timeout: float) -> None:
-    """Returns when every replica is of the newest kind and available; a ClusterError says why not."""
+async def wait_for_rollout(client: Client, namespace: str, name: str, *, timeout: float) -> None:
+    """Returns when every replica is updated and available; a ClusterError says why not."""
     from kubewright.k8s.apps.v1 import Deployment
 
-    told = "nothing is known of its pods"
+    status = "nothing is known of its pods"
     try:
         async with (
             asyncio.timeout(timeout),
@@ -28,26 +28,26 @@ async def rolled_out(client: Client, namespace: str, name: str, *, timeout: floa
         ):
             async for event in events:
                 if event.type == "DELETED":
-                    raise ClusterError(f"the Deployment {namespace}/{name} was deleted while it was waited for")
+                    raise ClusterError(f"the Deployment {namespace}/{name} was deleted during the rollout")
                 found = event.object
                 if (found.status.observed_generation or 0) < (found.metadata.generation or 0):
                     continue
                 if _complete(found):
                     return
-                told = _told(found) or told
-                if _given_up(found):
+                status = _rollout_status(found) or status
+                if _deadline_exceeded(found):
                     break
     except TimeoutError:
         pass
     raise ClusterError(
-        f"{name} is not available after {timeout:g} s: {told}; see kubectl --namespace {namespace} describe pods"
+        f"{name} is not available after {timeout:g} s: {status}; see kubectl --namespace {namespace} describe pods"
     )
 
 
 def _complete(deployment: Deployment) -> bool:
     status, wanted = deployment.status, deployment.spec.replicas
     updated = status.updated_replicas or 0
-    # A replica of the old kind may be available while the new one cannot start, so the condition says too little.
+    # The condition Available is true while old replicas run, even if the new ones cannot start.
     return updated >= (1 if wanted is None else wanted) and updated == (status.replicas or 0) == _available(deployment)
 
 
@@ -55,7 +55,7 @@ def _available(deployment: Deployment) -> int:
     return deployment.status.available_replicas or 0
 
 
-def _told(deployment: Deployment) -> str:
+def _rollout_status(deployment: Deployment) -> str:
     found = {condition.type: condition for condition in deployment.status.conditions or ()}
     for name in ("ReplicaFailure", "Available", "Progressing"):
         condition = found.get(name)
@@ -64,7 +64,7 @@ def _told(deployment: Deployment) -> str:
     return ""
 
 
-def _given_up(deployment: Deployment) -> bool:
+def _deadline_exceeded(deployment: Deployment) -> bool:
     return any(
         condition.type == "Progressing" and condition.reason == "ProgressDeadlineExceeded"
         for condition in deployment.status.conditions or ()

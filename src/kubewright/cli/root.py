@@ -1,6 +1,6 @@
-"""The tree of commands. A group is a line here; its module is imported when it is called.
+"""The tree of commands. A command is a line here; its module is imported when it is called.
 
-That keeps `kubewright --help` quick however much the commands need.
+That keeps `kubewright --help` quick, whatever the commands import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubewright._base.version import __version__
 
 __all__ = ("root",)
 
-# Command -> the module that has it under its own name, and its line in the help.
+# Command: its module, which has it under its own name, and its line in the help.
 _COMMANDS = {
     "cluster": ("kubewright.cli.commands.cluster", "Run a local Kubernetes control plane."),
     "completion": ("kubewright.cli.commands.completion", "Print the completion script of a shell."),

@@ -1,6 +1,6 @@
-"""Tables on standard output: drawn to fit a terminal, and plain aligned columns where a program reads them.
+"""Tables on standard output: drawn for a terminal, plain aligned columns for a program.
 
-Colours belong to the terminal alone; what is piped has none, and its lines are never broken.
+Only a terminal gets colours; piped lines are never broken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ("print_table",)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, colours: Sequence[str] = ()) -> None:
-    """Print rows under a header; `colours` is one for the first cell of each row."""
+    """Print rows under a header; `colours` has one for the first cell of each row."""
     if sys.stdout.isatty():
         _draw(header, rows, colours)
         return

@@ -1,4 +1,4 @@
-"""Which operator and which cluster a command is about: the options every such command has, and what they mean."""
+"""The options that choose an operator and a cluster, shared by the commands."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from kubewright.client.config.config import Config
     from kubewright.manager.operator import Operator
 
-__all__ = ("at_port", "for_cluster", "for_operator", "found_config", "found_operator")
+__all__ = ("cluster_options", "find_operator", "load_config", "operator_argument", "port_option")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def at_port(command: F) -> F:
-    """The option that says where the embedded API server listens."""
+def port_option(command: F) -> F:
+    """The option for the port of the embedded API server."""
     return click.option(
         "--port",
         default=0,
@@ -30,13 +30,13 @@ def at_port(command: F) -> F:
     )(command)
 
 
-def for_cluster(command: F) -> F:
+def cluster_options(command: F) -> F:
     """The options that choose a cluster."""
     command = click.option("--context", metavar="NAME", help="The context of the kubeconfig.")(command)
     return click.option("--kubeconfig", metavar="FILE", help="The kubeconfig; else as kubectl finds it.")(command)
 
 
-def for_operator(command: Callable[..., object]) -> Callable[..., None]:
+def operator_argument(command: Callable[..., object]) -> Callable[..., None]:
     """The argument that chooses an operator, and the option that does the same."""
 
     @click.argument("file", metavar="[FILE]", required=False)
@@ -44,14 +44,14 @@ def for_operator(command: Callable[..., object]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*, file: str | None, operator: str | None, **arguments: Any) -> None:
         if file and operator:
-            raise click.UsageError("FILE and --operator say the same; leave one of them out.")
+            raise click.UsageError("FILE and --operator mean the same; leave one of them out.")
         command(operator=file or operator, **arguments)
 
     return run
 
 
-def found_config(kubeconfig: str | None, context: str | None) -> Config:
-    """The cluster that is meant."""
+def load_config(kubeconfig: str | None, context: str | None) -> Config:
+    """The configuration of the chosen cluster."""
     from kubewright.client.config.config import Config
     from kubewright.errors import ConfigError
 
@@ -64,17 +64,17 @@ def found_config(kubeconfig: str | None, context: str | None) -> Config:
 
 
 def _kubeconfigs() -> list[Path]:
-    """Where a kubeconfig is looked for if none is named."""
+    """The kubeconfigs to look for if none is named."""
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     return named or [Path("~/.kube/config").expanduser()]
 
 
-def found_operator(given: str | None) -> Operator:
-    """The operator that is meant."""
+def find_operator(name: str | None) -> Operator:
+    """The chosen operator, or the one in this folder."""
     from kubewright.errors import ConfigError
     from kubewright.manager.operator import load_operator, project_settings
 
-    name = given or project_settings(Path()).operator
+    name = name or project_settings(Path()).operator
     if not name:
         raise ConfigError(
             "there is no operator here; go to the project's folder, or name the operator's file or package"

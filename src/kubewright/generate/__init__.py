@@ -1,4 +1,4 @@
-"""From classes to manifests, and from OpenAPI documents and CRDs to classes."""
+"""Generators: from classes to manifests, and from OpenAPI documents and CRDs to classes."""
 
 from __future__ import annotations
 

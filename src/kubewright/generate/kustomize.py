@@ -1,7 +1,7 @@
-"""Kustomization files: made where there is none, and otherwise only completed.
+"""Kustomization files: created if missing, else only completed.
 
-A kustomization is the user's to edit. So an existing one keeps every line, and only entries that are missing from its
-`resources` are added.
+Users edit their kustomizations. So an existing one keeps every line, and only entries missing from its `resources` are
+added.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def kustomization(resources: Iterable[str], **more: Any) -> str:
 
 
 def with_resources(text: str, resources: Iterable[str], *, where: str) -> str:
-    """The text with entries for all of the resources; as it is if none is missing."""
+    """The text with entries for all of the resources; unchanged if none is missing."""
     try:
         tree = yaml.load(text) or {}
     except ValueError as exc:

@@ -1,7 +1,6 @@
-"""Generated files against a folder: write what differs, or tell what does.
+"""Generated files and a folder: write the files that differ, or list them.
 
-Only files the generator made are touched; a file in the folder that is not among them stays. Shared by
-every generator that writes files and has a `--check`.
+Only generated files are changed; other files in the folder stay. Shared by every generator with a `--check`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from kubewright.errors import ConfigError
 
 __all__ = ("differences", "write_files")
 
-_LONGEST_DIFF: Final = 200
+_MAX_DIFF_LINES: Final = 200
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write the files that are missing or differ; their paths within the folder."""
+    """Write the files that are missing or differ; returns their paths within the folder."""
     changed = [path for path, content in sorted(files.items()) if not _same(folder / path, content)]
     try:
         for path in changed:
@@ -32,7 +31,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """One text per file that is missing or differs, with a diff where it is text; empty if all is up to date."""
+    """One text per file that is missing or differs, with a diff if it is text; empty if all are up to date."""
     return [
         _difference(folder / path, content)
         for path, content in sorted(files.items())
@@ -41,21 +40,21 @@ def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 
 
 def _same(file: Path, content: bytes) -> bool:
-    present = _present(file)
+    present = _current(file)
     if present is None or present == content:
         return present is not None
-    # Another zlib gives other bytes for the same content.
-    return file.suffix == ".gz" and _unpacked(present) == gzip.decompress(content)
+    # Other zlib versions compress the same content to other bytes.
+    return file.suffix == ".gz" and _decompress(present) == gzip.decompress(content)
 
 
-def _unpacked(content: bytes) -> bytes | None:
+def _decompress(content: bytes) -> bytes | None:
     try:
         return gzip.decompress(content)
     except (OSError, EOFError):
         return None
 
 
-def _present(file: Path) -> bytes | None:
+def _current(file: Path) -> bytes | None:
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -65,7 +64,7 @@ def _present(file: Path) -> bytes | None:
 
 
 def _difference(file: Path, content: bytes) -> str:
-    present = _present(file)
+    present = _current(file)
     if present is None:
         return f"{file} is missing"
     if file.suffix == ".gz":
@@ -79,5 +78,5 @@ def _difference(file: Path, content: bytes) -> str:
             lineterm="",
         )
     )
-    more = len(diff) - _LONGEST_DIFF
-    return "\n".join([*diff[:_LONGEST_DIFF], *([f"... and {more} lines more"] if more > 0 else [])])
+    more = len(diff) - _MAX_DIFF_LINES
+    return "\n".join([*diff[:_MAX_DIFF_LINES], *([f"... and {more} lines more"] if more > 0 else [])])

@@ -6,9 +6,8 @@
 | rbac | `rbac/*.yaml`, `rbac/elsewhere/*.yaml` for other namespaces |
 | webhooks | `webhook/*.yaml`, `certmanager/*.yaml`; nothing without webhooks |
 
-The same operator gives the same bytes every time. Of a kustomization that exists only missing entries are added;
-everything else is overwritten, so it is not the place for edits: those go into overlays. Writing and comparing is
-`generate.output`'s.
+The same operator gives the same bytes every time. An existing kustomization only gets its missing entries; everything
+else is overwritten, so edits belong in overlays. `generate.output` writes and compares the files.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from kubewright.generate.rbac.roles import rbac_files
 from kubewright.generate.webhooks import certificate_files, conversion_of, webhook_files
 from kubewright.manager.operator import Operator
 
-__all__ = ("PARTS", "Part", "large_crds", "left_over", "operator_crds", "project_files")
+__all__ = ("PARTS", "Part", "large_crds", "operator_crds", "orphaned_crds", "project_files")
 
 Part = Literal["crds", "rbac", "webhooks"]
 PARTS: Final[tuple[Part, ...]] = ("crds", "rbac", "webhooks")
 _LIST: Final = "kustomization.yaml"
-_MOST_BYTES: Final = 262_144
-"""Of all annotations of an object together; kubectl apply keeps a copy of the object in one."""
+_ANNOTATIONS_LIMIT: Final = 262_144
+"""The server's limit for all annotations of an object; `kubectl apply` stores a copy of the object in one."""
 
 
 def operator_crds(operator: Operator) -> dict[str, dict[str, Any]]:
@@ -56,44 +55,46 @@ def project_files(operator: Operator, folder: Path, *, parts: Sequence[Part] = P
     if "rbac" in parts:
         files = rbac_files(operator)
         elsewhere = [name for name in files if name.startswith("elsewhere/")]
-        found |= _below("rbac", files) | _listed(folder, "rbac", files.keys() - set(elsewhere))
+        found |= _below("rbac", files) | _kustomization_file(folder, "rbac", files.keys() - set(elsewhere))
         if elsewhere:
-            found |= _listed(folder, "rbac/elsewhere", [name.removeprefix("elsewhere/") for name in elsewhere])
+            found |= _kustomization_file(
+                folder, "rbac/elsewhere", [name.removeprefix("elsewhere/") for name in elsewhere]
+            )
     if "webhooks" in parts and (files := webhook_files(operator)):
         resources = [name for name in files if name != "kustomizeconfig.yaml"]
         found |= _below("webhook", files)
-        found |= _listed(folder, "webhook", resources, configurations=["kustomizeconfig.yaml"])
+        found |= _kustomization_file(folder, "webhook", resources, configurations=["kustomizeconfig.yaml"])
         found |= _below("certmanager", certificate_files(operator))
     return {path: text.encode() for path, text in sorted(found.items())}
 
 
-def left_over(operator: Operator, folder: Path) -> list[Path]:
-    """CRDs in the folder for generated ones that no class makes any more."""
+def orphaned_crds(operator: Operator, folder: Path) -> list[Path]:
+    """Generated CRDs in the folder that no class makes any more."""
     wanted = {crd_file_name(crd) for crd in operator_crds(operator).values()}
     return sorted(file for file in (folder / "crd" / "bases").glob("*.yaml") if file.name not in wanted)
 
 
 def large_crds(operator: Operator) -> list[str]:
-    """What to say about CRDs that `kubectl apply` cannot handle as it usually does."""
+    """Notes about CRDs that are too large for a client-side `kubectl apply`."""
     sizes = {name: len(encode_tree(crd)) for name, crd in operator_crds(operator).items()}
     return [
         f"{name} has {size // 1000} kB: kubectl apply takes it with --server-side only, as `kubewright install` "
         "and deploy do; max_description = 0 under [tool.kubewright] leaves the descriptions out"
         for name, size in sizes.items()
-        if size >= _MOST_BYTES
+        if size >= _ANNOTATIONS_LIMIT
     ]
 
 
 def _crds(operator: Operator, folder: Path) -> dict[str, str]:
     files = {f"bases/{crd_file_name(crd)}": yaml.dump(crd) for crd in operator_crds(operator).values()}
-    return _below("crd", files) | _listed(folder, "crd", files) if files else {}
+    return _below("crd", files) | _kustomization_file(folder, "crd", files) if files else {}
 
 
 def _below(folder: str, files: dict[str, str]) -> dict[str, str]:
     return {f"{folder}/{name}": text for name, text in files.items()}
 
 
-def _listed(folder: Path, part: str, resources: Iterable[str], **more: Any) -> dict[str, str]:
+def _kustomization_file(folder: Path, part: str, resources: Iterable[str], **more: Any) -> dict[str, str]:
     file = folder / part / _LIST
     try:
         text = with_resources(file.read_text(), resources, where=str(file))

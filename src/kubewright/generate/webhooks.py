@@ -1,12 +1,12 @@
-"""Everything in `config/webhook` and `config/certmanager`, and the conversion part of CRDs, from webhook declarations.
+"""Everything in `config/webhook` and `config/certmanager`, and `spec.conversion` of CRDs, from webhook declarations.
 
 `config/webhook` has the two webhook configurations and the Service in front of the operator. `config/certmanager` is a
-kustomize component: taken into an overlay, it adds an issuer and a certificate and has cert-manager put its authority
-into the configurations and into CRDs with conversion; the Deployment gets the certificate as a folder. Without it the
-operator makes its own certificates.
+kustomize component: added to an overlay, it adds an issuer and a certificate, and cert-manager injects its authority
+into the configurations and into CRDs with conversion; the Deployment mounts the certificate. Without it the operator
+makes its own certificates.
 
-Names that kustomize cannot follow (hosts in a certificate, the excluded namespace) are written as they will be, with
-the operator's name before them and its namespace: `config/default` must use those, as a scaffolded project does.
+Names that kustomize cannot replace (hosts in a certificate, the excluded namespace) are written in full, with the
+operator's name as a prefix and its namespace: `config/default` must use those, as a scaffolded project does.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = ("SERVICE", "certificate_files", "conversion_of", "webhook_files")
 
 SERVICE: Final = ServiceReference(name="webhook-service", namespace=HOME)
 _PORT: Final = 9443
-_FOLDER: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - in the pod, as controllers in Go have it
-_ADDED: Final = "cert-manager.io/inject-ca-from"
+_FOLDER: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - in the pod, controller-runtime's default
+_INJECT_ANNOTATION: Final = "cert-manager.io/inject-ca-from"
 Tree = dict[str, Any]
 
 
@@ -36,7 +36,7 @@ def webhook_files(operator: Operator) -> dict[str, str]:
     """The manifests of `config/webhook` by file name; none for an operator without webhooks."""
     if not operator.webhooks:
         return {}
-    files = {"service.yaml": yaml.dump(_service(operator)), "kustomizeconfig.yaml": yaml.dump(_follow_service())}
+    files = {"service.yaml": yaml.dump(_service(operator)), "kustomizeconfig.yaml": yaml.dump(_service_references())}
     configurations = _configurations(operator)
     if configurations:
         files["manifests.yaml"] = yaml.dump_all(configurations)
@@ -55,23 +55,23 @@ def certificate_files(operator: Operator) -> dict[str, str]:
         "kind": "Component",
         "resources": ["certificate.yaml", "issuer.yaml"],
         "configurations": ["kustomizeconfig.yaml"],
-        "patches": [*(_annotated(kind, name, annotation) for kind, name in targets), _mounted(operator)],
+        "patches": [*(_annotation_patch(kind, name, annotation) for kind, name in targets), _volume_patch(operator)],
     }
     return {
         "certificate.yaml": yaml.dump(_certificate(operator)),
         "issuer.yaml": yaml.dump(_issuer()),
         "kustomization.yaml": yaml.dump(component),
-        "kustomizeconfig.yaml": yaml.dump(_follow_issuer()),
+        "kustomizeconfig.yaml": yaml.dump(_issuer_references()),
     }
 
 
 def conversion_of(operator: Operator) -> dict[str, Tree]:
-    """What stands at `spec.conversion`, by the name of the CRD, for kinds with converters."""
+    """The value of `spec.conversion`, by the name of the CRD, for kinds with converters."""
     return {name: conversion_stanza(service=SERVICE) for name in converted_crds(operator.webhooks)}
 
 
 def _configurations(operator: Operator) -> list[Tree]:
-    # Who works in one namespace alone has its objects beside itself, so that cannot be left out.
+    # An operator that works only in its own namespace has its objects there, so it must not be excluded.
     excluded = () if operator.scope == "namespace" else (operator.namespace,)
     return webhook_configurations(operator.webhooks, service=SERVICE, exclude_namespaces=excluded)
 
@@ -89,8 +89,8 @@ def _service(operator: Operator) -> Tree:
     }
 
 
-def _follow_service() -> Tree:
-    """Where kustomize finds the name of the Service, and the namespace, beyond what it knows."""
+def _service_references() -> Tree:
+    """The fields where kustomize replaces the name and namespace of the Service, beyond those it knows."""
     kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
     places = [(kind, "admissionregistration.k8s.io", "webhooks/clientConfig/service") for kind in kinds]
     places.append(("CustomResourceDefinition", "apiextensions.k8s.io", "spec/conversion/webhook/clientConfig/service"))
@@ -132,12 +132,12 @@ def _certificate(operator: Operator) -> Tree:
 
 
 def _secret(operator: Operator) -> str:
-    """Where cert-manager puts the certificate; not the Secret that the operator keeps itself."""
+    """The Secret of cert-manager; not the one that the operator keeps itself."""
     return f"{operator.name}-webhook-server-cert"
 
 
-def _mounted(operator: Operator) -> Tree:
-    """The certificate in the operator's pod, and the word to use it."""
+def _volume_patch(operator: Operator) -> Tree:
+    """The certificate mounted in the operator's pod, and the setting to use it."""
     container = {
         "name": "manager",
         "env": [{"name": "KUBEWRIGHT_WEBHOOK_CERTIFICATES", "value": _FOLDER}],
@@ -153,16 +153,16 @@ def _mounted(operator: Operator) -> Tree:
     return {"patch": yaml.dump(patch), "target": {"kind": "Deployment", "name": "controller-manager"}}
 
 
-def _follow_issuer() -> Tree:
+def _issuer_references() -> Tree:
     path = {"kind": "Certificate", "group": "cert-manager.io", "path": "spec/issuerRef/name"}
     return {"nameReference": [{"kind": "Issuer", "group": "cert-manager.io", "fieldSpecs": [path]}]}
 
 
-def _annotated(kind: str, name: str, annotation: str) -> Tree:
+def _annotation_patch(kind: str, name: str, annotation: str) -> Tree:
     group = "apiextensions.k8s.io" if kind == "CustomResourceDefinition" else "admissionregistration.k8s.io"
     patch = {
         "apiVersion": f"{group}/v1",
         "kind": kind,
-        "metadata": {"name": name, "annotations": {_ADDED: annotation}},
+        "metadata": {"name": name, "annotations": {_INJECT_ANNOTATION: annotation}},
     }
     return {"patch": yaml.dump(patch), "target": {"group": group, "kind": kind, "name": name}}

@@ -1,7 +1,7 @@
-"""Projects: the files an operator starts with, and how they follow when kinds and webhooks are added.
+"""Projects: the files an operator starts with, and how they change when kinds and webhooks are added.
 
-`project` is the PROJECT file, the log of what was asked for; `layout` renders every file from it; `changes` brings
-a folder from what was rendered last to what is rendered now, around the user's own edits. The command line calls them.
+`project` is the PROJECT file, `layout` renders every file from it, and `changes` merges the new rendering with the
+user's edits. The command line calls them.
 """
 
 from __future__ import annotations

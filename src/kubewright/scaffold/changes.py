@@ -1,8 +1,8 @@
-"""From what was rendered last to what is rendered now, around the user's edits.
+"""Brings a folder from the last rendering to the new one and keeps the user's edits.
 
-`.kubewright/rendered.json` keeps what was rendered last, so that adding a kind, editing the project and updating it to
-newer templates are one operation: a merge of three texts for each file. Everything is planned before anything is
-written; a plan that would hurt is refused while the folder is untouched.
+`.kubewright/rendered.json` holds the last rendering, so that adding a kind, editing the project and updating it to
+newer templates are one operation: a three-way merge for each file. Everything is planned before anything is written; a
+plan with conflicts is refused while the folder is unchanged.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ import msgspec
 
 from kubewright.errors import ConfigError
 from kubewright.scaffold.layout import render_project
-from kubewright.scaffold.merging import merge
 from kubewright.scaffold.project import FILE, Project
+from kubewright.scaffold.three_way_merge import merge
 
-__all__ = ("RENDERED", "Plan", "plan", "rendered", "write")
+__all__ = ("RENDERED", "Plan", "last_rendered", "plan", "write")
 
 RENDERED: Final = ".kubewright/rendered.json"
 
 
 @final
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written, and what stands against it."""
+    """The files to write, and the obstacles."""
 
     writes: dict[str, str]
     """Path -> text, for files that are new or change."""
     conflicts: tuple[str, ...] = ()
     """Files in which the user and the templates changed the same lines; the text has both between markers."""
-    taken: tuple[str, ...] = ()
-    """Files that are in the way of new ones."""
+    existing: tuple[str, ...] = ()
+    """Files of the user that a new file would overwrite."""
     missing: tuple[str, ...] = ()
-    """Files that would change, had the user not removed them; they stay away."""
+    """Files that would change, but the user has removed them; they are not written."""
     removes: tuple[str, ...] = ()
-    """Files that are as they were rendered and that no template makes any more."""
+    """Unedited files that no template makes any more."""
     left_over: tuple[str, ...] = ()
-    """The same, but with edits of the user, who has to say what becomes of them."""
+    """Edited files that no template makes any more; the user has to decide."""
 
 
-def rendered(folder: Path) -> dict[str, str]:
-    """What was rendered last; nothing in a new project."""
+def last_rendered(folder: Path) -> dict[str, str]:
+    """The last rendering; empty in a new project."""
     file = folder / RENDERED
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
@@ -55,32 +55,32 @@ def rendered(folder: Path) -> dict[str, str]:
 
 
 def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Plan:
-    """How the folder gets to be that project; files in `replace` are written as they are rendered, edited or not."""
-    base, new = rendered(folder), render_project(project)
+    """How to bring the folder to that project; files in `replace` are overwritten, edited or not."""
+    base, new = last_rendered(folder), render_project(project)
     writes: dict[str, str] = {}
-    conflicts, taken, missing = [], [], []
+    conflicts, existing, missing = [], [], []
     for path, text in new.items():
-        present = _text(folder / path)
-        if present == text:
+        current = _text(folder / path)
+        if current == text:
             continue
-        if path in replace or (present is None and path not in base):
+        if path in replace or (current is None and path not in base):
             writes[path] = text
         elif path not in base:
-            taken.append(path)
-        elif present is None:
+            existing.append(path)
+        elif current is None:
             missing += [path] if base[path] != text else []
         else:
-            merged = merge(base[path], present, text, both=path.endswith("kustomization.yaml"))
-            if merged.text != present:
+            merged = merge(base[path], current, text, both=path.endswith("kustomization.yaml"))
+            if merged.text != current:
                 writes[path] = merged.text
             conflicts += [path] if merged.conflicts else []
-    own = {FILE: project.dump(), RENDERED: _base(new)}
+    own = {FILE: project.dump(), RENDERED: _rendered_json(new)}
     writes |= {path: text for path, text in own.items() if _text(folder / path) != text}
     former = {path: _text(folder / path) for path in sorted(base.keys() - new.keys())}
     return Plan(
         writes=writes,
         conflicts=tuple(conflicts),
-        taken=tuple(taken),
+        existing=tuple(existing),
         missing=tuple(missing),
         removes=tuple(path for path, text in former.items() if text == base[path]),
         left_over=tuple(path for path, text in former.items() if text not in (None, base[path])),
@@ -88,29 +88,29 @@ def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Pl
 
 
 def write(folder: Path, planned: Plan) -> None:
-    """Write the files of a plan, and remove some; each is either written whole or not at all."""
+    """Write the files of a plan, each atomically, and remove others."""
     try:
         for path, text in planned.writes.items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            beside = file.with_name(f".{file.name}.new")
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(file)
+            temporary = file.with_name(f".{file.name}.new")
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(file)
         for path in planned.removes:
             (folder / path).unlink(missing_ok=True)
-            _drop_empty(folder, (folder / path).parent)
+            _remove_empty_folders(folder, (folder / path).parent)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written: {error}") from error
 
 
-def _drop_empty(root: Path, folder: Path) -> None:
-    """Folders below the root in which nothing is left, or only what importing them has left."""
+def _remove_empty_folders(root: Path, folder: Path) -> None:
+    """Remove folders below the root that are empty, or have nothing but `__pycache__`."""
     while folder != root and all(item.name == "__pycache__" for item in folder.iterdir()):
         shutil.rmtree(folder)
         folder = folder.parent
 
 
-def _base(files: Mapping[str, str]) -> str:
+def _rendered_json(files: Mapping[str, str]) -> str:
     return json.dumps(files, indent=1, sort_keys=True) + "\n"
 
 

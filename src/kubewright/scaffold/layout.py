@@ -1,7 +1,7 @@
 """The files of a project, rendered from its PROJECT file: path -> text.
 
-The same project gives the same files, whatever is on the disk. What follows from the user's code (CRDs, roles, webhook
-configurations) is not here: `kubewright generate` writes it, beside these.
+The same project gives the same files, whatever is on the disk. Manifests that follow from the user's code (CRDs, roles,
+webhook configurations) are not here: `kubewright generate` writes them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _WITH_WEBHOOKS: Final = {
     "config/manager/manager_webhook_patch.yaml": "config/manager_webhook_patch.yaml",
     "config/network-policy/allow-webhook-traffic.yaml": "config/webhook_traffic.yaml",
 }
-_LONGEST_LINE: Final = 120
-_LONGEST_VARIABLE: Final = 16
+_MAX_LINE_LENGTH: Final = 120
+_MAX_VARIABLE_LENGTH: Final = 16
 
 
 def render_project(project: Project) -> dict[str, str]:
@@ -66,7 +66,7 @@ def render_project(project: Project) -> dict[str, str]:
 
 
 def files_of_kind(project: Project, kind: Kind) -> dict[str, str]:
-    """The files that are about one kind alone."""
+    """The files of one kind."""
     files: dict[str, str] = {}
     root, module = project.package, kind.module
     if kind.resource:
@@ -91,8 +91,8 @@ def _package(project: Project) -> dict[str, str]:
         f"{root}/__init__.py": _docstring(f"The operator {project.project_name}."),
         f"{root}/__main__.py": render("python/main.py", p=project),
         f"{root}/api/__init__.py": _docstring("Kinds as classes, a package for each version."),
-        f"{root}/controllers/__init__.py": _docstring("What is done about objects."),
-        f"{root}/webhooks/__init__.py": _docstring("What is asked before objects are stored."),
+        f"{root}/controllers/__init__.py": _docstring("Reconcilers, one module per kind."),
+        f"{root}/webhooks/__init__.py": _docstring("Admission and conversion webhooks, a package for each version."),
     }
 
 
@@ -142,7 +142,7 @@ def _webhook(project: Project, kind: Kind) -> str:
     words = ["FieldErrors"] if hooks.validation else []
     words += ["convert"] if others else []
     words += [word for word, wanted in (("default", hooks.defaulting), ("validate", hooks.validation)) if wanted]
-    words.sort(key=lambda word: (word.islower(), word))  # classes first, as linters want it
+    words.sort(key=lambda word: (word.islower(), word))  # classes first, as linters require
     names = {"kubewright": words, _source(project, kind): [name]}
     if others:
         names["kubewright.api"] = ["from_tree", "to_tree"]
@@ -174,7 +174,7 @@ def _webhook_test(project: Project, kind: Kind) -> str:
 
 
 def _on(operations: Sequence[str]) -> str:
-    """The argument of a decorator for some operations; nothing for the usual ones."""
+    """The `on` argument of a decorator; empty for the default operations."""
     if set(operations) == {"create", "update"}:
         return ""
     words = ", ".join(f'"{word}"' for word in operations)
@@ -182,7 +182,7 @@ def _on(operations: Sequence[str]) -> str:
 
 
 def _imports(project: Project, names: Mapping[str, Iterable[str]]) -> str:
-    """Import statements in the order and form that linters want: others' first, then one's own."""
+    """Import statements in the order that linters require: third parties first, then the project's own."""
     ours = f"{project.package}."
     blocks = [
         [line for module in sorted(names) if module.startswith(ours) == own for line in _import(module, names[module])]
@@ -200,10 +200,12 @@ def _import(module: str, names: Iterable[str]) -> list[str]:
 def _statement(module: str, names: Sequence[str]) -> list[str]:
     line = f"from {module} import {', '.join(names)}"
     return (
-        [line] if len(line) <= _LONGEST_LINE else [f"from {module} import (", *(f"    {name}," for name in names), ")"]
+        [line]
+        if len(line) <= _MAX_LINE_LENGTH
+        else [f"from {module} import (", *(f"    {name}," for name in names), ")"]
     )
 
 
 def _variable(kind: Kind) -> str:
-    """What an object is called in the code: as its kind, unless that would make lines too long."""
-    return kind.module if len(kind.module) <= _LONGEST_VARIABLE else "obj"
+    """The name of an object in the code: its kind, unless that would make lines too long."""
+    return kind.module if len(kind.module) <= _MAX_VARIABLE_LENGTH else "obj"

@@ -1,8 +1,7 @@
-"""The PROJECT file: what was asked for, command by command, in the form of kubebuilder's version 3.
+"""The PROJECT file: the options of every command so far, in the format of kubebuilder's version 3.
 
-Every file of a project can be rendered from it again, so the commands change it and nothing else needs to be
-remembered. It is YAML that people read and tools write; what was edited into something else is refused with the field
-and a way out.
+Every file of a project can be rendered from it again, so the commands change only this. It is YAML that tools write and
+people read; an invalid edit is an error with the field and the way out.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from kubewright._base import yaml
 from kubewright._base.version import __version__
 from kubewright.api.names import dns1123_label_errors
 from kubewright.errors import ConfigError
-from kubewright.scaffold import naming
+from kubewright.scaffold import names
 
-__all__ = ("FILE", "Kind", "Project", "Webhooks", "load_project")
+__all__ = ("FILE", "Kind", "KindWebhooks", "Project", "load_project")
 
 FILE: Final = "PROJECT"
 _LAYOUT: Final = "python.kubewright.io/v1"
@@ -30,7 +29,7 @@ _OPERATIONS: Final = ("create", "update", "delete", "connect")
 
 
 @final
-class Webhooks(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class KindWebhooks(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The webhooks of a kind."""
 
     defaulting: bool = False
@@ -42,7 +41,7 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 @final
 class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """A kind the project deals with: its own, or one of Kubernetes."""
+    """A kind of the project: its own, or a built-in one."""
 
     group: str
     version: str
@@ -56,11 +55,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     """Kubernetes itself has it."""
     storage: bool = True
     """Of several versions, the one that is stored."""
-    webhooks: Webhooks = Webhooks()
+    webhooks: KindWebhooks = KindWebhooks()
 
     @property
     def module(self) -> str:
-        return naming.module_name(self.kind)
+        return names.module_name(self.kind)
 
     @property
     def has_webhooks(self) -> bool:
@@ -71,7 +70,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
 class Project(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A project; see this module."""
+    """The content of a PROJECT file."""
 
     project_name: str
     domain: str
@@ -83,22 +82,22 @@ class Project(
     namespace: str = ""
     """Where the operator runs; `<name>-system` if empty."""
     namespaced: bool = False
-    """It works in its own namespace alone."""
+    """It works only in its own namespace."""
     resources: tuple[Kind, ...] = ()
 
     @classmethod
     def new(cls, *, name: str, domain: str, owner: str = "", namespace: str = "", namespaced: bool = False) -> Project:
         """A project without kinds; its names are checked."""
-        naming.check_domain(domain)
-        naming.check_project_name(name)
+        names.check_domain(domain)
+        names.check_project_name(name)
         return cls(
             project_name=name,
             domain=domain,
-            package=naming.package_name(name),
+            package=names.package_name(name),
             owner=owner,
             namespace=namespace,
             namespaced=namespaced,
-        ).checked()
+        ).validated()
 
     @property
     def home(self) -> str:
@@ -106,7 +105,7 @@ class Project(
         return self.namespace or f"{self.project_name}-system"
 
     def full_group(self, kind: Kind) -> str:
-        """The API group of a kind as the API server has it; empty for core."""
+        """The API group of a kind on the API server; empty for core."""
         if kind.core:
             return "" if kind.group == "core" else kind.group
         return f"{kind.group}.{self.domain}" if kind.group else self.domain
@@ -122,12 +121,12 @@ class Project(
         """With a kind added, or replaced."""
         others = [entry for entry in self.resources if not _same(entry, kind)]
         place = next((i for i, entry in enumerate(self.resources) if _same(entry, kind)), len(others))
-        return msgspec.structs.replace(self, resources=(*others[:place], kind, *others[place:])).checked()
+        return msgspec.structs.replace(self, resources=(*others[:place], kind, *others[place:])).validated()
 
-    def checked(self) -> Project:
-        """Itself, if everything in it can be used."""
-        naming.check_domain(self.domain)
-        naming.check_project_name(self.project_name)
+    def validated(self) -> Project:
+        """Itself; a ConfigError if anything in it is invalid."""
+        names.check_domain(self.domain)
+        names.check_project_name(self.project_name)
         if problems := dns1123_label_errors(self.home):
             raise ConfigError(f"the namespace {self.home!r} cannot be used: {problems[0]}")
         owners: dict[tuple[str, str], str] = {}
@@ -143,7 +142,7 @@ class Project(
         return self
 
     def dump(self) -> str:
-        """As the text of the file."""
+        """The text of the file."""
         tree = msgspec.to_builtins(msgspec.structs.replace(self, cli_version=__version__))
         tree["version"], tree["layout"] = self.version, list(self.layout)
         return _HEADER + yaml.dump(dict(sorted(tree.items())))
@@ -166,15 +165,15 @@ def load_project(folder: Path) -> Project:
     try:
         project = msgspec.convert(tree, Project)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{file} is not as it was written: {error}; {advice}") from None
+        raise ConfigError(f"{file} is invalid: {error}; {advice}") from None
     if project.version != "3" or project.layout != (_LAYOUT,):
         raise ConfigError(f"{file} is of another tool or version ({', '.join(project.layout)}); {advice}")
     if not all(part.isidentifier() for part in project.package.split(".")):
-        raise ConfigError(f"{file} is not as it was written: {project.package!r} is no Python package; {advice}")
+        raise ConfigError(f"{file} is invalid: {project.package!r} is no Python package; {advice}")
     try:
-        return project.checked()
+        return project.validated()
     except ConfigError as error:
-        raise ConfigError(f"{file} is not as it was written: {error}; {advice}") from None
+        raise ConfigError(f"{file} is invalid: {error}; {advice}") from None
 
 
 def _same(one: Kind, other: Kind) -> bool:
@@ -182,11 +181,11 @@ def _same(one: Kind, other: Kind) -> bool:
 
 
 def _check_entry(entry: Kind, domain: str) -> None:
-    naming.check_kind(entry.kind)
-    naming.check_version(entry.version)
-    naming.check_plural(entry.plural)
+    names.check_kind(entry.kind)
+    names.check_version(entry.version)
+    names.check_plural(entry.plural)
     if not entry.core and entry.group:
-        naming.check_group(entry.group, domain)
+        names.check_group(entry.group, domain)
     for operation in (*entry.webhooks.defaulting_operations, *entry.webhooks.validation_operations):
         if operation not in _OPERATIONS:
             raise ConfigError(f"{operation!r} is no operation; choose from {', '.join(_OPERATIONS)}")

@@ -1,7 +1,7 @@
-"""Templates: the files in `templates/`, rendered with jinja2.
+"""Renders the files in `templates/` with jinja2; no other module imports it.
 
-The only module that imports jinja2. Delimiters are `[[ value ]]` and `[% block %]`, because YAML, Python, Makefiles and
-GitHub workflows have braces of their own. A name that is not given is an error, never an empty text.
+Delimiters are `[[ value ]]` and `[% block %]`, because YAML, Python, Makefiles and GitHub workflows use braces. An
+undefined name is an error, never an empty text.
 """
 
 from __future__ import annotations

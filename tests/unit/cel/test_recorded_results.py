@@ -54,7 +54,7 @@ def shown(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", RECORDED["cases"], ids=lambda case: case["expression"][:60])
-def test_an_expression_gets_the_verdict_of_the_api_server(case: dict[str, Any]) -> None:
+def test_an_expression_has_the_result_of_the_api_server(case: dict[str, Any]) -> None:
     found: dict[str, Any] = {"expression": case["expression"]}
     try:
         program = ENVIRONMENT.compile(case["expression"])

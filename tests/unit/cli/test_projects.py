@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from kubewright.cli.main import _run
+from kubewright.scaffold.additions import add_api
 from kubewright.scaffold.changes import RENDERED, plan, write
 from kubewright.scaffold.project import FILE, Project
-from kubewright.scaffold.steps import add_api
 
 API = ("create", "api", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
 HOOK = ("create", "webhook", "--version", "v1alpha1", "--kind", "PodSet", "--group", "apps")
@@ -84,7 +84,7 @@ def test_init_refuses_names_and_leaves_the_folder_empty(
         (API, 1, "PodSet in v1alpha1 is in the project already"),
         ((*API[:-1], "core"), 1, "Kubernetes has no PodSet in core/v1alpha1"),
         ((*API, "--kind", "podSet"), 1, "the kind 'podSet' cannot be used"),
-        ((*API, "--version", "one"), 1, "the version 'one' is none of Kubernetes"),
+        ((*API, "--version", "one"), 1, "the version 'one' is no Kubernetes version"),
         ((*API, "--group", "Apps"), 1, "the group 'Apps' cannot be used"),
         ((*API, "--kind", "Cart", "--plural", "A"), 1, "the plural 'A' cannot be used"),
         ((*API, "--namespaced=perhaps"), 2, "'perhaps' is not a valid boolean"),
@@ -125,7 +125,7 @@ def test_a_project_file_that_was_edited_by_hand_stops_every_command(
     done = kubewright(project, *arguments)
 
     assert done.returncode == 1
-    assert "PROJECT is not as it was written: the kind 'podSet' cannot be used" in done.stderr
+    assert "PROJECT is invalid: the kind 'podSet' cannot be used" in done.stderr
     assert contents(project) == before
 
 

@@ -170,11 +170,11 @@ def test_what_would_break_is_named_with_its_path(config: Path) -> None:
     assert result.exit_code == 1
     assert "caches.cache.example.io: v1 .spec.replicas: maximum tightened: 20 became 10" in result.stdout
     assert "ponds.cache.example.io: kind removed" in result.stdout
-    assert "what would break: 2" in result.stderr
+    assert "problems found: 2" in result.stderr
     assert {finding["change"] for finding in json.loads(as_json.stdout)} == {"maximum tightened", "kind removed"}
 
 
-def test_an_audit_log_becomes_a_role_or_a_verdict(tmp_path: Path) -> None:
+def test_an_audit_log_becomes_a_role_or_is_compared_with_one(tmp_path: Path) -> None:
     user = "system:serviceaccount:cache-operator-system:cache-operator-controller-manager"
     log = tmp_path / "audit.log"
     events = [
@@ -195,9 +195,9 @@ def test_an_audit_log_becomes_a_role_or_a_verdict(tmp_path: Path) -> None:
         ("Role", [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}]),
     ]
     assert check.exit_code == 1
-    assert "too narrow: list on pods was asked for" in check.stdout
-    assert "too wide: create on deployments in apps is granted and was never asked for" in check.stdout
-    assert "leases in coordination.k8s.io was asked for" not in check.stdout
+    assert "too narrow: list on pods was requested" in check.stdout
+    assert "too wide: create on deployments in apps is granted and was never requested" in check.stdout
+    assert "leases in coordination.k8s.io was requested" not in check.stdout
 
 
 @pytest.mark.parametrize(

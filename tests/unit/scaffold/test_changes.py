@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.scaffold.changes import RENDERED, plan, rendered, write
+from kubewright.scaffold.additions import add_api, add_webhook
+from kubewright.scaffold.changes import RENDERED, last_rendered, plan, write
 from kubewright.scaffold.layout import render_project
 from kubewright.scaffold.project import Project
-from kubewright.scaffold.steps import add_api, add_webhook
 
 EMPTY = Project.new(name="pods-operator", domain="example.io", owner='Ann "A." Other')
 PODSET: dict[str, Any] = {"group": "apps", "version": "v1alpha1", "kind": "PodSet"}
@@ -23,7 +23,7 @@ ONE = add_api(EMPTY, **PODSET)
 def test_a_new_project_is_all_files_and_nothing_more_to_do(tmp_path: Path) -> None:
     write(tmp_path, plan(tmp_path, EMPTY))
 
-    assert rendered(tmp_path) == render_project(EMPTY)
+    assert last_rendered(tmp_path) == render_project(EMPTY)
     assert plan(tmp_path, EMPTY).writes == {}
     assert not [file for file in tmp_path.rglob("*") if file.name.endswith(".new")]
 
@@ -62,7 +62,7 @@ def test_a_file_that_is_in_the_way_is_told_and_not_touched(tmp_path: Path) -> No
 
     planned = plan(tmp_path, EMPTY)
 
-    assert planned.taken == ("Makefile",)
+    assert planned.existing == ("Makefile",)
     assert "Makefile" not in planned.writes
 
 

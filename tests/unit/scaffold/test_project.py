@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubewright.errors import ConfigError
+from kubewright.scaffold.additions import add_api, add_webhook
 from kubewright.scaffold.project import FILE, Project, load_project
-from kubewright.scaffold.steps import add_api, add_webhook
 
 EMPTY = Project.new(name="pods-operator", domain="example.io")
 PODSET: dict[str, Any] = {"group": "apps", "version": "v1alpha1", "kind": "PodSet"}

@@ -1,1 +1,1 @@
-"""One module for each command, registered in `cli.main`. Not output, targets or project files; those are in `cli`."""
+"""One module for each command, registered in `cli.root`. Output, targets and project files are in `cli`."""

@@ -1,8 +1,7 @@
-"""`kubewright cluster`: run a local control plane and find it again.
+"""`kubewright cluster`: run a local control plane, and stop or inspect it.
 
-A thin skin over `kubewright.cluster.planes.background`, `state` and `binaries`. Standard output carries only what a
-script wants (`eval "$(kubewright cluster up --real --detach)"`), everything for people goes to standard
-error.
+A thin layer over `kubewright.cluster.planes` and `kubewright.cluster.binaries`. Standard output has only what a script
+needs (`eval "$(kubewright cluster up --real --detach)"`); messages for people go to standard error.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubewright.cli.reports import print_json, reported
+from kubewright.cli.reports import print_json, with_json_output
 from kubewright.cli.tables import print_table
-from kubewright.cli.targets import at_port
+from kubewright.cli.targets import port_option
 from kubewright.cluster.planes.state import ClusterRecord, StateFolder, state_folder
 from kubewright.errors import ClusterError
 
@@ -29,7 +28,7 @@ __all__ = ("cluster",)
 
 _name = click.option("--name", default="default", show_default=True, help="The cluster's name.")
 _version = click.option("--version", metavar="VERSION", help="Kubernetes version: MAJOR.MINOR or MAJOR.MINOR.PATCH.")
-_form = click.option(
+_output_option = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it."
 )  # fmt: skip
 
@@ -48,12 +47,12 @@ def cluster() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Keep the cluster's data in this folder; without it, all is gone when the cluster stops.",
 )
-@at_port
+@port_option
 @click.option("--nodes", default=1, show_default=True, metavar="N", help="How many nodes to simulate.")
 @click.option("--pods/--no-pods", default=True, help="Let pods run on simulated nodes, or leave them pending.")
 @click.option("--audit-log", type=click.Path(dir_okay=False, path_type=Path), help="One JSON line per request.")
 @click.option("--detach/--foreground", help="Leave it running in the background, or stay until Ctrl-C (default).")
-@_form
+@_output_option
 def up(
     *,
     embedded: bool,
@@ -87,7 +86,7 @@ def up(
         pods=pods,
         audit_log=_absolute(audit_log),
     )
-    announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C", form=output)
+    announce = _announcer(begun, stop=f"`{_down(name)}`" if detach else "Ctrl-C", output_format=output)
     if detach:
         announce(background.start_in_background(plan))
     else:
@@ -100,7 +99,7 @@ def _absolute(path: Path | None) -> str | None:
 
 @cluster.command(short_help="Stop a control plane.")
 @_name
-@reported
+@with_json_output
 def down(*, name: str) -> dict[str, object]:
     """Stop a control plane that runs in the background or in another terminal."""
     from kubewright.cluster.planes import background
@@ -116,7 +115,7 @@ def down(*, name: str) -> dict[str, object]:
 
 @cluster.command()
 @click.option("--name", help="Only this cluster; exit code 1 if it is not running.")
-@_form
+@_output_option
 def status(*, name: str | None, output: str) -> None:
     """Show the control planes that are running."""
     state = StateFolder(state_folder())
@@ -185,7 +184,7 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
 @cluster.command(short_help="Get the programs of a real control plane ready.")
 @_version
 @click.option("--or-say-why", is_flag=True, help="Where they cannot be had, say why in one line and succeed.")
-@_form
+@_output_option
 def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
     """Get etcd, kube-apiserver, kube-controller-manager and kubectl ready, and print where they are."""
     try:
@@ -209,7 +208,7 @@ def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
 
 
 def _merge(record: ClusterRecord) -> tuple[Path, str]:
-    """Put the cluster into the kubeconfig that kubectl uses, under a name that says where it comes from."""
+    """Add the cluster to the kubeconfig that kubectl uses, as the context `kubewright-<name>`."""
     from kubewright._base.yaml import load
     from kubewright.client.config.kubeconfig import merge_into
 
@@ -233,13 +232,13 @@ def _find(version: str | None) -> Binaries:
         return find(version, progress=progress)
 
 
-def _announcer(begun: float, *, stop: str, form: str) -> Callable[[ClusterRecord], None]:
+def _announcer(begun: float, *, stop: str, output_format: str) -> Callable[[ClusterRecord], None]:
     def announce(record: ClusterRecord) -> None:
         took = time.monotonic() - begun
         click.echo(
             f"Kubernetes {record.version} is ready at {record.url} after {took:.1f} s. {stop} stops it.", err=True
         )
-        if form == "json":
+        if output_format == "json":
             print_json(record)
         else:
             click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")

@@ -1,4 +1,4 @@
-"""`kubewright completion`: the script that teaches a shell our commands and options."""
+"""`kubewright completion`: the completion script for a shell."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`kubewright create`: add a kind or a webhook to the project in this folder.
 
-Flags may be written as kubebuilder's: `--resource`, `--resource=false`. On a terminal, what is not said about them is
-asked.
+Flags may be written as kubebuilder's: `--resource`, `--resource=false`. On a terminal, flags that are not given are
+asked for.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, TypeVar
 import click
 
 from kubewright.cli.flags import yes_or_no
-from kubewright.cli.projects import Done, carry_out
-from kubewright.cli.reports import reported
+from kubewright.cli.projects import ProjectChanges, apply_project
+from kubewright.cli.reports import with_json_output
 from kubewright.errors import ConfigError
+from kubewright.scaffold.additions import add_api, add_webhook, builtin_kind
 from kubewright.scaffold.layout import files_of_kind
 from kubewright.scaffold.project import Kind, Project, load_project
-from kubewright.scaffold.steps import add_api, add_webhook, builtin_kind
 
 __all__ = ("create",)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _about_a_kind(command: F) -> F:
+def _kind_options(command: F) -> F:
     """The options that name a kind."""
     for option in (
         click.option("--force", is_flag=True, help="Write files again that are there."),
@@ -46,12 +46,12 @@ def create() -> None:
 
 
 @create.command()
-@_about_a_kind
+@_kind_options
 @click.option("--plural", default="", help="The plural, where English is not enough.")
 @yes_or_no("--namespaced", default=True, text="Objects live in namespaces (default), or --namespaced=false.")
 @yes_or_no("--resource", default=None, text="Write a class for the kind; not for those of Kubernetes.")
 @yes_or_no("--controller", default=None, text="Write a controller for the kind.")
-@reported
+@with_json_output
 def api(
     *,
     group: str,
@@ -62,7 +62,7 @@ def api(
     namespaced: bool,
     resource: bool | None,
     controller: bool | None,
-) -> Done:
+) -> ProjectChanges:
     """Add a kind: its class, a sample, a controller and a test.
 
     For a kind that Kubernetes has, such as apps/v1 Deployment, only the controller.
@@ -84,11 +84,11 @@ def api(
         namespaced=namespaced,
         resource=resource,
         controller=controller,
-        again=force,
+        overwrite=force,
     )
     done = _apply(folder, changed, (group, version, kind), force=force)
     if not resource and builtin_kind(group, version, kind) is not None:
-        _say_whose(project, group, version, kind)
+        _explain_builtin(project, group, version, kind)
     click.echo(
         "Next: put what it is about into the new files, then `kubewright generate` and `kubewright dev`", err=True
     )
@@ -96,12 +96,12 @@ def api(
 
 
 @create.command(short_help="Add webhooks for a kind.")
-@_about_a_kind
+@_kind_options
 @click.option("--defaulting", is_flag=True, help="Fill in values.")
 @click.option("--validation", "--programmatic-validation", is_flag=True, help="Refuse objects.")
 @click.option("--conversion", is_flag=True, help="Convert between this version and the others.")
 @click.option("--operations", default="", metavar="LIST", help="When it is asked: create,update (default), delete.")
-@reported
+@with_json_output
 def webhook(
     *,
     group: str,
@@ -112,7 +112,7 @@ def webhook(
     validation: bool,
     conversion: bool,
     operations: str,
-) -> Done:
+) -> ProjectChanges:
     """Add webhooks for a kind of the project, or of Kubernetes, such as core/v1 Pod."""
     folder = Path()
     changed = add_webhook(
@@ -124,14 +124,14 @@ def webhook(
         validation=validation,
         conversion=conversion,
         operations=[word.strip().lower() for word in operations.split(",") if word.strip()],
-        again=force,
+        overwrite=force,
     )
     return _apply(folder, changed, (group, version, kind), force=force)
 
 
-def _apply(folder: Path, project: Project, about: tuple[str, str, str], *, force: bool) -> Done:
+def _apply(folder: Path, project: Project, about: tuple[str, str, str], *, force: bool) -> ProjectChanges:
     entry = _entry(project, *about)
-    return carry_out(folder, project, replace=files_of_kind(project, entry) if force else (), force=force)
+    return apply_project(folder, project, replace=files_of_kind(project, entry) if force else (), force=force)
 
 
 def _entry(project: Project, group: str, version: str, kind: str) -> Kind:
@@ -144,8 +144,8 @@ def _entry(project: Project, group: str, version: str, kind: str) -> Kind:
     return found
 
 
-def _say_whose(project: Project, group: str, version: str, kind: str) -> None:
-    """Who means a kind of their own does not notice from the files alone that another was taken."""
+def _explain_builtin(project: Project, group: str, version: str, kind: str) -> None:
+    """Say that a built-in kind was used: a user who wants a kind of their own does not see it from the files."""
     click.echo(
         f"{group}/{version} {kind} is a kind of Kubernetes, so there is a controller for it and no class; for a "
         f"kind of your own, {group}.{project.domain}/{version} {kind}, say --resource",
@@ -158,5 +158,5 @@ def _has_controller(project: Project, group: str, kind: str) -> bool:
 
 
 def _ask(question: str) -> bool:
-    """Yes where nobody can be asked."""
+    """Ask on a terminal; elsewhere the answer is yes."""
     return click.confirm(question, default=True, err=True) if sys.stdin.isatty() else True

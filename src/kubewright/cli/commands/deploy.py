@@ -1,8 +1,8 @@
-"""`kubewright deploy` and `undeploy`: everything `config/default` is made of, in and out of a cluster.
+"""`kubewright deploy` and `undeploy`: apply everything in `config/default` to a cluster, and delete it.
 
-kustomize, by way of kubectl, says what that is; the rest is server-side apply from here: namespaces and CRDs first,
-webhook configurations last, and back in reverse. Roles in other namespaces than the operator's, those in
-`config/rbac/elsewhere`, come and go with it.
+`kubectl kustomize` builds the objects; server-side apply writes them: namespaces and CRDs first, webhook configurations
+last, and deletes in reverse. Roles in other namespaces than the operator's, those in `config/rbac/elsewhere`, are
+applied and deleted with it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kubewright.cli.progress import display
-from kubewright.cli.reports import reported
-from kubewright.cli.targets import for_cluster, found_config
+from kubewright.cli.reports import with_json_output
+from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import ClusterError, ConfigError, Forbidden, NotFound
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _elsewhere = click.option(
 
 
 @click.command()
-@for_cluster
+@cluster_options
 @_folder
 @_elsewhere
 @click.option("--image", default="", help="The operator's image; else as config/manager says.")
@@ -51,7 +51,7 @@ _elsewhere = click.option(
 @click.option("--no-wait", is_flag=True, help="Do not wait until the operator is available.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything and keep nothing.")
 @click.option("--print", "show", is_flag=True, help="Print it as YAML, to be applied by somebody else; ask no cluster.")
-@reported
+@with_json_output
 def deploy(
     *,
     kubeconfig: str | None,
@@ -67,57 +67,57 @@ def deploy(
     """Deploy the operator; returns when it is available."""
     from kubewright._base import yaml
 
-    trees = _built(overlay, elsewhere)
+    trees = _build_overlay(overlay, elsewhere)
     if image:
         _set_image(trees, image)
     if show:
         click.echo(yaml.dump_all(trees), nl=False)
         return None
-    config = found_config(kubeconfig, context)
+    config = load_config(kubeconfig, context)
     asyncio.run(_deploy(config, trees, timeout=0 if no_wait or dry_run else timeout, dry_run=dry_run))
     words = "would be accepted" if dry_run else "applied"
     click.echo(f"{len(trees)} objects {words} on {config.server}.", err=True)
-    return {"server": config.server, "dryRun": dry_run, "applied": [_named(tree) for tree in trees]}
+    return {"server": config.server, "dryRun": dry_run, "applied": [_identify(tree) for tree in trees]}
 
 
 @click.command()
-@for_cluster
+@cluster_options
 @_folder
 @_elsewhere
 @click.option("--keep-crds", is_flag=True, help="Leave the CRDs, and with them all objects of the operator's kinds.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@reported
+@with_json_output
 def undeploy(
     *, kubeconfig: str | None, context: str | None, overlay: Path, elsewhere: Path, keep_crds: bool, yes: bool
 ) -> dict[str, Any]:
     """Remove the operator and everything that was deployed with it."""
-    trees = _built(overlay, elsewhere)
+    trees = _build_overlay(overlay, elsewhere)
     trees = [tree for tree in trees if not (keep_crds and tree["kind"] == "CustomResourceDefinition")]
-    config = found_config(kubeconfig, context)
+    config = load_config(kubeconfig, context)
     if not yes and sys.stdin.isatty():
         click.confirm(f"Delete {len(trees)} objects on {config.server}?", abort=True, err=True)
     gone = asyncio.run(_undeploy(config, trees))
     click.echo(f"{len(gone)} objects deleted on {config.server}.", err=True)
-    return {"server": config.server, "deleted": [_named(tree) for tree in gone]}
+    return {"server": config.server, "deleted": [_identify(tree) for tree in gone]}
 
 
-def _named(tree: Tree) -> dict[str, str]:
-    """An object as a program would look it up."""
+def _identify(tree: Tree) -> dict[str, str]:
+    """An object's apiVersion, kind, namespace and name, for the report."""
     place = {"namespace": tree["metadata"]["namespace"]} if "namespace" in tree["metadata"] else {}
     return {"apiVersion": tree["apiVersion"], "kind": tree["kind"], **place, "name": tree["metadata"]["name"]}
 
 
-def _built(overlay: Path, elsewhere: Path) -> list[Tree]:
-    """The objects of an overlay, and those in other namespaces, in the order in which they are to be applied."""
+def _build_overlay(overlay: Path, elsewhere: Path) -> list[Tree]:
+    """The objects of an overlay, and those in other namespaces, in the order to apply them."""
     if not (overlay / _LIST).is_file():
         raise ConfigError(f"{overlay} has no {_LIST}; go to the project's folder, or name it with --overlay")
-    trees = _kustomized(overlay)
+    trees = _run_kustomize(overlay)
     if (elsewhere / _LIST).is_file():
-        trees += _kustomized(elsewhere)
+        trees += _run_kustomize(elsewhere)
     return sorted(trees, key=_rank)
 
 
-def _kustomized(folder: Path) -> list[Tree]:
+def _run_kustomize(folder: Path) -> list[Tree]:
     from kubewright._base import yaml
 
     command = [_kubectl(), "kustomize", str(folder)]
@@ -163,7 +163,7 @@ def _object(tree: Tree) -> DynamicObject:
 
 
 async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run: bool) -> None:
-    from kubewright.cli.rollout import rolled_out
+    from kubewright.cli.rollout import wait_for_rollout
     from kubewright.client.connection import connect
     from kubewright.cluster.install import install_crds
 
@@ -180,11 +180,11 @@ async def _deploy(config: Config, trees: list[Tree], *, timeout: float, dry_run:
                 if tree["kind"] == "Deployment":
                     metadata = tree["metadata"]
                     progress(f"waiting for {metadata['name']}")
-                    await rolled_out(client, metadata["namespace"], metadata["name"], timeout=timeout)
+                    await wait_for_rollout(client, metadata["namespace"], metadata["name"], timeout=timeout)
 
 
 async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool) -> None:
-    """Before anything is applied: the namespaces that this does not make itself must be there."""
+    """Before anything is applied: namespaces that are not among the objects must exist."""
     from kubewright.k8s.core.v1 import Namespace
 
     made = {tree["metadata"]["name"] for tree in trees if tree["kind"] == "Namespace" and not dry_run}
@@ -195,7 +195,7 @@ async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool)
         try:
             missing = await client.find(Namespace, name) is None
         except Forbidden:
-            return  # then what is applied shows it
+            return  # then the apply will fail with the reason
         if missing:
             why = ", and a dry run does not make it" if dry_run else ""
             raise ClusterError(
@@ -206,7 +206,7 @@ async def _check_namespaces(client: Client, trees: list[Tree], *, dry_run: bool)
 
 
 async def _undeploy(config: Config, trees: list[Tree]) -> list[Tree]:
-    """Those that were there."""
+    """Delete the objects; returns those that existed."""
     from kubewright.client.connection import connect
 
     gone = []

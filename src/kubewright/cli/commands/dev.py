@@ -1,11 +1,12 @@
-"""`kubewright dev`: the operator on an embedded cluster, started again within a second of every change of its code.
+"""`kubewright dev`: run the operator on an embedded cluster, and restart it within a second of every change of its
+code.
 
-The cluster and its objects stay; the operator's modules are imported anew, changed CRDs are applied, and its
-controllers look at every object again. Watches of built-in kinds stay warm; those of the operator's own kinds begin
-anew with their classes. Code that cannot be imported is told, and the next change tried. Each run of a
-reconciler is one line: which object, why, how long, and how it ended.
+The cluster and its objects stay; the operator's modules are imported again, changed CRDs are applied, and its
+controllers reconcile every object again. Watches of built-in kinds stay open; those of the operator's own kinds start
+again with their new classes. Code that cannot be imported is reported, and the next change is tried. Each reconcile is
+one line: which object, why, how long, and the result.
 
-The code is that of the project in this folder, or a package, or a single file with whatever it imports from beside it.
+The code is the project in this folder, or a package, or a single file with whatever it imports from its folder.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ import click
 import msgspec
 
 from kubewright._base.extras import optional
-from kubewright.cli.commands.run import assembled, local_options
+from kubewright.cli.commands.run import assemble_manager, local_options
 from kubewright.cli.reconcile_log import ReconcileLog
-from kubewright.cli.reports import counted
-from kubewright.cli.targets import at_port, for_operator
+from kubewright.cli.reports import count_noun
+from kubewright.cli.targets import operator_argument, port_option
 from kubewright.errors import ConfigError, KubewrightError
 
 if TYPE_CHECKING:
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
 
 __all__ = ("dev",)
 
-_LOOK_EVERY = 0.3
-"""Seconds between two looks at the files, where the system does not tell."""
+_POLL_SECONDS = 0.3
+"""Seconds between two polls of the files, where the system cannot watch them."""
 
 
 @click.command()
-@for_operator
+@operator_argument
 @click.option("--samples", is_flag=True, help="Apply the objects in config/samples.")
-@at_port
+@port_option
 @click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks.")
 def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) -> None:
     """Run the operator on an embedded cluster, and again after each change of its code.
@@ -58,20 +59,20 @@ def dev(*, operator: str | None, samples: bool, port: int, no_webhooks: bool) ->
     from kubewright.manager.options import ManagerOptions
 
     optional("watchfiles", extra="cli", purpose="Watching for changes")
-    code = _found_code(operator)
-    # Two edits within a second may leave a file of the same size and time: compiled code could not be told stale.
+    code = _find_code(operator)
+    # Two edits within a second may leave a file with the same size and time, so that Python would use stale bytecode.
     sys.dont_write_bytecode = True
     session = _Session(code, webhooks=not no_webhooks)
     options = ManagerOptions.load()
-    # For people, whatever the output goes through; unless somebody wants it otherwise.
-    form = "text" if options.log_format == "auto" else options.log_format
-    configure(level=options.log_level, format=form, only=session.telling)
+    # Text for people by default, even if the output is no terminal.
+    output_format = "text" if options.log_format == "auto" else options.log_format
+    configure(level=options.log_level, format=output_format, only=session.telling)
     run_loop(session.run(samples=samples, port=port))
 
 
 @final
 class _Code(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the operator's code is."""
+    """The files of the operator's code."""
 
     operator: str
     """What is loaded."""
@@ -83,28 +84,28 @@ class _Code(msgspec.Struct, frozen=True, kw_only=True):
     """It is a single file, and `watched` is the folder that it is in."""
 
     def owns(self, module: str) -> bool:
-        """Whether a module is the operator's: its package, or a single file and what lies beside it."""
+        """Whether a module is the operator's: in its package, or for a single file, in its folder."""
         if f"{module}.".startswith(f"{self.package}."):
             return True
         file = getattr(sys.modules.get(module), "__file__", None)
         return self.alone and file is not None and Path(file).parent == self.watched
 
-    def concerned_by(self, paths: Iterable[str]) -> bool:
-        """Whether a change of these files is one of the operator."""
+    def is_affected_by(self, paths: Iterable[str]) -> bool:
+        """Whether a change of these files affects the operator."""
         own = {getattr(sys.modules[name], "__file__", None) for name in list(sys.modules) if self.owns(name)}
         return not self.alone or not own.isdisjoint(paths)
 
 
-def _found_code(given: str | None) -> _Code:
-    """The code of the operator that is meant."""
+def _find_code(name: str | None) -> _Code:
+    """The code of the named operator, or of the project in this folder."""
     from kubewright.manager.operator import project_settings
 
-    place = Path(given or ".").resolve()
+    place = Path(name or ".").resolve()
     operator, package, roots = str(place), place.stem, [place.parent]
-    if (place / "pyproject.toml").is_file() or given is None:
+    if (place / "pyproject.toml").is_file() or name is None:
         package, roots = project_settings(place).operator, [place / "src", place]
     elif place.suffix != ".py" and not place.is_dir():
-        operator = package = given
+        operator = package = name
         roots = [Path.cwd() / "src", Path.cwd()]
     if not package:
         raise ConfigError(
@@ -123,8 +124,8 @@ def _found_code(given: str | None) -> _Code:
 async def changed_files(folder: Path, *, stop: asyncio.Event, recursive: bool) -> AsyncIterator[set[str]]:
     """The Python files in a folder that have changed, again and again.
 
-    The system tells of them, if it can. It has a limited number of watches to give (inotify's instances), and editors,
-    containers and API servers take many; then the files are looked at several times a second instead.
+    The operating system reports changes if it can. Its number of watches is limited (inotify's instances), and editors,
+    containers and API servers use many; then the files are polled several times a second instead.
     """
     from watchfiles import PythonFilter, awatch
 
@@ -133,19 +134,17 @@ async def changed_files(folder: Path, *, stop: asyncio.Event, recursive: bool) -
         async for batch in watching:
             yield {path for _, path in batch}
     except RuntimeError as error:
-        click.secho(
-            f"the system does not tell of changed files, so they are looked for: {error}", fg="yellow", err=True
-        )
-        async for paths in _looked_for(folder, stop, recursive=recursive):
+        click.secho(f"the system cannot watch the files, so they are polled: {error}", fg="yellow", err=True)
+        async for paths in _poll_files(folder, stop, recursive=recursive):
             yield paths
 
 
-async def _looked_for(folder: Path, stop: asyncio.Event, *, recursive: bool) -> AsyncIterator[set[str]]:
-    """The same by looking. That of watchfiles takes two changes within a second for one, and so misses the second."""
+async def _poll_files(folder: Path, stop: asyncio.Event, *, recursive: bool) -> AsyncIterator[set[str]]:
+    """Poll the files. The polling of watchfiles misses the second of two changes within a second."""
     before = _stamps(folder, recursive=recursive)
     while True:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_EVERY):
+            async with asyncio.timeout(_POLL_SECONDS):
                 await stop.wait()
                 return
         after = _stamps(folder, recursive=recursive)
@@ -155,10 +154,10 @@ async def _looked_for(folder: Path, stop: asyncio.Event, *, recursive: bool) -> 
 
 
 def _stamps(folder: Path, *, recursive: bool) -> dict[str, tuple[int, int, int]]:
-    """What tells one state of each file from another."""
+    """Size, time and inode of each file, to detect a change."""
     stamps = {}
     for path in folder.rglob("*.py") if recursive else folder.glob("*.py"):
-        with suppress(OSError):  # gone since it was found
+        with suppress(OSError):  # deleted since it was listed
             found = path.stat()
             stamps[str(path)] = (found.st_mtime_ns, found.st_size, found.st_ino)
     return stamps
@@ -190,9 +189,9 @@ class _Session:
 
     async def _generations(self, config: Config, client: Client, *, samples: bool) -> None:
         code = self._code
-        # Beside a single file may be anything, such as somebody's home.
+        # The folder of a single file may be anything, such as a home folder, so it is not watched recursively.
         batches = changed_files(code.watched, stop=self._stop, recursive=not code.alone)
-        changes = (batch async for batch in batches if self._broken or code.concerned_by(batch))
+        changes = (batch async for batch in batches if self._broken or code.is_affected_by(batch))
         change = asyncio.ensure_future(anext(changes, None))
         while not self._stop.is_set():
             manager = await self._start(config, client)
@@ -204,7 +203,7 @@ class _Session:
                 await manager.__aexit__(None, None, None)
             if found is None:
                 return
-            self._let_go()
+            self._drop_stale_informers()
             change = asyncio.ensure_future(anext(changes, None))
             names = ", ".join(sorted({Path(path).name for path in found}))
             click.secho(f"{names} changed; starting again", fg="cyan", err=True)
@@ -215,7 +214,7 @@ class _Session:
     """The last start failed; what would mend it may be in a file that was not even imported."""
 
     async def _start(self, config: Config, client: Client) -> Manager | None:
-        """The next generation at work; None if it could not be started."""
+        """Start the next generation; None if it failed."""
         from kubewright.cluster.install import install_crds
         from kubewright.generate.project import operator_crds
         from kubewright.manager.operator import load_operator
@@ -226,7 +225,7 @@ class _Session:
             operator = load_operator(self._code.operator)
             crds = operator_crds(operator)
             for name, crd in crds.items():
-                # Conversion is pointed here by the webhooks' own registration.
+                # LocalWebhooks points the conversion here.
                 wanted = {**crd, "spec": {key: part for key, part in crd["spec"].items() if key != "conversion"}}
                 if self._installed.get(name) != wanted:
                     await install_crds(client, wanted)
@@ -239,10 +238,10 @@ class _Session:
             self._broken = True
             return None
         self._broken = False
-        kept = f", watches kept warm: {warm}" if warm else ""
+        kept = f", watches kept open: {warm}" if warm else ""
         took = f" in {time.monotonic() - self._begun:.2f} s" if self._begun is not None else ""
         counts = {"controller": len(operator.controllers), "webhook": len(operator.webhooks)}
-        words = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+        words = ", ".join(count_noun(count, noun) for noun, count in counts.items() if count)
         words = words or "no controller and no webhook yet; write one below @controller"
         click.secho(f"started{took}: {words}{kept}", fg="cyan", err=True)
         return manager
@@ -258,10 +257,10 @@ class _Session:
         if self._cache is None:
             self._cache = Cache(client, default_scope=Scope(namespaces=operator.namespaces))
         kept = self._cache
-        return assembled(operator, options, config, client, address="127.0.0.1", cache=lambda _: kept)
+        return assemble_manager(operator, options, config, client, address="127.0.0.1", cache=lambda _: kept)
 
-    def _let_go(self) -> None:
-        """End what the last generation has made of the cache: its own classes, and indexes by its functions."""
+    def _drop_stale_informers(self) -> None:
+        """Drop the informers of the last generation's classes, and the indexes by its functions."""
         cache = self._cache
         for informer in cache.informers() if cache is not None else ():
             if informer.kind.__module__.startswith("kubewright.k8s.") and not informer.store.index_names:

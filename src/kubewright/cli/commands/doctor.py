@@ -1,6 +1,6 @@
-"""`kubewright doctor`: what is wrong with the project, the way to the cluster, the CRDs and the permissions.
+"""`kubewright doctor`: check the project, the connection to the cluster, the CRDs and the permissions.
 
-Every finding is one line with what to do about it. It looks and changes nothing; exit code 1 if anything is wrong.
+Every finding is one line with what to do about it. It changes nothing; exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import click
 import msgspec
 
-from kubewright.cli.reports import counted, form_option, print_json
+from kubewright.cli.reports import count_noun, output_option, print_json
 from kubewright.cli.tables import print_table
-from kubewright.cli.targets import for_cluster, found_config
+from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import KubewrightError, NotFound
 
 if TYPE_CHECKING:
@@ -38,21 +38,21 @@ class _Finding(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@for_cluster
+@cluster_options
 @click.option("--no-cluster", is_flag=True, help="Look at the project alone.")
-@form_option
-def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, form: str) -> int:
+@output_option
+def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, output_format: str) -> int:
     """Say what is wrong with the project, the cluster, the CRDs and the permissions."""
     folder = Path()
-    findings = list(_of_project(folder))
-    # A folder without a project is not asked what is wrong with its operator.
-    operator = _loaded(folder, findings) if (folder / "pyproject.toml").exists() else None
+    findings = list(_project_findings(folder))
+    # A folder without a project has no operator to check.
+    operator = _load_operator(folder, findings) if (folder / "pyproject.toml").exists() else None
     if operator is not None:
-        findings += _of_manifests(folder, operator)
-        findings += _of_declarations(operator)
+        findings += _manifest_findings(folder, operator)
+        findings += _declaration_findings(operator)
     if not no_cluster:
-        findings += _of_cluster(kubeconfig, context, operator)
-    if form == "json":
+        findings += _check_cluster(kubeconfig, context, operator)
+    if output_format == "json":
         print_json(findings)
     else:
         print_table(
@@ -63,18 +63,18 @@ def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, for
     return 1 if any(found.verdict == "wrong" for found in findings) else 0
 
 
-def _of_project(folder: Path) -> Iterator[_Finding]:
-    from kubewright.scaffold.changes import plan, rendered
+def _project_findings(folder: Path) -> Iterator[_Finding]:
+    from kubewright.scaffold.changes import last_rendered, plan
     from kubewright.scaffold.project import load_project
 
     try:
         project = load_project(folder)
-        base = rendered(folder)
+        base = last_rendered(folder)
         changes = plan(folder, project) if base else None
     except KubewrightError as error:
         yield _Finding("project", "wrong", str(error))
         return
-    yield _Finding("project", "good", f"{project.project_name}, {counted(len(project.resources), 'kind')}")
+    yield _Finding("project", "good", f"{project.project_name}, {count_noun(len(project.resources), 'kind')}")
     if changes is None:
         yield _Finding("templates", "wrong", "what was rendered is not known; restore .kubewright from version control")
     elif changes.writes:
@@ -84,7 +84,7 @@ def _of_project(folder: Path) -> Iterator[_Finding]:
         yield _Finding("templates", "good", "up to date")
 
 
-def _loaded(folder: Path, findings: list[_Finding]) -> Operator | None:
+def _load_operator(folder: Path, findings: list[_Finding]) -> Operator | None:
     from kubewright.manager.operator import load_operator
 
     try:
@@ -93,12 +93,12 @@ def _loaded(folder: Path, findings: list[_Finding]) -> Operator | None:
         findings.append(_Finding("operator", "wrong", str(error)))
         return None
     counts = {"kind": operator.kinds, "controller": operator.controllers, "webhook": operator.webhooks}
-    text = ", ".join(counted(len(found), noun) for noun, found in counts.items())
+    text = ", ".join(count_noun(len(found), noun) for noun, found in counts.items())
     findings.append(_Finding("operator", "good" if any(counts.values()) else "hint", text))
     return operator
 
 
-def _of_manifests(folder: Path, operator: Operator) -> Iterator[_Finding]:
+def _manifest_findings(folder: Path, operator: Operator) -> Iterator[_Finding]:
     from kubewright.generate.output import differences
     from kubewright.generate.project import project_files
 
@@ -114,8 +114,8 @@ def _of_manifests(folder: Path, operator: Operator) -> Iterator[_Finding]:
         yield _Finding("manifests", "good", "up to date")
 
 
-def _of_declarations(operator: Operator) -> Iterator[_Finding]:
-    """What may be meant so, and mostly is not."""
+def _declaration_findings(operator: Operator) -> Iterator[_Finding]:
+    """Declarations that are valid but probably a mistake."""
     from kubewright.generate.project import large_crds
     from kubewright.generate.rbac.code_calls import calls_in
     from kubewright.manager.operator import foreign_kinds
@@ -128,18 +128,18 @@ def _of_declarations(operator: Operator) -> Iterator[_Finding]:
     made = {call.kind for call in calls_in(operator.modules) if call.method in ("create", "apply")}
     for name in sorted(kind.__name__ for kind in made - heard if kind is not None):
         text = f"the code makes objects of {name}, which no controller has in owns= or watches="
-        yield _Finding("children", "hint", f"{text}: their changes wake nobody")
+        yield _Finding("children", "hint", f"{text}: their changes reconcile nothing")
 
 
-def _of_cluster(kubeconfig: str | None, context: str | None, operator: Operator | None) -> list[_Finding]:
+def _check_cluster(kubeconfig: str | None, context: str | None, operator: Operator | None) -> list[_Finding]:
     try:
-        config = found_config(kubeconfig, context)
-        return asyncio.run(_asked(config, operator))
+        config = load_config(kubeconfig, context)
+        return asyncio.run(_cluster_findings(config, operator))
     except KubewrightError as error:
         return [_Finding("cluster", "wrong", str(error))]
 
 
-async def _asked(config: Config, operator: Operator | None) -> list[_Finding]:
+async def _cluster_findings(config: Config, operator: Operator | None) -> list[_Finding]:
     from kubewright.client.connection import connect
     from kubewright.generate.rbac.permissions import access_of
 
@@ -148,19 +148,19 @@ async def _asked(config: Config, operator: Operator | None) -> list[_Finding]:
         findings = [_Finding("cluster", "good", f"{config.server}, Kubernetes {version.removeprefix('v')}")]
         if operator is None:
             return findings
-        findings += await _of_crds(client, operator)
+        findings += await _crd_findings(client, operator)
         grants = sorted(access_of(operator).everywhere)
-        allowed = await asyncio.gather(*(_may(client, grant) for grant in grants))
-    refused = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
-    if refused:
-        text = f"you may not {'; '.join(refused)}: `kubewright run` would be refused; ask for a role that grants it"
+        allowed = await asyncio.gather(*(_is_allowed(client, grant) for grant in grants))
+    denied = [str(grant) for grant, may in zip(grants, allowed, strict=True) if not may]
+    if denied:
+        text = f"you may not {'; '.join(denied)}: `kubewright run` would be refused; ask for a role that grants it"
         findings.append(_Finding("permissions", "wrong", text))
     else:
         findings.append(_Finding("permissions", "good", f"{len(grants)} of {len(grants)} that the operator needs"))
     return findings
 
 
-async def _of_crds(client: Client, operator: Operator) -> list[_Finding]:
+async def _crd_findings(client: Client, operator: Operator) -> list[_Finding]:
     from kubewright.cluster.install import CRD
     from kubewright.generate.project import operator_crds
 
@@ -180,8 +180,8 @@ async def _of_crds(client: Client, operator: Operator) -> list[_Finding]:
     return findings
 
 
-async def _may(client: Client, grant: Grant) -> bool:
-    """Whether the caller may do it, in the server's word."""
+async def _is_allowed(client: Client, grant: Grant) -> bool:
+    """Whether the caller may do it, by a SelfSubjectAccessReview."""
     from kubewright.k8s.authorization.v1 import (
         NonResourceAttributes,
         ResourceAttributes,

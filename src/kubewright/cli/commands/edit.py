@@ -1,6 +1,7 @@
-"""`kubewright edit`: change what was said at `init`; the files follow, around your edits.
+"""`kubewright edit`: change the options of `init` and render the files again, merged with the user's edits.
 
-The domain and the project's name stay: they are part of the names of everything in clusters, and of every import.
+The domain and the project's name cannot change: they are part of the names of all objects in clusters, and of every
+import.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import click
 import msgspec
 
 from kubewright.cli.flags import yes_or_no
-from kubewright.cli.projects import Done, carry_out
-from kubewright.cli.reports import reported
+from kubewright.cli.projects import ProjectChanges, apply_project
+from kubewright.cli.reports import with_json_output
 from kubewright.scaffold.project import load_project
 
 __all__ = ("edit",)
@@ -23,13 +24,13 @@ __all__ = ("edit",)
 @click.option("--namespace", help="Where the operator is to run.")
 @yes_or_no("--namespaced", default=None, text="It works in its own namespace alone, or --namespaced=false.")
 @click.option("--force", is_flag=True, help="Where your edits are in the way, write both between markers.")
-@reported
-def edit(*, owner: str | None, namespace: str | None, namespaced: bool | None, force: bool) -> Done:
+@with_json_output
+def edit(*, owner: str | None, namespace: str | None, namespaced: bool | None, force: bool) -> ProjectChanges:
     """Change the project's owner, the operator's namespace, or whether it works there alone."""
     asked = {"owner": owner, "namespace": namespace, "namespaced": namespaced}
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:
         raise click.UsageError("What is to change? Give --owner, --namespace or --namespaced.")
     folder = Path()
-    project = msgspec.structs.replace(load_project(folder), **given).checked()
-    return carry_out(folder, project, force=force)
+    project = msgspec.structs.replace(load_project(folder), **given).validated()
+    return apply_project(folder, project, force=force)

@@ -1,7 +1,7 @@
-"""`kubewright generate`: write files that follow from something else, or check that they still do.
+"""`kubewright generate`: write generated files, or check that they are up to date.
 
-A thin skin over `kubewright.generate`. `--check` writes nothing, prints what is stale and exits with 1, for CI. Without
-a subcommand it is about everything under `config` that follows from the operator's classes and declarations.
+A thin layer over `kubewright.generate`. `--check` writes nothing, prints what is stale and exits with 1, for CI.
+Without a subcommand it writes everything under `config` that follows from the operator's classes and declarations.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kubewright.cli.reports import print_json
-from kubewright.cli.targets import found_config
+from kubewright.cli.targets import load_config
 
 if TYPE_CHECKING:
-    from kubewright.generate.crds.schema_changes import Breakage
+    from kubewright.generate.crds.schema_changes import BreakingChange
     from kubewright.generate.models.openapi import Documents
     from kubewright.generate.project import Part
     from kubewright.generate.rbac.audit import AuditedRequest, Deviation
@@ -36,28 +36,33 @@ _OUTPUT = click.option(
     help="The folder of the manifests.",
 )  # fmt: skip
 _CHECK = click.option("--check", is_flag=True, help="Write nothing; fail if the files are not up to date.")
-_FORM = click.option(
-    "-o", "--format", "form", type=click.Choice(["text", "json"]), default="text", help="How the outcome is printed."
+_FORMAT = click.option(
+    "-o",
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How the outcome is printed.",
 )
 _CONTEXT = click.option("--context", metavar="NAME", help="The context of the kubeconfig.")
 
 
 def _for_operator(command: F) -> F:
-    """The options every command about an operator has."""
-    return _OPERATOR(_OUTPUT(_CHECK(_FORM(command))))
+    """The options of every command about an operator."""
+    return _OPERATOR(_OUTPUT(_CHECK(_FORMAT(command))))
 
 
 @click.group(invoke_without_command=True)
 @_for_operator
 @click.pass_context
-def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool, form: str) -> None:
+def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool, output_format: str) -> None:
     """Write classes and manifests that follow from something else.
 
     Alone it writes everything that follows from the operator: CRDs, RBAC and webhook manifests.
     """
     if ctx.invoked_subcommand is None:
-        _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check, form=form)
-    elif operator or check or output != Path("config") or form != "text":
+        _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check, output_format=output_format)
+    elif operator or check or output != Path("config") or output_format != "text":
         raise click.UsageError(f"Put the options behind the word {ctx.invoked_subcommand}.")
 
 
@@ -74,7 +79,7 @@ def crds(
     old: Path | None,
     against_cluster: bool,
     context: str | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Write the CustomResourceDefinitions of the operator's kinds.
 
@@ -85,14 +90,14 @@ def crds(
     if context and not against_cluster:
         raise click.UsageError("--context goes with --against-cluster.")
     if old is None and not against_cluster:
-        _write(loaded, output, ("crds",), check=check, form=form)
+        _write(loaded, output, ("crds",), check=check, output_format=output_format)
         return
     found: list[Any] = []
     if old is not None:
-        found += _breakages(loaded, old)
+        found += _breaking_changes(loaded, old)
     if against_cluster:
-        found += asyncio.run(_misfits(loaded, context))
-    _tell(found, form, otherwise="nothing would break", problem="what would break: {}")
+        found += asyncio.run(_check_stored(loaded, context))
+    _print_findings(found, output_format, otherwise="nothing would break", problem="problems found: {}")
 
 
 @generate.command(short_help="Write the roles that the operator needs.")
@@ -102,16 +107,18 @@ def crds(
     help="Print the least role that an audit log proves; with --check compare it with the declared one.",
 )  # fmt: skip
 @click.option("--user", metavar="NAME", help="Whose requests in the audit log; the operator's account if not given.")
-def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None, user: str | None, form: str) -> None:
+def rbac(
+    *, operator: str | None, output: Path, check: bool, audit: Path | None, user: str | None, output_format: str
+) -> None:
     """Write the roles that the operator's declarations need, its account, and roles for its users."""
     loaded = _operator(operator)
     if audit is None:
         if user:
             raise click.UsageError("--user goes with --from-audit.")
-        _write(loaded, output, ("rbac",), check=check, form=form)
+        _write(loaded, output, ("rbac",), check=check, output_format=output_format)
     elif check:
-        _tell(
-            _deviations(loaded, audit, user), form,
+        _print_findings(
+            _deviations(loaded, audit, user), output_format,
             otherwise="the declared role is what the log proves", problem="deviations of the declared role: {}",
         )  # fmt: skip
     else:
@@ -120,12 +127,12 @@ def rbac(*, operator: str | None, output: Path, check: bool, audit: Path | None,
 
 @generate.command(short_help="Write webhook configurations and their Service.")
 @_for_operator
-def webhooks(*, operator: str | None, output: Path, check: bool, form: str) -> None:
+def webhooks(*, operator: str | None, output: Path, check: bool, output_format: str) -> None:
     """Write webhook configurations, the Service before them and their certificates' wiring."""
     loaded = _operator(operator)
     if not loaded.webhooks:
         raise click.ClickException(f"{loaded.package} declares no webhook; see @default, @validate and @convert.")
-    _write(loaded, output, ("webhooks",), check=check, form=form)
+    _write(loaded, output, ("webhooks",), check=check, output_format=output_format)
 
 
 @generate.command()
@@ -138,7 +145,7 @@ def webhooks(*, operator: str | None, output: Path, check: bool, form: str) -> N
 @click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="The package's folder.")
 @click.option("--package", metavar="NAME", help="The package's name for imports; the folder's name if not given.")
 @_CHECK
-@_FORM
+@_FORMAT
 def models(
     *,
     crds: tuple[Path, ...],
@@ -148,7 +155,7 @@ def models(
     output: Path,
     package: str | None,
     check: bool,
-    form: str,
+    output_format: str,
 ) -> None:
     """Write Python classes for kinds, one module per group-version.
 
@@ -165,13 +172,13 @@ def models(
     if not all(part.isidentifier() for part in name.split(".")):
         raise click.UsageError(f"{name!r} is no name of a Python package; give one with --package.")
     documents = _documents(crds, openapi, context, builtin=name == "kubewright.k8s")
-    _finish(output, generate_models(documents, package=name), check=check, form=form)
+    _finish(output, generate_models(documents, package=name), check=check, output_format=output_format)
 
 
-def _operator(given: str | None) -> Operator:
+def _operator(name: str | None) -> Operator:
     from kubewright.manager.operator import load_operator, project_settings
 
-    name = given or project_settings(Path()).operator
+    name = name or project_settings(Path()).operator
     if not name:
         raise click.UsageError(
             'Which operator? Give --operator, or write operator = "package" under [tool.kubewright] in pyproject.toml.'
@@ -179,12 +186,12 @@ def _operator(given: str | None) -> Operator:
     return load_operator(name)
 
 
-def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool, form: str) -> None:
-    from kubewright.generate.project import large_crds, left_over, project_files
+def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bool, output_format: str) -> None:
+    from kubewright.generate.project import large_crds, orphaned_crds, project_files
     from kubewright.generate.rbac.permissions import access_of
     from kubewright.manager.operator import foreign_kinds
 
-    extra = left_over(operator, folder) if "crds" in parts else []
+    extra = orphaned_crds(operator, folder) if "crds" in parts else []
     if "crds" in parts and not check:
         for note in (*foreign_kinds(operator), *large_crds(operator)):
             click.echo(f"{note}.", err=True)
@@ -199,38 +206,38 @@ def _write(operator: Operator, folder: Path, parts: Sequence[Part], *, check: bo
             f"{operator.package} declares nothing to generate from; "
             "it needs a class with a group of yours and a version."
         )
-    told = {str(file): f"{file} is left over: no class makes it any more" for file in extra}
-    _finish(folder, files, check=check, form=form, extra=told)
+    orphans = {str(file): f"{file} is left over: no class makes it any more" for file in extra}
+    _finish(folder, files, check=check, output_format=output_format, extra=orphans)
 
 
-def _breakages(operator: Operator, old: Path) -> Iterable[Breakage]:
-    from kubewright.generate.crds.compatibility import crd_breakages, crds_in
-    from kubewright.generate.crds.schema_changes import Breakage
+def _breaking_changes(operator: Operator, old: Path) -> Iterable[BreakingChange]:
+    from kubewright.generate.crds.compatibility import breaking_changes, crds_in
+    from kubewright.generate.crds.schema_changes import BreakingChange
     from kubewright.generate.project import operator_crds
 
     new = operator_crds(operator)
     for name, crd in crds_in(old).items():
         if name not in new:
-            yield Breakage(name, "kind removed", "no class makes it any more")
+            yield BreakingChange(name, "kind removed", "no class makes it any more")
             continue
-        for found in crd_breakages(crd, new[name]):
-            yield Breakage(f"{name}: {found.path}", found.change, found.detail, found.affects)
+        for found in breaking_changes(crd, new[name]):
+            yield BreakingChange(f"{name}: {found.path}", found.change, found.detail, found.affects)
 
 
-async def _misfits(operator: Operator, context: str | None) -> list[Any]:
+async def _check_stored(operator: Operator, context: str | None) -> list[Any]:
     from kubewright.cli.progress import display
     from kubewright.client.connection import connect
-    from kubewright.generate.crds.stored_objects import stored_misfits
+    from kubewright.generate.crds.stored_objects import check_stored_objects
     from kubewright.generate.project import operator_crds
 
-    async with connect(found_config(None, context)) as client:
-        crds, outcomes = operator_crds(operator), []
+    async with connect(load_config(None, context)) as client:
+        crds, checks = operator_crds(operator), []
         with display(after=1.0) as progress:
             for done, (name, crd) in enumerate(crds.items()):
-                progress(f"trying the objects of {name}", done, len(crds))
-                outcomes.append(await stored_misfits(client, crd))
-    click.echo(f"Objects tried: {sum(outcome.objects for outcome in outcomes)}.", err=True)
-    return [misfit for outcome in outcomes for misfit in outcome.misfits]
+                progress(f"checking the objects of {name}", done, len(crds))
+                checks.append(await check_stored_objects(client, crd))
+    click.echo(f"Objects checked: {sum(check_result.objects for check_result in checks)}.", err=True)
+    return [misfit for check_result in checks for misfit in check_result.invalid]
 
 
 def _least_role(operator: Operator, audit: Path, user: str | None) -> str:
@@ -238,7 +245,7 @@ def _least_role(operator: Operator, audit: Path, user: str | None) -> str:
     from kubewright.generate.rbac.audit import least_access
     from kubewright.generate.rbac.permissions import roles_of
 
-    return yaml.dump_all(roles_of(least_access(_asked(operator, audit, user), home=operator.namespace)))
+    return yaml.dump_all(roles_of(least_access(_audited_requests(operator, audit, user), home=operator.namespace)))
 
 
 def _deviations(operator: Operator, audit: Path, user: str | None) -> list[Deviation]:
@@ -246,11 +253,11 @@ def _deviations(operator: Operator, audit: Path, user: str | None) -> list[Devia
     from kubewright.generate.rbac.permissions import access_of
     from kubewright.generate.rbac.roles import services_grants
 
-    asked = _asked(operator, audit, user)
+    asked = _audited_requests(operator, audit, user)
     return deviations(access_of(operator).everywhere, asked, services=services_grants(operator))
 
 
-def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[AuditedRequest]:
+def _audited_requests(operator: Operator, audit: Path, user: str | None) -> frozenset[AuditedRequest]:
     from kubewright.generate.rbac.audit import read_audit
     from kubewright.generate.rbac.roles import ACCOUNT
 
@@ -259,9 +266,9 @@ def _asked(operator: Operator, audit: Path, user: str | None) -> frozenset[Audit
         return read_audit(lines, user=user or account, source=str(audit))
 
 
-def _tell(found: Sequence[Any], form: str, *, otherwise: str, problem: str) -> None:
-    """Print findings; fail if there is any."""
-    if form == "json":
+def _print_findings(found: Sequence[Any], output_format: str, *, otherwise: str, problem: str) -> None:
+    """Print findings; fail if there are any."""
+    if output_format == "json":
         print_json(list(found))
     else:
         for finding in found:
@@ -286,26 +293,26 @@ async def _ask_cluster(context: str | None, *, builtin: bool) -> Documents:
     from kubewright.client.connection import connect
     from kubewright.generate.models.cluster_documents import cluster_documents
 
-    async with connect(found_config(None, context)) as client:
+    async with connect(load_config(None, context)) as client:
         with display() as progress:
             progress("asking the cluster for its kinds")
             return await cluster_documents(client, builtin=builtin)
 
 
 def _finish(
-    folder: Path, files: Mapping[str, bytes], *, check: bool, form: str, extra: Mapping[str, str] | None = None
+    folder: Path, files: Mapping[str, bytes], *, check: bool, output_format: str, extra: Mapping[str, str] | None = None
 ) -> None:
     from kubewright.generate.output import differences, write_files
 
     if not check:
         changed = write_files(folder, files)
         click.echo(f"{folder}: {len(files)} files, {len(changed)} of them changed.", err=True)
-        if form == "json":
+        if output_format == "json":
             print_json({"folder": str(folder), "files": len(files), "changed": changed})
         return
     stale = {str(folder / path): text for path in sorted(files) for text in differences(folder, {path: files[path]})}
     stale |= extra or {}
-    if form == "json":
+    if output_format == "json":
         found = [{"file": file, "difference": text} for file, text in stale.items()]
         print_json({"folder": str(folder), "files": len(files), "stale": found})
     else:

@@ -1,4 +1,4 @@
-"""`kubewright init`: a new project in this folder."""
+"""`kubewright init`: start a new project in this folder."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from kubewright.cli.flags import yes_or_no
-from kubewright.cli.projects import Done, carry_out
-from kubewright.cli.reports import reported
+from kubewright.cli.projects import ProjectChanges, apply_project
+from kubewright.cli.reports import with_json_output
 from kubewright.errors import ConfigError
 from kubewright.scaffold.project import FILE, Project
 
@@ -23,8 +23,10 @@ __all__ = ("init",)
 @click.option("--namespace", default="", help="Where the operator is to run; <name>-system if not given.")
 @yes_or_no("--namespaced", default=False, text="The operator works in its own namespace alone.")
 @click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
-@reported
-def init(*, domain: str, project_name: str | None, owner: str, namespace: str, namespaced: bool, force: bool) -> Done:
+@with_json_output
+def init(
+    *, domain: str, project_name: str | None, owner: str, namespace: str, namespaced: bool, force: bool
+) -> ProjectChanges:
     """Start a project in this folder."""
     folder = Path()
     if (folder / FILE).exists():
@@ -34,6 +36,6 @@ def init(*, domain: str, project_name: str | None, owner: str, namespace: str, n
         )
     name = project_name or re.sub(r"[_ .]+", "-", folder.absolute().name.lower())
     project = Project.new(name=name, domain=domain, owner=owner, namespace=namespace, namespaced=namespaced)
-    done = carry_out(folder, project, force=force)
+    done = apply_project(folder, project, force=force)
     click.echo("Next: kubewright create api --group GROUP --version v1alpha1 --kind KIND", err=True)
     return done

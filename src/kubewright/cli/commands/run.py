@@ -1,7 +1,7 @@
-"""`kubewright run`: the operator in this process, against a cluster or on one of its own.
+"""`kubewright run`: run the operator in this process, against a cluster or an embedded one.
 
-Options come from the environment as in a container, but no port is opened unless asked for: several operators may run
-on one machine. Webhooks are served from here and registered for as long as the operator runs.
+Options come from the environment as in a container, but no port is opened unless named: several operators may run on
+one machine. Webhooks are served from here and registered for as long as the operator runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubewright.cli.targets import for_cluster, for_operator, found_config, found_operator
+from kubewright.cli.targets import cluster_options, find_operator, load_config, operator_argument
 from kubewright.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from kubewright.manager.operator import Operator
     from kubewright.manager.options import ManagerOptions
 
-__all__ = ("assembled", "local_options", "run")
+__all__ = ("assemble_manager", "local_options", "run")
 
 
 @click.command()
-@for_operator
-@for_cluster
+@operator_argument
+@cluster_options
 @click.option("--embedded", is_flag=True, help="On an embedded control plane of its own, with the CRDs installed.")
 @click.option("--no-webhooks", is_flag=True, help="Do not serve webhooks; ENABLE_WEBHOOKS=false says the same.")
 @click.option("--webhook-address", default="", metavar="HOST", help="Where the API server can call this machine.")
@@ -49,7 +49,7 @@ def run(
 
     if embedded and (kubeconfig or context):
         raise click.UsageError("--embedded brings its own cluster; leave --kubeconfig and --context out.")
-    found = found_operator(operator)
+    found = find_operator(operator)
     if not found.controllers and not found.webhooks:
         raise ConfigError(
             f"{found.package} declares no controller and no webhook; write one below @controller, or add one to the "
@@ -59,11 +59,11 @@ def run(
     if embedded:
         run_loop(_run_embedded(found, options))
     else:
-        run_loop(_run(found, options, found_config(kubeconfig, context), webhook_address))
+        run_loop(_run(found, options, load_config(kubeconfig, context), webhook_address))
 
 
 def local_options(operator: Operator, *, webhooks: bool) -> ManagerOptions:
-    """The options of an operator outside of a container: from the environment, and no ports unless they are named."""
+    """The options of an operator outside a container: from the environment, and no ports unless named."""
     from kubewright.manager.options import ManagerOptions
 
     given: dict[str, Any] = {"name": operator.name}
@@ -93,12 +93,12 @@ async def _run(operator: Operator, options: ManagerOptions, config: Config, addr
     from kubewright.client.connection import connect
 
     async with connect(config) as client:
-        # An operator waits for a server that is away; a person at a terminal wants to know that it is.
+        # A manager waits until the server is available; a person at a terminal wants an error instead.
         await client.request("GET", "/version", timeout=10)
-        await assembled(operator, options, config, client, address=address).run()
+        await assemble_manager(operator, options, config, client, address=address).run()
 
 
-def assembled(
+def assemble_manager(
     operator: Operator,
     options: ManagerOptions,
     config: Config,
@@ -107,7 +107,7 @@ def assembled(
     address: str,
     cache: CacheFactory | None = None,
 ) -> Manager:
-    """The operator as one process outside of the cluster; `client` registers its webhooks, if it has any.
+    """The manager of an operator outside the cluster; `client` registers its webhooks, if it has any.
 
     `cache` is as for `Manager`.
     """

@@ -1,7 +1,7 @@
-"""`kubewright tree`: an object, what it owns, what that owns, each with its conditions.
+"""`kubewright tree`: an object and everything it owns, with conditions.
 
-Ownership is read from the owner references of everything in the namespace, so it needs no knowledge of any kind.
-Kinds that may not be listed are left out.
+Ownership comes from the owner references of all objects in the namespace, so it works for every kind. Kinds that the
+user may not list are left out.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kubewright.cli.progress import display
-from kubewright.cli.reports import form_option, print_json
-from kubewright.cli.targets import for_cluster, found_config
+from kubewright.cli.reports import output_option, print_json
+from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import ApiError
 
 if TYPE_CHECKING:
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 __all__ = ("tree",)
 
 Node = dict[str, Any]
-_AT_ONCE: Final = 8
+_MAX_CONCURRENT_LISTS: Final = 8
 _WIDE: Final = 10_000
-_NOISE: Final = frozenset(("endpoints", "events", "leases"))
+_SKIPPED_RESOURCES: Final = frozenset(("endpoints", "events", "leases"))
 
 
 @click.command()
-@for_cluster
+@cluster_options
 @click.option("-n", "--namespace", help="The object's namespace; else the context's.")
-@form_option
+@output_option
 @click.argument("kind")
 @click.argument("name")
 def tree(
-    *, kubeconfig: str | None, context: str | None, namespace: str | None, form: str, kind: str, name: str
+    *, kubeconfig: str | None, context: str | None, namespace: str | None, output_format: str, kind: str, name: str
 ) -> None:
     """Show an object and what it owns."""
-    found = asyncio.run(_read(found_config(kubeconfig, context), kind, name, namespace))
-    if form == "json":
+    found = asyncio.run(_read(load_config(kubeconfig, context), kind, name, namespace))
+    if output_format == "json":
         print_json(found)
         return
     from rich.console import Console
 
-    # A tree is cut at the console's width, whatever that is: so it is wide, and a terminal breaks lines itself.
-    Console(highlight=False, width=_WIDE).print(_drawn(found), soft_wrap=True)
+    # rich cuts a tree at the console's width; a wide console leaves the line breaks to the terminal.
+    Console(highlight=False, width=_WIDE).print(_draw(found), soft_wrap=True)
 
 
 async def _read(config: Config, kind: str, name: str, namespace: str | None) -> Node:
@@ -61,12 +61,16 @@ async def _read(config: Config, kind: str, name: str, namespace: str | None) -> 
         root = await client.get(_class(resource), name, namespace=place)
         kinds: dict[tuple[str, str], ApiResource] = {}
         for other in (await client.discovery.resources()).items:
-            # A namespaced object owns only what is in its namespace.
-            if "list" in other.verbs and other.gvr.resource not in _NOISE and (other.namespaced or not place):
+            # A namespaced object owns only objects in its namespace.
+            if (
+                "list" in other.verbs
+                and other.gvr.resource not in _SKIPPED_RESOURCES
+                and (other.namespaced or not place)
+            ):
                 kinds.setdefault((other.gvr.group, other.gvr.resource), other)
-        gate = asyncio.Semaphore(_AT_ONCE)
+        gate = asyncio.Semaphore(_MAX_CONCURRENT_LISTS)
         with display(after=1.0) as progress:
-            reading = [_listed(client, other, place, gate) for other in kinds.values()]
+            reading = [_list_objects(client, other, place, gate) for other in kinds.values()]
             lists = []
             for done, found in enumerate(asyncio.as_completed(reading)):
                 progress("reading", done, len(reading))
@@ -85,7 +89,7 @@ def _class(resource: ApiResource) -> type[DynamicObject]:
     return Dynamic(gvk.api_version, gvk.kind, plural=resource.gvr.resource, namespaced=resource.namespaced)
 
 
-async def _listed(
+async def _list_objects(
     client: Client, resource: ApiResource, namespace: str | None, gate: asyncio.Semaphore
 ) -> list[DynamicObject]:
     async with gate:
@@ -115,12 +119,12 @@ def _node(obj: DynamicObject, owned: dict[str, list[DynamicObject]], above: froz
     }
 
 
-def _drawn(node: Node) -> RichTree:
+def _draw(node: Node) -> RichTree:
     from rich.tree import Tree
 
     drawn = Tree(_label(node), guide_style="dim")
     for child in node["children"]:
-        drawn.add(_drawn(child))
+        drawn.add(_draw(child))
     return drawn
 
 

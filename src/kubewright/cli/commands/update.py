@@ -1,4 +1,4 @@
-"""`kubewright update`: the project as this version of Kubewright would make it, merged with your edits."""
+"""`kubewright update`: render the project with the templates of this version, merged with the user's edits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from kubewright._base.version import __version__
-from kubewright.cli.projects import Done, carry_out
-from kubewright.cli.reports import reported
+from kubewright.cli.projects import ProjectChanges, apply_project
+from kubewright.cli.reports import with_json_output
 from kubewright.errors import ConfigError
-from kubewright.scaffold.changes import RENDERED, plan, rendered
+from kubewright.scaffold.changes import RENDERED, last_rendered, plan
 from kubewright.scaffold.project import load_project
 
 __all__ = ("update",)
@@ -18,8 +18,8 @@ __all__ = ("update",)
 
 @click.command()
 @click.option("--check", is_flag=True, help="Write nothing; fail if the project is not up to date.")
-@reported
-def update(*, check: bool) -> Done:
+@with_json_output
+def update(*, check: bool) -> ProjectChanges:
     """Bring the project's files to the templates of this version, around your edits.
 
     Where both changed the same lines, both stay between markers, and the command fails. A file that no template makes
@@ -27,19 +27,19 @@ def update(*, check: bool) -> Done:
     """
     folder = Path()
     project = load_project(folder)
-    if not rendered(folder):
+    if not last_rendered(folder):
         raise ConfigError(
             f"{RENDERED} is missing, so your edits cannot be told from the templates; restore it from version control"
         )
     planned = plan(folder, project)
     if not planned.writes:
         click.echo(f"The project is up to date with Kubewright {__version__}.", err=True)
-        return Done()
+        return ProjectChanges()
     if check:
         paths = ", ".join((*planned.writes, *planned.removes))
         raise click.ClickException(f"{paths} would change; run the command without --check.")
-    if planned.taken:
-        raise ConfigError(f"{', '.join(planned.taken)} would be overwritten; move it away, then update again")
-    done = carry_out(folder, project, force=True, manifests=False)
+    if planned.existing:
+        raise ConfigError(f"{', '.join(planned.existing)} would be overwritten; move it away, then update again")
+    done = apply_project(folder, project, force=True, manifests=False)
     click.echo("Now run `kubewright generate` and the tests.", err=True)
     return done

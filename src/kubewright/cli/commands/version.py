@@ -1,4 +1,4 @@
-"""`kubewright version`: this side, the server's, and whether they fit.
+"""`kubewright version`: the versions of Kubewright and of the server, and whether they are compatible.
 
 Kubewright's kinds are those of one Kubernetes minor version. A server one minor older or newer has all it needs;
 beyond that kinds may be missing on one side.
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kubewright._base.version import __version__
-from kubewright.cli.reports import form_option, print_json
-from kubewright.cli.targets import for_cluster, found_config
+from kubewright.cli.reports import output_option, print_json
+from kubewright.cli.targets import cluster_options, load_config
 from kubewright.errors import KubewrightError
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ _SKEW: Final = 1
 
 
 @click.command()
-@for_cluster
+@cluster_options
 @click.option("--client", is_flag=True, help="Do not ask a server.")
-@form_option
-def version(*, kubeconfig: str | None, context: str | None, client: bool, form: str) -> None:
+@output_option
+def version(*, kubeconfig: str | None, context: str | None, client: bool, output_format: str) -> None:
     """Print the versions of Kubewright and of the cluster, and whether they fit."""
     from kubewright.k8s.release import KUBERNETES_VERSION
 
@@ -40,7 +40,7 @@ def version(*, kubeconfig: str | None, context: str | None, client: bool, form: 
     }
     if not client:
         found |= _server(kubeconfig, context, KUBERNETES_VERSION)
-    if form == "json":
+    if output_format == "json":
         print_json(found)
     else:
         _print(found)
@@ -54,8 +54,8 @@ def _supported(ours: str) -> dict[str, str]:
 
 def _server(kubeconfig: str | None, context: str | None, ours: str) -> dict[str, Any]:
     try:
-        config = found_config(kubeconfig, context)
-        answer = asyncio.run(_asked(config))
+        config = load_config(kubeconfig, context)
+        answer = asyncio.run(_server_version(config))
     except KubewrightError as error:
         return {"server": None, "problem": str(error)}
     apart = int(answer["minor"].rstrip("+")) - int(ours.split(".")[1])
@@ -65,11 +65,13 @@ def _server(kubeconfig: str | None, context: str | None, ours: str) -> dict[str,
     }
 
 
-async def _asked(config: Config) -> dict[str, str]:
+async def _server_version(config: Config) -> dict[str, str]:
     from kubewright.client.client import Client
     from kubewright.client.transport.default import default_transport
 
-    async with Client(default_transport(config)) as client:  # asked once: it is no failure if there is no answer
+    async with Client(
+        default_transport(config)
+    ) as client:  # without retries: a server that does not answer is no failure
         answer: dict[str, str] = json.loads((await client.request("GET", "/version", timeout=5)).body)
         return answer
 

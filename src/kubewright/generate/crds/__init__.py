@@ -1,2 +1,4 @@
-"""CustomResourceDefinitions from classes, and whether a new one may replace an old one. Not the schema itself; see
-`schema.builder`."""
+"""CustomResourceDefinitions from classes, and whether a new one may replace an old one.
+
+The schemas themselves are made in `schema.builder`.
+"""

@@ -1,8 +1,8 @@
-"""Whether a new CRD can take the place of an old one: every change that would break stored objects or clients.
+"""Whether a new CRD can replace an old one: every change that would break stored objects or clients.
 
-The old CRD is a manifest or what a cluster has installed; if it has a status, that says in which versions objects are
-still stored. Schemas are compared version by version in `generate.crds.schema_changes`. Nothing is asked of a cluster
-here: whether the objects that exist there fit the new schema is a question for `generate.crds.stored_objects`.
+The old CRD is a manifest or the one installed in a cluster; its status, if it has one, says in which versions objects
+are still stored. `crds.schema_changes` compares the schemas of each version. No cluster is asked here:
+`crds.stored_objects` checks the objects that exist in one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from kubewright._base import yaml
 from kubewright.errors import ConfigError
-from kubewright.generate.crds.schema_changes import Affects, Breakage, schema_breakages
+from kubewright.generate.crds.schema_changes import Affects, BreakingChange, breaking_schema_changes
 
-__all__ = ("crd_breakages", "crds_in")
+__all__ = ("breaking_changes", "crds_in")
 
 Tree = Mapping[str, Any]
 _NAMES: Final[tuple[tuple[str, Affects], ...]] = (
@@ -27,7 +27,7 @@ _NAMES: Final[tuple[tuple[str, Affects], ...]] = (
 
 
 def crds_in(path: Path) -> dict[str, Tree]:
-    """The CRDs in a file or folder, by name; other manifests are passed over."""
+    """The CRDs in a file or folder, by name; other manifests are skipped."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml"))
     found: dict[str, Tree] = {}
     for file in files:
@@ -43,7 +43,7 @@ def crds_in(path: Path) -> dict[str, Tree]:
     return found
 
 
-def crd_breakages(old: Tree, new: Tree) -> list[Breakage]:
+def breaking_changes(old: Tree, new: Tree) -> list[BreakingChange]:
     """Every breaking change from the old CRD to the new one, in the order of their paths."""
     before, after = old["spec"], new["spec"]
     found = [
@@ -55,27 +55,29 @@ def crd_breakages(old: Tree, new: Tree) -> list[Breakage]:
     return sorted(found, key=lambda finding: (finding.path, finding.change))
 
 
-def _identity(old: Tree, new: Tree) -> Iterator[Breakage]:
+def _identity(old: Tree, new: Tree) -> Iterator[BreakingChange]:
     for name in ("group", "scope"):
         if old.get(name) != new.get(name):
-            yield Breakage(f"spec.{name}", f"{name} changed", f"{old.get(name)} became {new.get(name)}")
+            yield BreakingChange(f"spec.{name}", f"{name} changed", f"{old.get(name)} became {new.get(name)}")
     for name, affects in _NAMES:
         before, after = old["names"].get(name), new["names"].get(name)
         if before and before != after:
-            yield Breakage(f"spec.names.{name}", f"{name} changed", f"{before} became {after}", affects)
+            yield BreakingChange(f"spec.names.{name}", f"{name} changed", f"{before} became {after}", affects)
     for name in ("shortNames", "categories"):
         gone = set(old["names"].get(name) or ()) - set(new["names"].get(name) or ())
         for word in sorted(gone):
-            yield Breakage(f"spec.names.{name}", f"{name} entry removed", f"{word} is no longer known", "clients")
+            yield BreakingChange(f"spec.names.{name}", f"{name} entry removed", f"{word} is no longer known", "clients")
     if _strategy(old) == "Webhook" and _strategy(new) == "None" and len(new["versions"]) > 1:
-        yield Breakage("spec.conversion", "conversion removed", "objects of other versions are no longer converted")
+        yield BreakingChange(
+            "spec.conversion", "conversion removed", "objects of other versions are no longer converted"
+        )
 
 
 def _strategy(spec: Tree) -> str:
     return str((spec.get("conversion") or {}).get("strategy") or "None")
 
 
-def _versions(crd: Tree, old: Tree, new: Tree) -> Iterator[Breakage]:
+def _versions(crd: Tree, old: Tree, new: Tree) -> Iterator[BreakingChange]:
     stored = (crd.get("status") or {}).get("storedVersions") or [
         version["name"] for version in old["versions"] if version.get("storage")
     ]
@@ -85,13 +87,15 @@ def _versions(crd: Tree, old: Tree, new: Tree) -> Iterator[Breakage]:
         path = f"spec.versions[{name}]"
         if name not in left:
             if name in stored:
-                yield Breakage(
+                yield BreakingChange(
                     path, "stored version removed", "objects are still stored in it; migrate them and storedVersions"
                 )
             if version.get("served"):
-                yield Breakage(path, "version removed", "clients still ask for it; serve it a while longer", "clients")
+                yield BreakingChange(
+                    path, "version removed", "clients still ask for it; serve it a while longer", "clients"
+                )
         elif version.get("served") and not left[name].get("served"):
-            yield Breakage(path, "version no longer served", "clients still ask for it", "clients")
+            yield BreakingChange(path, "version no longer served", "clients still ask for it", "clients")
 
 
 def _shared(old: Tree, new: Tree) -> Iterator[tuple[Tree, Tree]]:
@@ -101,18 +105,18 @@ def _shared(old: Tree, new: Tree) -> Iterator[tuple[Tree, Tree]]:
             yield version, left[version["name"]]
 
 
-def _version(old: Tree, new: Tree) -> Iterator[Breakage]:
+def _version(old: Tree, new: Tree) -> Iterator[BreakingChange]:
     path = f"spec.versions[{old['name']}]"
-    for finding in schema_breakages(_schema(old), _schema(new)):
-        yield Breakage(f"{old['name']} {finding.path}", finding.change, finding.detail, finding.affects)
+    for finding in breaking_schema_changes(_schema(old), _schema(new)):
+        yield BreakingChange(f"{old['name']} {finding.path}", finding.change, finding.detail, finding.affects)
     yield from _subresources(old.get("subresources") or {}, new.get("subresources") or {}, path)
     gone = _paths(old.get("selectableFields")) - _paths(new.get("selectableFields"))
     for field in sorted(gone):
-        yield Breakage(f"{path}.selectableFields", "selectable field removed", field, "clients")
+        yield BreakingChange(f"{path}.selectableFields", "selectable field removed", field, "clients")
     columns = {column["name"] for column in old.get("additionalPrinterColumns") or ()}
     columns -= {column["name"] for column in new.get("additionalPrinterColumns") or ()}
     for name in sorted(columns):
-        yield Breakage(f"{path}.additionalPrinterColumns", "column removed", name, "clients")
+        yield BreakingChange(f"{path}.additionalPrinterColumns", "column removed", name, "clients")
 
 
 def _schema(version: Tree) -> Tree:
@@ -124,32 +128,34 @@ def _paths(fields: Sequence[Tree] | None) -> set[str]:
     return {field["jsonPath"] for field in fields or ()}
 
 
-def _subresources(old: Tree, new: Tree, path: str) -> Iterator[Breakage]:
-    place = f"{path}.subresources"
+def _subresources(old: Tree, new: Tree, path: str) -> Iterator[BreakingChange]:
+    base = f"{path}.subresources"
     if "status" in old and "status" not in new:
-        yield Breakage(f"{place}.status", "status subresource removed", "writes to /status fail", "clients")
+        yield BreakingChange(f"{base}.status", "status subresource removed", "writes to /status fail", "clients")
     if "status" in new and "status" not in old:
-        yield Breakage(
-            f"{place}.status", "status subresource added", "writes to the object leave its status alone", "clients"
+        yield BreakingChange(
+            f"{base}.status", "status subresource added", "writes to the object leave its status alone", "clients"
         )
     if "scale" in old and "scale" not in new:
-        yield Breakage(f"{place}.scale", "scale subresource removed", "autoscalers fail", "clients")
+        yield BreakingChange(f"{base}.scale", "scale subresource removed", "autoscalers fail", "clients")
     elif "scale" in old:
         for name, before in old["scale"].items():
             if new["scale"].get(name) != before:
                 detail = f"{before} became {new['scale'].get(name)}"
-                yield Breakage(f"{place}.scale.{name}", "scale path changed", detail, "clients")
+                yield BreakingChange(f"{base}.scale.{name}", "scale path changed", detail, "clients")
 
 
-def _storage(old: Tree, new: Tree) -> Iterator[Breakage]:
-    """Another stored version, and nobody who converts: what the old one could say must fit into the new one."""
+def _storage(old: Tree, new: Tree) -> Iterator[BreakingChange]:
+    """Another storage version without a conversion webhook: every value of the old schema must be valid for the new
+    one.
+    """
     before = next((version for version in old["versions"] if version.get("storage")), None)
     after = next((version for version in new["versions"] if version.get("storage")), None)
     if before is None or after is None or before["name"] == after["name"] or _strategy(new) != "None":
         return
-    for finding in schema_breakages(_schema(before), _schema(after)):
+    for finding in breaking_schema_changes(_schema(before), _schema(after)):
         if finding.affects == "stored objects":
-            yield Breakage(
+            yield BreakingChange(
                 f"{before['name']} to {after['name']} {finding.path}",
                 finding.change,
                 f"{finding.detail}; declare a converter with @convert",

@@ -1,9 +1,8 @@
 """CustomResourceDefinitions from classes.
 
-One document for one kind, from one class per version. What the class statement says
-(`api.resource.Definition`) becomes names, scope, subresources and columns; `schema.builder` makes the schema.
-The document is plain JSON and the same every time. It writes no file and calls no server: `kubewright
-generate crds`, the tests and the demo do.
+One document for one kind, from one class per version. The keywords of the class statement (`api.resource.Definition`)
+become names, scope, subresources and columns; `schema.builder` makes the schema. The document is plain JSON and the
+same every time. This writes no file and calls no server; `kubewright generate crds`, `install_crds` and tests call it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from kubewright.schema.builder.node import Node, Schema
 __all__ = ("crd_file_name", "crd_for")
 
 _COLUMN_TYPES: Final = ("string", "integer", "number", "boolean", "date")
-_MOST_SELECTABLE: Final = 8
+_MAX_SELECTABLE_FIELDS: Final = 8
 
 
 def crd_for(
@@ -33,8 +32,9 @@ def crd_for(
 ) -> dict[str, Any]:
     """The CustomResourceDefinition of a kind, given the class of each of its versions.
 
-    `conversion` is what stands at `spec.conversion`, as `webhooks.manifests` makes it; without it the server only
-    changes the apiVersion of an object. Descriptions are cut at `max_description` letters; with 0 there are none.
+    `conversion` is the value of `spec.conversion`, as `webhooks.registration.manifests` makes it; without it the server
+    only changes the apiVersion of an object. Descriptions are cut at `max_description` characters; with 0 there are
+    none.
     """
     definitions = [_definition(kind) for kind in kinds]
     _check_versions(definitions)
@@ -59,12 +59,12 @@ def crd_for(
 
 
 def crd_file_name(crd: Mapping[str, Any]) -> str:
-    """What the file of a CRD is called: `cache.example.io_caches.yaml`."""
+    """The name of the file of a CRD: `cache.example.io_caches.yaml`."""
     return f"{crd['spec']['group']}_{crd['spec']['names']['plural']}.yaml"
 
 
 def _metadata(definitions: Sequence[Definition]) -> dict[str, Any]:
-    """The CRD's own metadata; what any of the versions says counts."""
+    """The CRD's own metadata, merged from all versions."""
     first = definitions[0]
     metadata: dict[str, Any] = {}
     for name in ("annotations", "labels"):
@@ -101,7 +101,7 @@ def _definition(kind: type[KubeObject]) -> Definition:
 
 
 def _check_versions(definitions: Sequence[Definition]) -> None:
-    """Several classes make one kind only if they agree on everything but the version."""
+    """Several classes are one kind only if they agree on everything but the version."""
     if not definitions:
         raise SchemaError("crd_for needs at least one class; pass the class of the kind")
     first = definitions[0]
@@ -116,11 +116,12 @@ def _check_versions(definitions: Sequence[Definition]) -> None:
                     f"{kind}: versions {first.gvk.version} and {other.gvk.version} differ in {fact}; a kind has one"
                 )
     for fact in ("short_names", "categories"):
-        saying = [definition for definition in definitions if getattr(definition, fact)]
-        for other in saying[1:]:
-            if getattr(other, fact) != getattr(saying[0], fact):
+        declaring = [definition for definition in definitions if getattr(definition, fact)]
+        for other in declaring[1:]:
+            if getattr(other, fact) != getattr(declaring[0], fact):
                 raise SchemaError(
-                    f"{kind}: versions {saying[0].gvk.version} and {other.gvk.version} differ in {fact}; say it in one"
+                    f"{kind}: versions {declaring[0].gvk.version} and {other.gvk.version} differ in {fact}; "
+                    "declare it in one"
                 )
     if len(set(versions)) != len(versions):
         raise SchemaError(f"{kind}: two classes say version {versions[0]}; give each its own")
@@ -134,7 +135,7 @@ def _check_versions(definitions: Sequence[Definition]) -> None:
 
 
 def _names(definitions: Sequence[Definition]) -> dict[str, Any]:
-    """What the kind is called; short names and categories need be said in one of the versions only."""
+    """The names of the kind; one version is enough to declare short names and categories."""
     first = definitions[0]
     names: dict[str, Any] = {
         "kind": first.kind,
@@ -176,21 +177,21 @@ def _version(definition: Definition, kind: type[KubeObject]) -> dict[str, Any]:
     return version
 
 
-def _shorten(schema: dict[str, Any], most: int) -> None:
+def _shorten(schema: dict[str, Any], max_length: int) -> None:
     """Cut the descriptions of a schema, in place; a property may itself be called description."""
     text = schema.pop("description", "")
-    if len(text) > most:
-        text = f"{text[: most - 3].rpartition(' ')[0]}..." if most > 3 else ""
+    if len(text) > max_length:
+        text = f"{text[: max_length - 3].rpartition(' ')[0]}..." if max_length > 3 else ""
     if text:
         schema["description"] = text
     children = [schema.get("items"), schema.get("additionalProperties"), *schema.get("properties", {}).values()]
     for child in children:
         if isinstance(child, dict):
-            _shorten(child, most)
+            _shorten(child, max_length)
 
 
 def _object_names(marker: Field, subject: str) -> dict[str, Any]:
-    """Of an object's metadata the server lets a schema say only what its name must be like."""
+    """The schema of `metadata.name`, the only part of metadata for which the server accepts constraints."""
     allowed = ("description", "enum", "format", "max_length", "min_length", "pattern")
     for option in msgspec.structs.fields(Field):
         if option.name not in allowed and getattr(marker, option.name) != option.default:
@@ -251,9 +252,9 @@ def _column_type(schema: Schema) -> str:
 
 
 def _selectable(paths: Sequence[str], schema: Schema, name: str) -> list[dict[str, str]]:
-    if len(paths) > _MOST_SELECTABLE:
+    if len(paths) > _MAX_SELECTABLE_FIELDS:
         raise SchemaError(
-            f"{name}: a kind has at most {_MOST_SELECTABLE} selectable fields, not {len(paths)}; drop some"
+            f"{name}: a kind has at most {_MAX_SELECTABLE_FIELDS} selectable fields, not {len(paths)}; drop some"
         )
     written = []
     for path in paths:

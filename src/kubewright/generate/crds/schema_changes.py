@@ -1,13 +1,13 @@
-"""What changed between two structural schemas that stored objects or clients may not survive.
+"""Breaking changes between two structural schemas.
 
 The old schema says what may be stored and what clients may send; whatever the new one no longer keeps, accepts or
-promises is a breakage, with the path of the field. Widening is none. Called by `generate.crds.compatibility`, version
-by version.
+returns is a breaking change, with the path of the field. Widening is not. `crds.compatibility` calls this for each
+version.
 
 | affects | because |
 | --- | --- |
-| stored objects | the next write is refused, or what was stored is dropped when it is read |
-| clients | what they send is refused, or what they read is no longer there |
+| stored objects | the next write is rejected, or a stored field is dropped when it is read |
+| clients | a request is rejected, or a field they read no longer exists |
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from kubewright.schema.check.defaulting import compile_defaults
 
-__all__ = ("Affects", "Breakage", "schema_breakages")
+__all__ = ("Affects", "BreakingChange", "breaking_schema_changes")
 
 Affects = Literal["stored objects", "clients"]
 Schema = Mapping[str, Any]
@@ -33,19 +33,19 @@ _MAP: Final = "x-kubernetes-map-type"
 _RULES: Final = "x-kubernetes-validations"
 
 _OF_METADATA: Final[Schema] = {"type": "string"}
-"""Of the metadata a schema may only name `name` and `generateName`; the server keeps all of it."""
+"""A schema may constrain only `name` and `generateName` of the metadata; the server keeps all of it."""
 _AT_LEAST: Final = ("minimum", "minLength", "minItems", "minProperties")
 _AT_MOST: Final = ("maximum", "maxLength", "maxItems", "maxProperties")
 _COMBINED: Final = ("allOf", "anyOf", "oneOf", "not")
 
 
 @final
-class Breakage(msgspec.Struct, frozen=True, order=True):
+class BreakingChange(msgspec.Struct, frozen=True, order=True):
     """One change, and whom it breaks."""
 
     path: str
     change: str
-    """In a few words, the same for the same kind of change."""
+    """A few words, the same for the same kind of change."""
     detail: str
     affects: Affects = "stored objects"
 
@@ -53,47 +53,47 @@ class Breakage(msgspec.Struct, frozen=True, order=True):
         return f"{self.path}: {self.change}: {self.detail} (breaks {self.affects})"
 
 
-def schema_breakages(old: Schema, new: Schema, path: str = "") -> Iterator[Breakage]:
-    """Every breakage below a path, from the outside in."""
+def breaking_schema_changes(old: Schema, new: Schema, path: str = "") -> Iterator[BreakingChange]:
+    """Every breaking change below a path, from the outside in."""
     for check in _CHECKS:
         for change, detail, affects in check(old, new):
-            yield Breakage(path or ".", change, detail, affects)
-    if _kinds_of(old).isdisjoint(_kinds_of(new)):
-        return  # another type altogether: what is inside no longer compares
+            yield BreakingChange(path or ".", change, detail, affects)
+    if _types_of(old).isdisjoint(_types_of(new)):
+        return  # another type: its parts cannot be compared
     yield from _properties(old, new, path)
     if isinstance(old.get("items"), Mapping) and isinstance(new.get("items"), Mapping):
-        yield from schema_breakages(old["items"], new["items"], f"{path}[]")
+        yield from breaking_schema_changes(old["items"], new["items"], f"{path}[]")
     yield from _entries(old, new, path)
 
 
-Found = tuple[str, str, Affects]
-Check = Callable[[Schema, Schema], Iterator[Found]]
+Change = tuple[str, str, Affects]
+Check = Callable[[Schema, Schema], Iterator[Change]]
 
 
-def _properties(old: Schema, new: Schema, path: str) -> Iterator[Breakage]:
+def _properties(old: Schema, new: Schema, path: str) -> Iterator[BreakingChange]:
     before, after = old.get("properties") or {}, new.get("properties") or {}
     for name, schema in before.items():
-        place = f"{path}.{name}"
+        field_path = f"{path}.{name}"
         if name in after:
-            yield from schema_breakages(schema, after[name], place)
+            yield from breaking_schema_changes(schema, after[name], field_path)
         elif path == ".metadata":
             continue
         elif isinstance(new.get("additionalProperties"), Mapping):
-            yield from schema_breakages(schema, new["additionalProperties"], place)
+            yield from breaking_schema_changes(schema, new["additionalProperties"], field_path)
         elif not (new.get(_UNKNOWN) or new.get("additionalProperties") is True):
-            yield Breakage(place, "field removed", "what is stored there is dropped", "stored objects")
+            yield BreakingChange(field_path, "field removed", "what is stored there is dropped", "stored objects")
     for name in after.keys() - before.keys():
         if (known := _unnamed(old, path)) is not None:
-            yield from schema_breakages(known, after[name], f"{path}.{name}")
+            yield from breaking_schema_changes(known, after[name], f"{path}.{name}")
     needed = set(new.get("required") or ()) - set(old.get("required") or ())
     for name in sorted(needed):
         if "default" not in after.get(name, {}):
             word = "required now" if name in before else "new required field"
-            yield Breakage(f"{path}.{name}", word, "objects without it are refused; give it a default")
+            yield BreakingChange(f"{path}.{name}", word, "objects without it are refused; give it a default")
 
 
 def _unnamed(schema: Schema, path: str) -> Schema | None:
-    """What may be stored in a field that the schema does not name; None if such fields are dropped."""
+    """The schema of fields that have no property; None if such fields are dropped."""
     others = schema.get("additionalProperties")
     if isinstance(others, Mapping):
         return others
@@ -102,20 +102,20 @@ def _unnamed(schema: Schema, path: str) -> Schema | None:
     return {} if others or schema.get(_UNKNOWN) else None
 
 
-def _entries(old: Schema, new: Schema, path: str) -> Iterator[Breakage]:
-    """Maps, and objects that kept whatever they were given."""
+def _entries(old: Schema, new: Schema, path: str) -> Iterator[BreakingChange]:
+    """Maps, and objects that preserve unknown fields."""
     before, after = old.get("additionalProperties"), new.get("additionalProperties")
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        yield from schema_breakages(before, after, f"{path}.*")
+        yield from breaking_schema_changes(before, after, f"{path}.*")
     elif before and not after and not new.get(_UNKNOWN):
-        yield Breakage(path or ".", "map closed", "keys that are no fields are dropped", "stored objects")
+        yield BreakingChange(path or ".", "map closed", "keys that are no fields are dropped", "stored objects")
     elif isinstance(after, Mapping) and old.get(_UNKNOWN) and not new.get(_UNKNOWN) and not before:
-        yield Breakage(path or ".", "unknown fields typed", "values of another type are refused")
+        yield BreakingChange(path or ".", "unknown fields typed", "values of another type are refused")
     if old.get(_UNKNOWN) and new.get("type") == "object" and not (new.get(_UNKNOWN) or after):
-        yield Breakage(path or ".", "unknown fields dropped", "fields that are not in the schema are lost")
+        yield BreakingChange(path or ".", "unknown fields dropped", "fields that are not in the schema are lost")
 
 
-def _kinds_of(schema: Schema) -> frozenset[str]:
+def _types_of(schema: Schema) -> frozenset[str]:
     """The JSON types a schema takes."""
     if schema.get(_EITHER):
         return frozenset(("integer", "string"))
@@ -127,9 +127,9 @@ def _kinds_of(schema: Schema) -> frozenset[str]:
     return frozenset((kind,))
 
 
-def _type(old: Schema, new: Schema) -> Iterator[Found]:
-    before, after = _kinds_of(old), _kinds_of(new)
-    detail = f"{_named(old)} became {_named(new)}"
+def _type(old: Schema, new: Schema) -> Iterator[Change]:
+    before, after = _types_of(old), _types_of(new)
+    detail = f"{_type_names(old)} became {_type_names(new)}"
     if before.isdisjoint(after):
         yield "type changed", detail, "stored objects"
     elif not before <= after:
@@ -142,11 +142,11 @@ def _type(old: Schema, new: Schema) -> Iterator[Found]:
         yield "embedded object required", "it must have apiVersion and kind", "stored objects"
 
 
-def _named(schema: Schema) -> str:
+def _type_names(schema: Schema) -> str:
     return "int-or-string" if schema.get(_EITHER) else str(schema.get("type") or "anything")
 
 
-def _bounds(old: Schema, new: Schema) -> Iterator[Found]:
+def _bounds(old: Schema, new: Schema) -> Iterator[Change]:
     for name in (*_AT_LEAST, *_AT_MOST):
         before, after = old.get(name), new.get(name)
         if after is None or (after == 0 and name in _AT_LEAST[1:]):
@@ -165,7 +165,7 @@ def _bounds(old: Schema, new: Schema) -> Iterator[Found]:
         yield "uniqueItems added", "lists with equal items are refused", "stored objects"
 
 
-def _text(old: Schema, new: Schema) -> Iterator[Found]:
+def _text(old: Schema, new: Schema) -> Iterator[Change]:
     for name in ("pattern", "format"):
         before, after = old.get(name), new.get(name)
         if after is None or after == before or (before, after) == ("int32", "int64"):
@@ -173,49 +173,49 @@ def _text(old: Schema, new: Schema) -> Iterator[Found]:
         yield f"{name} {'changed' if before else 'added'}", f"{before or 'none'} became {after}", "stored objects"
 
 
-def _values(old: Schema, new: Schema) -> Iterator[Found]:
+def _values(old: Schema, new: Schema) -> Iterator[Change]:
     before, after = old.get("enum"), new.get("enum")
     if after is not None and before is None:
-        yield "enum added", f"only {_listed(after)} from now on", "stored objects"
+        yield "enum added", f"only {_join(after)} from now on", "stored objects"
     elif after is not None and before is not None:
         gone = [value for value in before if value not in after]
         if gone:
-            yield "enum value removed", _listed(gone), "stored objects"
+            yield "enum value removed", _join(gone), "stored objects"
     if "default" in old and "default" not in new:
         yield "default removed", f"clients that rely on {old['default']!r} find nothing", "clients"
-    elif "default" in old and not _stands(old["default"], _filled(new)):
+    elif "default" in old and not _default_is_kept(old["default"], _with_defaults(new)):
         yield "default changed", f"{old['default']!r} became {new['default']!r}", "clients"
 
 
-def _filled(schema: Schema) -> Any:
+def _with_defaults(schema: Schema) -> Any:
     """The default of a value with the defaults inside it."""
     holder: dict[str, Any] = {}
     compile_defaults({"properties": {"value": schema}}).apply(holder)
     return holder.get("value")
 
 
-def _stands(old: Any, new: Any) -> bool:
-    """Whether a default still says what it said; that it says more than before is no change."""
+def _default_is_kept(old: Any, new: Any) -> bool:
+    """Whether a default still has every old value; additional values are no change."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return all(name in new and _stands(value, new[name]) for name, value in old.items())
+        return all(name in new and _default_is_kept(value, new[name]) for name, value in old.items())
     return bool(old == new)
 
 
-def _combinations(old: Schema, new: Schema) -> Iterator[Found]:
+def _combinations(old: Schema, new: Schema) -> Iterator[Change]:
     for name in _COMBINED:
         if name in new and new[name] != old.get(name) and not (new.get(_EITHER) and name in ("anyOf", "allOf")):
             word = "changed" if name in old else "added"
             yield f"{name} {word}", "what is stored may not fit", "stored objects"
 
 
-def _rules(old: Schema, new: Schema) -> Iterator[Found]:
+def _rules(old: Schema, new: Schema) -> Iterator[Change]:
     known = {rule.get("rule") for rule in old.get(_RULES) or ()}
     for rule in new.get(_RULES) or ():
         if rule.get("rule") not in known:
             yield "rule added", str(rule.get("rule")), "stored objects"
 
 
-def _topology(old: Schema, new: Schema) -> Iterator[Found]:
+def _topology(old: Schema, new: Schema) -> Iterator[Change]:
     if new.get("type") == "array":
         before, after = old.get(_LIST, "atomic"), new.get(_LIST, "atomic")
         if before != after:
@@ -229,7 +229,7 @@ def _topology(old: Schema, new: Schema) -> Iterator[Found]:
         yield "map type changed", f"{before} became {after}: appliers own other fields than before", "clients"
 
 
-def _listed(values: list[Any]) -> str:
+def _join(values: list[Any]) -> str:
     return ", ".join(map(str, values))
 
 

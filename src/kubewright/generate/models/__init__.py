@@ -1,1 +1,1 @@
-"""Classes from OpenAPI documents and CRDs. Not the reverse way from classes to manifests."""
+"""Classes from OpenAPI documents and CRDs. The reverse, from classes to manifests, is in `generate.crds`."""

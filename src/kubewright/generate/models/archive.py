@@ -1,8 +1,8 @@
-"""The archive: OpenAPI documents and discovery, packed as the package data of `kubewright.k8s`.
+"""The archive: OpenAPI documents and discovery, compressed as the package data of `kubewright.k8s`.
 
-`k8s.documents` reads what is written here. The documents of a server repeat each other: a Pod is in six of
-them. So each component schema is stored once, in the file of its own group-version, and the others name it.
-The same documents give the same bytes.
+`kubewright.k8s.documents` reads the files. The documents of a server repeat each other: a Pod is in six of them. So
+each component schema is stored once, in the file of its own group-version, and the others refer to it. The same
+documents give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ("archive_files",)
 
 
 def archive_files(documents: Documents, *, modules: Mapping[str, str]) -> dict[str, bytes]:
-    """File names below `openapi/` and their bytes; `modules` says which module a group-version has."""
+    """File names below `openapi/` and their bytes; `modules` is the module of each group-version."""
     schemas: dict[str, dict[str, Any]] = defaultdict(dict)
     for document in documents.documents.values():
         for name, schema in document["components"]["schemas"].items():
@@ -29,10 +29,10 @@ def archive_files(documents: Documents, *, modules: Mapping[str, str]) -> dict[s
     for group_version, document in documents.documents.items():
         module = modules[group_version]
         files[module] = _document_file(document, module, schemas.pop(module, {}))
-    # What is left belongs to no group-version that is served: the machinery every kind uses.
+    # The rest belongs to no served group-version: apimachinery types that every kind uses.
     for module, rest in schemas.items():
         files[module] = {"schemas": dict(sorted(rest.items()))}
-    return {f"{name}.json.gz": _compressed(tree) for name, tree in files.items()}
+    return {f"{name}.json.gz": _compress(tree) for name, tree in files.items()}
 
 
 def _document_file(document: Mapping[str, Any], module: str, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +50,6 @@ def _document_file(document: Mapping[str, Any], module: str, own: Mapping[str, A
     }
 
 
-def _compressed(tree: Any) -> bytes:
+def _compress(tree: Any) -> bytes:
     text = json.dumps(tree, separators=(",", ":"), ensure_ascii=False)
     return gzip.compress(text.encode(), compresslevel=9, mtime=0)

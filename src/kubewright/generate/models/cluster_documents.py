@@ -1,7 +1,7 @@
-"""The documents of a running cluster, asked for with Kubewright's own client.
+"""The OpenAPI documents of a running cluster.
 
-Only group-versions Kubewright has no classes for are fetched, unless all are wanted: a cluster with a
-hundred CRDs has some twenty documents more than its own sixty.
+By default only group-versions without a class in Kubewright are fetched: a cluster with a hundred CRDs has some twenty
+documents besides its own sixty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubewright.api.codec import decode_tree
 from kubewright.client.client import Client
 from kubewright.errors import ConfigError, NotFound
 from kubewright.generate.models.openapi import Documents
-from kubewright.generate.models.sources import from_answers
+from kubewright.generate.models.sources import from_responses
 from kubewright.k8s import documents as packaged
 
 __all__ = ("cluster_documents",)
@@ -24,7 +24,7 @@ _AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDis
 
 
 async def cluster_documents(client: Client, *, builtin: bool = False) -> Documents:
-    """What the cluster says about its kinds; with `builtin=True` about Kubernetes' own too."""
+    """The documents of the cluster's kinds; with `builtin=True` those of Kubernetes' own too."""
     try:
         index = await _get(client, "/openapi/v3")
     except NotFound as exc:
@@ -36,9 +36,9 @@ async def cluster_documents(client: Client, *, builtin: bool = False) -> Documen
         if name.count("/") < (2 if name.startswith("apis") else 1):
             continue
         if builtin or group_version not in packaged.group_versions():
-            with suppress(NotFound):  # its last definition has gone since the index was read
+            with suppress(NotFound):  # its last CRD was deleted since the index was read
                 answers.append((name, await _get(client, entry["serverRelativeURL"])))
-    found = from_answers(iter(answers))
+    found = from_responses(iter(answers))
     if not found.documents:
         raise ConfigError("the cluster serves only kinds Kubewright has classes for; install the CRDs first")
     return found
@@ -48,10 +48,10 @@ async def _get(client: Client, address: str) -> Mapping[str, Any]:
     parts = urlsplit(address)
     # The index of documents is JSON, and servers call it text/plain.
     accept = _AGGREGATED if parts.path in ("/api", "/apis") else "application/json, */*"
-    answer = await client.request("GET", parts.path, query=tuple(parse_qsl(parts.query)), accept=accept)
-    if not answer.body:  # seen of a server whose definitions were being deleted meanwhile
-        raise NotFound(f"the server has nothing to say about {parts.path} any more", code=404, reason="NotFound")
-    tree = decode_tree(answer.body)
+    response = await client.request("GET", parts.path, query=tuple(parse_qsl(parts.query)), accept=accept)
+    if not response.body:  # a server whose CRDs are being deleted may answer so
+        raise NotFound(f"the server no longer has {parts.path}", code=404, reason="NotFound")
+    tree = decode_tree(response.body)
     if not isinstance(tree, dict):
-        raise ConfigError(f"the server's answer to {parts.path} is no object; check the address in the kubeconfig")
+        raise ConfigError(f"the server's response to {parts.path} is no object; check the address in the kubeconfig")
     return tree

@@ -1,8 +1,8 @@
-"""CustomResourceDefinitions, read as if a server had them installed.
+"""CustomResourceDefinitions as OpenAPI documents, as if a server had them installed.
 
-Each version of each CRD becomes part of an OpenAPI document of its group-version, and a `Kind` with
-everything a CRD knows that discovery does not tell: where the scale is, which version is stored, what is
-deprecated. `generate.models.modules` then need not know where its documents come from.
+Each version of each CRD becomes part of an OpenAPI document of its group-version, and a `Kind` with everything a CRD
+has that discovery does not: the scale paths, the storage version, deprecation. `models.modules` then need not know
+where its documents come from.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GVK: Final = "x-kubernetes-group-version-kind"
 
 
 class Names(Model):
-    """What the kind is called."""
+    """The names of the kind."""
 
     kind: str
     plural: str
@@ -32,7 +32,7 @@ class Names(Model):
 
 
 class ScalePaths(Model):
-    """Where the scale's numbers are."""
+    """The JSON paths of the scale subresource."""
 
     spec_replicas_path: str
     status_replicas_path: str
@@ -40,14 +40,14 @@ class ScalePaths(Model):
 
 
 class Subresources(Model):
-    """Which subresources a version has."""
+    """The subresources of a version."""
 
     status: dict[str, Any] | None = None
     scale: ScalePaths | None = None
 
 
 class VersionSchema(Model):
-    """The schema, kept as it is."""
+    """The schema as it is."""
 
     structural: dict[str, Any] | None = field(default=None, name="openAPIV3Schema")
 
@@ -64,7 +64,7 @@ class Version(Model):
 
 
 class DefinitionSpec(Model):
-    """What there is to know about the kind."""
+    """The spec of a CRD."""
 
     group: str
     names: Names
@@ -73,13 +73,13 @@ class DefinitionSpec(Model):
 
 
 class CustomResourceDefinition(Model):
-    """Only what classes are made from. Not the built-in class: that one is made by this generator itself."""
+    """Only the fields that classes are made from. Not the built-in class, which this generator itself makes."""
 
     spec: DefinitionSpec
 
 
 def crd_documents(manifests: Iterable[tuple[str, Any]]) -> Documents:
-    """From pairs of where a manifest was read and the manifest; a `List` is taken apart, other kinds are refused."""
+    """From pairs of a manifest's source and the manifest; a `List` is unpacked, other kinds are an error."""
     schemas: dict[str, dict[str, Any]] = {}
     kinds: list[Kind] = []
     for where, crd in _definitions(manifests):
@@ -129,7 +129,7 @@ def _kind(crd: DefinitionSpec, version: Version) -> Kind:
     present = {"scale": scale, "status": subresources.status}
     return Kind(
         gvk=GroupVersionKind(crd.group, version.name, crd.names.kind),
-        # As the server names components: the group's labels in reverse.
+        # The server's name of a component: the labels of the group in reverse order.
         schema=".".join((*reversed(crd.group.split(".")), version.name, crd.names.kind)),
         plural=crd.names.plural,
         singular=crd.names.singular or "",

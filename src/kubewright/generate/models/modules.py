@@ -2,14 +2,13 @@
 
     files = generate_models(documents, package="shop.models")
 
-gives paths and their content; writing them is the caller's work. The same documents give the same bytes.
-Kubewright's own built-in kinds are made by this (`package="kubewright.k8s"`), and so are classes for
-anybody's custom resources; those take Pod, LabelSelector and their like from the built-in kinds instead of
-repeating them.
+returns paths and their content; the caller writes them. The same documents give the same bytes.
+It makes Kubewright's own built-in kinds (`package="kubewright.k8s"`) and classes for users' custom resources; the
+latter import Pod, LabelSelector and so on from the built-in kinds instead of repeating them.
 
-A field becomes snake_case and optional unless the schema requires it. Two rules bend that, because of how
-Go writes JSON: a required list or map has a default (an empty one is often sent as null), and a required
-time is optional (a zero time is null).
+A field becomes snake_case and optional unless the schema requires it. There are two exceptions, because of how Go
+writes JSON: a required list or map has a default (an empty one is often sent as null), and a required time is optional
+(a zero time is null).
 """
 
 from __future__ import annotations
@@ -21,7 +20,16 @@ from typing import Final, final
 from kubewright.api.resource import KubeObject
 from kubewright.generate.models.archive import archive_files
 from kubewright.generate.models.names import attribute_name, camel_case, module_name
-from kubewright.generate.models.openapi import Api, Documents, Form, Kind, ObjectSchema, Property, Shape, read_api
+from kubewright.generate.models.openapi import (
+    Api,
+    Documents,
+    Kind,
+    ObjectSchema,
+    Property,
+    TypeKind,
+    ValueType,
+    read_api,
+)
 from kubewright.generate.models.python_source import (
     Alias,
     Attribute,
@@ -38,7 +46,7 @@ __all__ = ("BUILTIN_PACKAGE", "generate_models")
 BUILTIN_PACKAGE: Final = "kubewright.k8s"
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_LIBRARY: Final = {
+_HANDWRITTEN: Final = {
     f"{_META}.Condition": ("kubewright.api.conditions", "Condition"),
     f"{_META}.ListMeta": ("kubewright.api.metadata", "ListMeta"),
     f"{_META}.ManagedFieldsEntry": ("kubewright.api.metadata", "ManagedFieldsEntry"),
@@ -48,19 +56,19 @@ _LIBRARY: Final = {
     f"{_META}.StatusCause": ("kubewright.api.status", "StatusCause"),
     f"{_META}.StatusDetails": ("kubewright.api.status", "StatusDetails"),
 }
-"""Written by hand in `kubewright.api`, since every object has them."""
+"""Classes of `kubewright.api` that are not generated, because every object has them."""
 
 _SCALARS: Final = {
-    Form.STRING: ("", "str"),
-    Form.INTEGER: ("", "int"),
-    Form.NUMBER: ("", "float"),
-    Form.BOOLEAN: ("", "bool"),
-    Form.BYTES: ("", "bytes"),
-    Form.TIME: ("datetime", "datetime"),
-    Form.MICRO_TIME: ("kubewright.api.times", "MicroTime"),
-    Form.QUANTITY: ("kubewright.api.quantity", "Quantity"),
-    Form.INT_OR_STRING: ("kubewright.api.intorstring", "IntOrString"),
-    Form.ANY: ("typing", "Any"),
+    TypeKind.STRING: ("", "str"),
+    TypeKind.INTEGER: ("", "int"),
+    TypeKind.NUMBER: ("", "float"),
+    TypeKind.BOOLEAN: ("", "bool"),
+    TypeKind.BYTES: ("", "bytes"),
+    TypeKind.TIME: ("datetime", "datetime"),
+    TypeKind.MICRO_TIME: ("kubewright.api.times", "MicroTime"),
+    TypeKind.QUANTITY: ("kubewright.api.quantity", "Quantity"),
+    TypeKind.INT_OR_STRING: ("kubewright.api.intorstring", "IntOrString"),
+    TypeKind.ANY: ("typing", "Any"),
 }
 
 _OF_EVERY_KIND: Final = ("apiVersion", "kind", "metadata")
@@ -71,19 +79,19 @@ _KIND_NAMES: Final = frozenset(name for name in dir(KubeObject) if not name.star
 def generate_models(documents: Documents, *, package: str) -> dict[str, bytes]:
     """Paths within the package and the content of each file."""
     api = read_api(documents)
-    places = _Places(api, package)
+    modules = _ModuleMap(api, package)
     files: dict[str, str] = {}
-    for module, names in sorted(places.modules.items()):
+    for module, names in sorted(modules.modules.items()):
         group = module.partition(".")[0]
         files[f"{group}/__init__.py"] = f'"""Kinds of the {group} group, one module per version."""\n'
-        files[f"{module.replace('.', '/')}.py"] = _ModuleWriter(api, places, module, names).text()
+        files[f"{module.replace('.', '/')}.py"] = _ModuleWriter(api, modules, module, names).text()
     if package != BUILTIN_PACKAGE:
         files["__init__.py"] = '"""Kinds as classes, one module per group-version."""\n'
         return {path: text.encode() for path, text in files.items()}
-    index = _index(api, places)
+    index = _index(api, modules)
     files["index.py"] = _index_source(index, api.version)
-    modules = {group_version: module for group_version, (module, _) in index.items()}
-    archive = archive_files(documents, modules=modules)
+    by_group_version = {group_version: module for group_version, (module, _) in index.items()}
+    archive = archive_files(documents, modules=by_group_version)
     return {
         **{path: text.encode() for path, text in files.items()},
         **{f"openapi/{name}": content for name, content in archive.items()},
@@ -91,14 +99,14 @@ def generate_models(documents: Documents, *, package: str) -> dict[str, bytes]:
 
 
 @final
-class _Places:
-    """Which module each schema's class is in, ours or the library's."""
+class _ModuleMap:
+    """The module of each schema's class, generated here or in the library."""
 
     def __init__(self, api: Api, package: str) -> None:
         self._api = api
         self._package = package
         self.builtin = package == BUILTIN_PACKAGE
-        own = [name for name in (*api.schemas, *api.aliases) if self._is_ours(name)]
+        own = [name for name in (*api.schemas, *api.aliases) if self._is_generated(name)]
         self._own_modules = self._assign(own)
         self.modules: dict[str, list[str]] = defaultdict(list)
         for name in own:
@@ -106,24 +114,24 @@ class _Places:
 
     def find(self, name: str) -> tuple[str, str]:
         """Module and class name to import."""
-        if name in _LIBRARY:
-            return _LIBRARY[name]
+        if name in _HANDWRITTEN:
+            return _HANDWRITTEN[name]
         module = self._own_modules.get(name)
         prefix = self._package if module else BUILTIN_PACKAGE
         return f"{prefix}.{module or builtin.module_of(name)}", name.rpartition(".")[2]
 
     def module_for(self, name: str) -> str:
-        """The module of a schema that is ours."""
+        """The module of a schema that is generated here."""
         return self._own_modules[name]
 
-    def _is_ours(self, name: str) -> bool:
+    def _is_generated(self, name: str) -> bool:
         schema = self._api.schemas.get(name)
-        if name in _LIBRARY or (schema is not None and _is_list_kind(schema)):
+        if name in _HANDWRITTEN or (schema is not None and _is_list_kind(schema)):
             return False
         return self.builtin or builtin.component(name) is None
 
     def _assign(self, names: list[str]) -> dict[str, str]:
-        """`cert-manager.v1` becomes `cert_manager.v1`; two groups that share their first word keep their whole name."""
+        """`cert-manager.v1` becomes `cert_manager.v1`; two groups with the same first word keep their whole name."""
         prefixes: dict[str, set[str]] = defaultdict(set)
         for name in names:
             prefixes[builtin.module_of(name)].add(name.rpartition(".")[0])
@@ -138,29 +146,29 @@ class _Places:
 
 
 def _is_list_kind(schema: ObjectSchema) -> bool:
-    """A list answer of a kind; one generic class serves for all."""
+    """Whether it is the list of a kind; one generic class serves for all."""
     metadata = schema.find("metadata")
     return (
         schema.class_name.endswith("List")
         and schema.find("items") is not None
         and metadata is not None
-        and (metadata.shape.target == f"{_META}.ListMeta")
+        and (metadata.type.target == f"{_META}.ListMeta")
     )
 
 
 @final
 class _ModuleWriter:
-    """Decides what one module says."""
+    """Writes one module."""
 
-    def __init__(self, api: Api, places: _Places, module: str, names: list[str]) -> None:
+    def __init__(self, api: Api, modules: _ModuleMap, module: str, names: list[str]) -> None:
         self._api = api
-        self._places = places
+        self._modules = modules
         self._module = module
         self._names = sorted(names, key=lambda name: name.rpartition(".")[2])
         self._imports = Imports(name.rpartition(".")[2] for name in names)
 
     def text(self) -> str:
-        # Parts first: a kind names the class of its status while its own class is made.
+        # Parts first: the class statement of a kind refers to the class of its status.
         names = [name for name in self._names if name in self._api.schemas]
         parts = [self._part(self._api.schemas[name]) for name in names if name not in self._api.kinds]
         kinds = [self._kind(self._api.kinds[name]) for name in names if name in self._api.kinds]
@@ -169,7 +177,7 @@ class _ModuleWriter:
         if self._module == "meta.v1":
             exports += [
                 self._imports.use(module, name, wanted=full.rpartition(".")[2])
-                for full, (module, name) in _LIBRARY.items()
+                for full, (module, name) in _HANDWRITTEN.items()
             ]
         return render(
             ModuleText(
@@ -206,7 +214,7 @@ class _ModuleWriter:
         return ClassDefinition(
             name=schema.class_name,
             base=base or self._imports.use("kubewright.api.resource", "KubeObject"),
-            keywords=tuple(_facts(kind, schema.class_name)),
+            keywords=tuple(_class_keywords(kind, schema.class_name)),
             doc=schema.description or f"The {kind.gvk.kind} kind.",
             attributes=tuple(self._attributes(schema, skipped=skipped, of_kind=True)),
         )
@@ -214,12 +222,12 @@ class _ModuleWriter:
     def _resource_base(self, schema: ObjectSchema) -> str:
         """`Resource[Spec, Status]` for a custom resource that has both and can be made without a status."""
         spec, status = schema.find("spec"), schema.find("status")
-        if self._places.builtin or spec is None or status is None:
+        if self._modules.builtin or spec is None or status is None:
             return ""
-        if {spec.shape.form, status.shape.form} != {Form.OBJECT} or self._needs_arguments(status.shape):
+        if {spec.type.kind, status.type.kind} != {TypeKind.OBJECT} or self._needs_arguments(status.type):
             return ""
         resource = self._imports.use("kubewright.api.resource", "Resource")
-        return f"{resource}[{self._annotation(spec.shape)}, {self._annotation(status.shape)}]"
+        return f"{resource}[{self._annotation(spec.type)}, {self._annotation(status.type)}]"
 
     def _attributes(
         self, schema: ObjectSchema, *, skipped: tuple[str, ...] = (), of_kind: bool = False
@@ -231,23 +239,23 @@ class _ModuleWriter:
                 name = attribute_name(one.name, taken=taken, reserved=_KIND_NAMES if of_kind else ())
                 taken.add(name)
                 attributes.append(self._attribute(one, name, of_kind=of_kind))
-        # What must be given stands first.
+        # Required attributes first.
         yield from sorted(attributes, key=lambda attribute: not attribute.required)
 
     def _attribute(self, one: Property, name: str, *, of_kind: bool) -> Attribute:
-        annotation = self._annotation(one.shape)
+        annotation = self._annotation(one.type)
         options: list[str] = []
-        if of_kind and one.name in ("spec", "status") and one.shape.form is Form.OBJECT:
-            needs_arguments = self._needs_arguments(one.shape)
+        if of_kind and one.name in ("spec", "status") and one.type.kind is TypeKind.OBJECT:
+            needs_arguments = self._needs_arguments(one.type)
             if not needs_arguments:
                 options.append(f"default_factory={annotation}")
             elif one.name == "status":
                 annotation, options = f"{annotation} | None", ["default=None"]
         elif _is_optional(one):
-            annotation = annotation if one.shape.form is Form.ANY else f"{annotation} | None"
+            annotation = annotation if one.type.kind is TypeKind.ANY else f"{annotation} | None"
             options.append("default=None")
-        elif one.shape.form in (Form.LIST, Form.MAP):
-            options.append(f"default_factory={'list' if one.shape.form is Form.LIST else 'dict'}")
+        elif one.type.kind in (TypeKind.LIST, TypeKind.MAP):
+            options.append(f"default_factory={'list' if one.type.kind is TypeKind.LIST else 'dict'}")
         required = not options
         if camel_case(name) != one.name:
             options.append(f"name={quoted(one.name)}")
@@ -256,7 +264,7 @@ class _ModuleWriter:
             annotation=annotation,
             default=self._default(options),
             required=required,
-            doc=_described(one),
+            doc=_description(one),
         )
 
     def _default(self, options: list[str]) -> str:
@@ -264,41 +272,45 @@ class _ModuleWriter:
             return "None" if options else ""
         return f"{self._imports.use('kubewright.api.model', 'field')}({', '.join(options)})"
 
-    def _needs_arguments(self, shape: Shape) -> bool:
-        schema = self._api.schemas.get(shape.target)
-        if shape.target in _LIBRARY or schema is None:
+    def _needs_arguments(self, value_type: ValueType) -> bool:
+        schema = self._api.schemas.get(value_type.target)
+        if value_type.target in _HANDWRITTEN or schema is None:
             return True
-        collections = (Form.LIST, Form.MAP)
-        return any(not _is_optional(one) and one.shape.form not in collections for one in schema.properties)
+        collections = (TypeKind.LIST, TypeKind.MAP)
+        return any(not _is_optional(one) and one.type.kind not in collections for one in schema.properties)
 
-    def _annotation(self, shape: Shape) -> str:
-        if shape.form in _SCALARS:
-            module, name = _SCALARS[shape.form]
+    def _annotation(self, value_type: ValueType) -> str:
+        if value_type.kind in _SCALARS:
+            module, name = _SCALARS[value_type.kind]
             written = self._imports.use(module, name) if module else name
-        elif shape.item is not None:
-            item = self._annotation(shape.item)
-            written = f"list[{item}]" if shape.form is Form.LIST else f"dict[str, {item}]"
+        elif value_type.item is not None:
+            item = self._annotation(value_type.item)
+            written = f"list[{item}]" if value_type.kind is TypeKind.LIST else f"dict[str, {item}]"
         else:
-            module, name = self._places.find(shape.target)
-            own = module.endswith(f".{self._module}") and shape.target in self._names
+            module, name = self._modules.find(value_type.target)
+            own = module.endswith(f".{self._module}") and value_type.target in self._names
             written = name if own else self._imports.use(module, name)
-        return f"{written} | None" if shape.nullable else written
+        return f"{written} | None" if value_type.nullable else written
 
 
 def _is_optional(one: Property) -> bool:
-    return not one.required or one.nullable or one.shape.form in (Form.TIME, Form.MICRO_TIME, Form.ANY, Form.ALIAS)
+    return (
+        not one.required
+        or one.nullable
+        or one.type.kind in (TypeKind.TIME, TypeKind.MICRO_TIME, TypeKind.ANY, TypeKind.ALIAS)
+    )
 
 
-def _described(one: Property) -> str:
-    """The description, and the values allowed where it does not list them itself."""
+def _description(one: Property) -> str:
+    """The description, and the allowed values unless it lists them itself."""
     values = [str(value) for value in one.enum]
     if all(value in one.description for value in values):
         return one.description
     return f"{one.description}\n\nOne of: {', '.join(f'`{value}`' for value in values)}.".strip()
 
 
-def _facts(kind: Kind, class_name: str) -> Iterator[tuple[str, str]]:
-    """The class keywords, those left out that say what would be assumed anyway."""
+def _class_keywords(kind: Kind, class_name: str) -> Iterator[tuple[str, str]]:
+    """The keywords of the class statement, without those that equal the default."""
     if kind.gvk.group:
         yield "group", quoted(kind.gvk.group)
     yield "version", quoted(kind.gvk.version)
@@ -321,11 +333,11 @@ def _facts(kind: Kind, class_name: str) -> Iterator[tuple[str, str]]:
         yield "deprecated", "True" if kind.deprecated is True else quoted(kind.deprecated)
 
 
-def _index(api: Api, places: _Places) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+def _index(api: Api, modules: _ModuleMap) -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """Group-version to module and kinds; the core group first, then by name."""
     found: dict[str, tuple[str, list[str]]] = {}
     for name, kind in sorted(api.kinds.items(), key=lambda item: item[1].gvk):
-        found.setdefault(kind.gvk.api_version, (places.module_for(name), []))[1].append(kind.gvk.kind)
+        found.setdefault(kind.gvk.api_version, (modules.module_for(name), []))[1].append(kind.gvk.kind)
     return {group_version: (module, tuple(kinds)) for group_version, (module, kinds) in found.items()}
 
 

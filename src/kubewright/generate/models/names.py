@@ -1,8 +1,8 @@
-"""Names: from the wire's words to Python's, and back.
+"""Names: from JSON to Python and back.
 
-A field `clusterIPs` becomes `cluster_ips`, a group `cert-manager.io` becomes the module `cert_manager`, and
-an inline object at `spec.keystores` of a Certificate becomes the class `CertificateSpecKeystores`. Plain
-functions on text; `generate.models.openapi` and `generate.models.modules` ask them.
+A field `clusterIPs` becomes `cluster_ips`, a group `cert-manager.io` becomes the module `cert_manager`, and an inline
+object at `spec.keystores` of a Certificate becomes the class `CertificateSpecKeystores`. Pure functions on text, for
+`models.openapi` and `models.modules`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,21 @@ import re
 from collections.abc import Container
 from typing import Final
 
-__all__ = ("RESERVED", "attribute_name", "camel_case", "class_name", "module_name", "singular", "snake_case", "unused")
+__all__ = (
+    "RESERVED",
+    "attribute_name",
+    "camel_case",
+    "class_name",
+    "module_name",
+    "singular",
+    "snake_case",
+    "unique_name",
+)
 
 RESERVED: Final = frozenset(
     {*keyword.kwlist, "bool", "bytes", "datetime", "dict", "field", "float", "int", "list", "str"}
 )
-"""Attribute names a generated class cannot have: keywords, and words its own annotations use."""
+"""Attribute names a generated class cannot have: keywords, and names its own annotations use."""
 
 _WORD: Final = re.compile(
     r"IPv[46]"  # else split into I and Pv4
@@ -29,12 +38,12 @@ _WORD: Final = re.compile(
 
 
 def snake_case(name: str) -> str:
-    """`nonResourceURLs` to `non_resource_urls`; what is no letter or digit parts words."""
+    """`nonResourceURLs` to `non_resource_urls`; other characters than letters and digits separate words."""
     return "_".join(word.lower() for word in _WORD.findall(name))
 
 
 def camel_case(name: str) -> str:
-    """What msgspec's `rename="camel"` puts on the wire for an attribute; kept identical to it by a test."""
+    """The JSON name that msgspec's `rename="camel"` makes of an attribute; a test keeps them identical."""
     parts = name.split("_")
     if len(parts) == 1:
         return name
@@ -51,7 +60,7 @@ def attribute_name(wire_name: str, *, taken: Container[str] = (), reserved: Cont
         name = f"field_{name}"
     if name in RESERVED or name in reserved:
         name = f"{name}_"
-    return unused(name, taken)
+    return unique_name(name, taken)
 
 
 def class_name(*words: str) -> str:
@@ -78,8 +87,8 @@ def singular(word: str) -> str:
     return word[:-1] if word.endswith("s") else word
 
 
-def unused(name: str, taken: Container[str]) -> str:
-    """The name itself, or with the first number from 2 on that makes it new."""
+def unique_name(name: str, taken: Container[str]) -> str:
+    """The name itself, or with the first number from 2 on that makes it unique."""
     if name not in taken:
         return name
     number = 2

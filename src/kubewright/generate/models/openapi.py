@@ -1,9 +1,9 @@
-"""OpenAPI documents of an API server, read into what a class generator needs to know.
+"""Reads the OpenAPI documents of an API server for the class generator.
 
-In: one OpenAPI v3 document per group-version, as served under `/openapi/v3`, and the aggregated discovery.
-Out: an `Api` of kinds and object schemas whose fields have one of a dozen shapes. Inline objects, which is
-all a custom resource has, get a name and become schemas of their own. Nothing is fetched and nothing is
-printed here: `generate.models.sources` brings documents, `generate.models.modules` makes modules.
+In: one OpenAPI v3 document per group-version, as served under `/openapi/v3`, and the aggregated discovery. Out: an
+`Api` of kinds and object schemas whose fields have one of a dozen types. Inline objects, which is all a custom resource
+has, get a name and become schemas of their own. Nothing is fetched or printed here: `models.sources` loads documents,
+`models.modules` makes modules.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import msgspec
 
 from kubewright.api.kinds import GroupVersion, GroupVersionKind
 from kubewright.errors import DecodeError
-from kubewright.generate.models.names import class_name, singular, unused
+from kubewright.generate.models.names import class_name, singular, unique_name
 from kubewright.k8s.documents import component
 
-__all__ = ("Api", "Documents", "Form", "Kind", "ObjectSchema", "Property", "Shape", "read_api")
+__all__ = ("Api", "Documents", "Kind", "ObjectSchema", "Property", "TypeKind", "ValueType", "read_api")
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _REFERENCE: Final = "#/components/schemas/"
@@ -31,14 +31,14 @@ _WELL_KNOWN: Final = {
     ): f"{_META}.Condition",
     frozenset(("matchExpressions", "matchLabels")): f"{_META}.LabelSelector",
 }
-"""Objects that nearly every CRD repeats inline, known by their fields."""
+"""Objects that nearly every CRD repeats inline, recognised by their fields."""
 
 _QUANTITY_PATTERN: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
-"""How controller-gen writes a resource.Quantity, which has no type of its own in a CRD."""
+"""The pattern that controller-gen writes for a resource.Quantity, which has no type of its own in a CRD."""
 
 
-class Form(enum.Enum):
-    """What a value can be."""
+class TypeKind(enum.Enum):
+    """The kinds of types."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -53,22 +53,22 @@ class Form(enum.Enum):
     LIST = "list"
     MAP = "map"
     OBJECT = "object"
-    """An object schema, named by the shape's `target`."""
+    """An object schema, named by `ValueType.target`."""
     ALIAS = "alias"
-    """A schema that says nothing but its name, such as JSON."""
+    """A schema without a type of its own, such as JSON."""
 
 
 @final
-class Shape(msgspec.Struct, frozen=True):
+class ValueType(msgspec.Struct, frozen=True):
     """The type of a value."""
 
-    form: Form
-    item: Shape | None = None
-    """Of a list or a map."""
+    kind: TypeKind
+    item: ValueType | None = None
+    """The type of the items of a list or the values of a map."""
     target: str = ""
-    """The schema an object or an alias stands for."""
+    """The schema of an object or an alias."""
     nullable: bool = False
-    """Set on items and values that may be null; a field says it itself."""
+    """Set on items and values that may be null; for a field see `Property.nullable`."""
 
 
 @final
@@ -76,8 +76,8 @@ class Property(msgspec.Struct, frozen=True, kw_only=True):
     """One field of an object."""
 
     name: str
-    """On the wire."""
-    shape: Shape
+    """In JSON."""
+    type: ValueType
     description: str = ""
     required: bool = False
     nullable: bool = False
@@ -93,7 +93,7 @@ class ObjectSchema(msgspec.Struct, frozen=True, kw_only=True):
     """An object with named fields."""
 
     name: str
-    """Of the component, such as `io.k8s.api.apps.v1.Deployment`; unique within an `Api`."""
+    """The component's name, such as `io.k8s.api.apps.v1.Deployment`; unique within an `Api`."""
     description: str = ""
     properties: tuple[Property, ...] = ()
     kinds: tuple[GroupVersionKind, ...] = ()
@@ -105,7 +105,7 @@ class ObjectSchema(msgspec.Struct, frozen=True, kw_only=True):
         return self.name.rpartition(".")[2]
 
     def find(self, name: str) -> Property | None:
-        """The field with that name on the wire."""
+        """The field with that JSON name."""
         return next((one for one in self.properties if one.name == name), None)
 
 
@@ -123,28 +123,28 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
     scale: tuple[str, ...] = ()
-    """Paths of the wanted number, the number there is, and maybe the selector."""
+    """The paths of the desired replicas, the actual replicas, and maybe the selector."""
     storage: bool = True
     deprecated: str | bool = False
 
 
 @final
 class Documents(msgspec.Struct, frozen=True, kw_only=True):
-    """The input: what a server says about itself."""
+    """The input: what a server publishes about itself."""
 
     documents: Mapping[str, Mapping[str, Any]]
     """Group-version, such as `apps/v1` or `v1`, to its OpenAPI document."""
     discovery: Sequence[Mapping[str, Any]] = ()
     """The items of aggregated discovery, core group first; without it plural names and scopes come from the paths."""
     kinds: Sequence[Kind] = ()
-    """Said outright, where there is no discovery to ask: a CRD is its own."""
+    """Given explicitly where there is no discovery: a CRD names its own."""
     version: str = ""
-    """Of the server, for the head of the generated files."""
+    """The server's version, for the head of the generated files."""
 
 
 @final
 class Api(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the documents say that a class can show."""
+    """Everything in the documents that a class can express."""
 
     kinds: Mapping[str, Kind]
     """By the name of their schema."""
@@ -155,7 +155,7 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_api(documents: Documents) -> Api:
-    """Read the documents; one that contradicts itself is a DecodeError that names the schema."""
+    """Read the documents; an inconsistent one is a DecodeError that names the schema."""
     components: dict[str, Mapping[str, Any]] = {}
     for group_version, document in documents.documents.items():
         components.update(_components(group_version, document))
@@ -180,7 +180,7 @@ def _components(group_version: str, document: Mapping[str, Any]) -> Mapping[str,
 
 @final
 class _Reader:
-    """Turns component schemas into object schemas, hoisting inline objects on the way."""
+    """Turns component schemas into object schemas, and inline objects into schemas of their own."""
 
     def __init__(self, components: Mapping[str, Mapping[str, Any]]) -> None:
         self._components = components
@@ -189,8 +189,8 @@ class _Reader:
 
     def read(self, name: str) -> None:
         schema = self._components[name]
-        if name in _KNOWN_SHAPES:
-            if _KNOWN_SHAPES[name] is Form.ALIAS:
+        if name in _KNOWN_TYPES:
+            if _KNOWN_TYPES[name] is TypeKind.ALIAS:
                 self.aliases[name] = str(schema.get("description", ""))
         elif _is_object(schema):
             self.schemas[name] = self._object(name, schema)
@@ -215,7 +215,7 @@ class _Reader:
     def _property(self, owner: str, name: str, schema: Mapping[str, Any], *, required: bool) -> Property:
         return Property(
             name=name,
-            shape=self._shape(schema, owner=owner, word=name),
+            type=self._value_type(schema, owner=owner, word=name),
             description=str(schema.get("description", "")),
             required=required,
             nullable=bool(schema.get("nullable", False)),
@@ -225,79 +225,79 @@ class _Reader:
             extensions=_extensions(schema),
         )
 
-    def _shape(self, schema: Mapping[str, Any], *, owner: str, word: str) -> Shape:
+    def _value_type(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
         reference = _reference(schema)
         if reference:
-            return self._referenced(reference, owner)
+            return self._type_of_reference(reference, owner)
         if _is_int_or_string(schema):
             quantity = str(schema.get("pattern", "")).startswith(_QUANTITY_PATTERN)
-            return Shape(Form.QUANTITY if quantity else Form.INT_OR_STRING)
+            return ValueType(TypeKind.QUANTITY if quantity else TypeKind.INT_OR_STRING)
         match schema.get("type"):
             case "array":
                 items = _mapping(f"{owner}.{word}[]", schema.get("items", {}))
-                return Shape(Form.LIST, self._item(items, owner=owner, word=singular(word)))
+                return ValueType(TypeKind.LIST, self._item(items, owner=owner, word=singular(word)))
             case "object":
                 return self._inline_object(schema, owner=owner, word=word)
             case "string":
-                return Shape(_STRING_FORMATS.get(str(schema.get("format", "")), Form.STRING))
+                return ValueType(_STRING_FORMATS.get(str(schema.get("format", "")), TypeKind.STRING))
             case "integer" | "number" | "boolean" as name:
-                return Shape(Form(name))
+                return ValueType(TypeKind(name))
         return self._alternative(schema, owner=owner, word=word)
 
-    def _referenced(self, name: str, owner: str) -> Shape:
-        if name in _KNOWN_SHAPES:
-            return Shape(_KNOWN_SHAPES[name], target=name)
+    def _type_of_reference(self, name: str, owner: str) -> ValueType:
+        if name in _KNOWN_TYPES:
+            return ValueType(_KNOWN_TYPES[name], target=name)
         schema = self._components.get(name) or component(name)
         if schema is None:
             raise DecodeError(f"{owner} refers to {name}, which is in none of the documents; add its document")
         if _is_object(schema):
-            return Shape(Form.OBJECT, target=name)
+            return ValueType(TypeKind.OBJECT, target=name)
         if "type" not in schema and not _alternatives(schema):
-            return Shape(Form.ALIAS, target=name)
-        return self._shape(schema, owner=owner, word=name.rpartition(".")[2])
+            return ValueType(TypeKind.ALIAS, target=name)
+        return self._value_type(schema, owner=owner, word=name.rpartition(".")[2])
 
-    def _inline_object(self, schema: Mapping[str, Any], *, owner: str, word: str) -> Shape:
+    def _inline_object(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
         properties = schema.get("properties")
         if properties and not _is_embedded(schema):
             known = _WELL_KNOWN.get(frozenset(_mapping(f"{owner}.{word}: properties", properties)))
-            return Shape(Form.OBJECT, target=known or self._hoisted(schema, owner=owner, word=word))
+            return ValueType(TypeKind.OBJECT, target=known or self._hoist(schema, owner=owner, word=word))
         values = schema.get("additionalProperties")
         if isinstance(values, Mapping) and values:
-            return Shape(Form.MAP, self._item(values, owner=owner, word=singular(word)))
-        return Shape(Form.MAP, Shape(Form.ANY))
+            return ValueType(TypeKind.MAP, self._item(values, owner=owner, word=singular(word)))
+        return ValueType(TypeKind.MAP, ValueType(TypeKind.ANY))
 
-    def _hoisted(self, schema: Mapping[str, Any], *, owner: str, word: str) -> str:
+    def _hoist(self, schema: Mapping[str, Any], *, owner: str, word: str) -> str:
         prefix, _, parent = owner.rpartition(".")
-        name = unused(f"{prefix}.{class_name(parent, word)}", self._components.keys() | self.schemas.keys())
-        # Its place is held while its own fields are read, which may want the same name.
+        name = unique_name(f"{prefix}.{class_name(parent, word)}", self._components.keys() | self.schemas.keys())
+        # Reserve the name first: its own fields may need the same one.
         self.schemas[name] = ObjectSchema(name=name)
         self.schemas[name] = self._object(name, {"description": f"`{word}` of {parent}.", **schema})
         return name
 
-    def _item(self, schema: Mapping[str, Any], *, owner: str, word: str) -> Shape:
-        shape = self._shape(schema, owner=owner, word=word)
-        return msgspec.structs.replace(shape, nullable=True) if schema.get("nullable") else shape
+    def _item(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
+        value_type = self._value_type(schema, owner=owner, word=word)
+        return msgspec.structs.replace(value_type, nullable=True) if schema.get("nullable") else value_type
 
-    def _alternative(self, schema: Mapping[str, Any], *, owner: str, word: str) -> Shape:
-        """A value with no type of its own: what all its alternatives agree on, or anything."""
+    def _alternative(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
+        """A value without a type of its own: the type that all alternatives share, or anything."""
         if schema.get("properties"):
             return self._inline_object(schema, owner=owner, word=word)
         scalars = {alternative.get("type") for alternative in _alternatives(schema)}
         if len(scalars) == 1 and scalars <= {"string", "integer", "number", "boolean"}:
-            return Shape(Form(scalars.pop()))
-        return Shape(Form.ANY)
+            return ValueType(TypeKind(scalars.pop()))
+        return ValueType(TypeKind.ANY)
 
 
-_STRING_FORMATS: Final = {"byte": Form.BYTES, "date-time": Form.TIME, "int-or-string": Form.INT_OR_STRING}
+_STRING_FORMATS: Final = {"byte": TypeKind.BYTES, "date-time": TypeKind.TIME, "int-or-string": TypeKind.INT_OR_STRING}
 
-_KNOWN_SHAPES: Final = {
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": Form.QUANTITY,
-    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Form.INT_OR_STRING,
-    f"{_META}.Time": Form.TIME,
-    f"{_META}.MicroTime": Form.MICRO_TIME,
-    # Declared as objects, yet they hold whatever JSON they were given.
-    f"{_META}.FieldsV1": Form.ALIAS,
-    "io.k8s.apimachinery.pkg.runtime.RawExtension": Form.ALIAS,
+_KNOWN_TYPES: Final = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": TypeKind.QUANTITY,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": TypeKind.INT_OR_STRING,
+    f"{_META}.Time": TypeKind.TIME,
+    f"{_META}.MicroTime": TypeKind.MICRO_TIME,
+    # Declared as objects, but they hold any JSON.
+    f"{_META}.FieldsV1": TypeKind.ALIAS,
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": TypeKind.ALIAS,
 }
 
 
@@ -308,7 +308,7 @@ def _is_object(schema: Mapping[str, Any]) -> bool:
 
 
 def _reference(schema: Mapping[str, Any]) -> str:
-    """The schema that is meant, if by name: alone, or in allOf so that a description can stand beside it."""
+    """The referenced schema, if there is one: alone, or in allOf beside a description."""
     whole = _sequence("allOf", schema.get("allOf"))
     named = schema if "$ref" in schema else whole[0] if len(whole) == 1 and isinstance(whole[0], Mapping) else {}
     return str(named.get("$ref", "")).removeprefix(_REFERENCE)
@@ -329,7 +329,7 @@ def _is_int_or_string(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_embedded(schema: Mapping[str, Any]) -> bool:
-    """A whole object of any kind; a server adds apiVersion, kind and metadata to what the CRD says of it."""
+    """Whether it is a whole object of any kind; a server adds apiVersion, kind and metadata to its schema."""
     return all(schema.get(f"x-kubernetes-{name}") for name in ("embedded-resource", "preserve-unknown-fields"))
 
 
@@ -360,33 +360,33 @@ def _sequence(where: str, value: Any) -> Sequence[Any]:
 
 
 def _kinds(documents: Documents, schemas: Mapping[str, ObjectSchema]) -> dict[str, Kind]:
-    """Which schemas are kinds: those a resource or a subresource answers with, if they have metadata."""
+    """The schemas that are kinds: those with metadata that a resource or a subresource returns."""
     by_gvk = {schema.kinds[0]: name for name, schema in schemas.items() if len(schema.kinds) == 1}
     found: dict[str, Kind] = {}
-    for kind in documents.kinds or _discovered(documents.discovery) or _from_paths(documents.documents):
+    for kind in documents.kinds or _kinds_from_discovery(documents.discovery) or _kinds_from_paths(documents.documents):
         name = by_gvk.get(kind.gvk)
         if name is None or schemas[name].find("metadata") is None:
             continue
         known = found.get(name)
-        # A kind may be both: Scale has resources of its own nowhere, Pod is also what pods/resize answers with.
+        # A kind may be both: Scale is only a subresource, Pod is also the kind of pods/resize.
         if known is None or (not known.plural and kind.plural):
             found[name] = msgspec.structs.replace(kind, schema=name)
     return found
 
 
-def _discovered(groups: Sequence[Mapping[str, Any]]) -> list[Kind]:
+def _kinds_from_discovery(groups: Sequence[Mapping[str, Any]]) -> list[Kind]:
     return [
         kind
         for group in groups
         for version in group.get("versions", ())
         for resource in version.get("resources", ())
-        for kind in _discovered_resource(
+        for kind in _kinds_of_resource(
             GroupVersion(group.get("metadata", {}).get("name", ""), version["version"]), resource
         )
     ]
 
 
-def _discovered_resource(group_version: GroupVersion, resource: Mapping[str, Any]) -> Iterator[Kind]:
+def _kinds_of_resource(group_version: GroupVersion, resource: Mapping[str, Any]) -> Iterator[Kind]:
     namespaced = resource.get("scope") == "Namespaced"
     subresources = resource.get("subresources", ())
     names = tuple(one["subresource"] for one in subresources)
@@ -399,7 +399,7 @@ def _discovered_resource(group_version: GroupVersion, resource: Mapping[str, Any
         short_names=tuple(resource.get("shortNames", ())),
         categories=tuple(resource.get("categories", ())),
         subresources=names,
-        # Discovery does not say where the numbers are; built-in kinds with a scale all keep them here.
+        # Discovery does not have the scale paths; these are the same for all built-in kinds.
         scale=("spec.replicas", "status.replicas") if "scale" in names else (),
     )
     for one in subresources:
@@ -407,19 +407,19 @@ def _discovered_resource(group_version: GroupVersion, resource: Mapping[str, Any
 
 
 def _response_kind(group_version: GroupVersion, resource: Mapping[str, Any]) -> GroupVersionKind:
-    """Discovery leaves group and version out where they are those of the list it stands in."""
+    """Discovery omits group and version if they are those of the list."""
     kind = resource.get("responseKind") or {}
     if kind.get("version"):
         return GroupVersionKind(kind.get("group", ""), kind["version"], kind.get("kind", ""))
     return group_version.with_kind(kind.get("kind", ""))
 
 
-def _from_paths(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:
-    """Less than discovery knows: kind, plural name, scope and subresources, as the paths show them."""
+def _kinds_from_paths(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:
+    """Less than discovery: kind, plural name, scope and subresources, from the paths."""
     paths = {path: item for document in documents.values() for path, item in document.get("paths", {}).items()}
     for path, item in sorted(paths.items()):
         gvk = (item.get("get") or item.get("post") or {}).get(_GVK)
-        # A list over all namespaces stands beside the paths within one, which say more.
+        # Skip lists over all namespaces: the paths within one namespace have more.
         if not gvk or "/watch/" in path or _within_namespace(path) in paths:
             continue
         collection, _, subresource = path.partition("/{name}")

@@ -2,10 +2,10 @@
 
     files = protobuf_files([Path("k8s.io/api@v0.35.4"), ...])
 
-gives names below `k8s/protobuf/` and their bytes, one file per group-version. A `generated.proto` says what is on the
-wire; the Go structs next to it say what JSON makes of it: the name, whether a zero is left out, whether a part is laid
-into its parent. Neither says both, so the two are joined by message and field number. This reads the small part of the
-two languages that those files use, and no more. `apiserver.wire.protobuf.messages` reads what is written here.
+returns names below `k8s/protobuf/` and their bytes, one file per group-version. A `generated.proto` has the protobuf
+encoding; the Go structs next to it have the JSON encoding: the name, whether a zero is omitted, whether a struct is
+inlined. Neither has both, so the two are joined by message and field number. This parses only the small part of the two
+languages that those files use. `kubewright.apiserver.wire.protobuf` reads the tables.
 
 To move to another Kubernetes version, with the modules k8s.io/api, apimachinery, apiextensions-apiserver and
 kube-aggregator of that version downloaded:
@@ -38,7 +38,7 @@ _FIELD: Final = re.compile(
 )
 _STRUCT: Final = re.compile(r"^type\s+(\w+)\s+struct\s*\{(?:\}|(.*?)^\})", re.MULTILINE | re.DOTALL)
 _LIST_TYPE: Final = re.compile(r"^type\s+(\w+)\s+\[\]", re.MULTILINE)
-_BORROWED: Final = re.compile(r"^type\s+(\w+)\s+(?:=\s+)?(\w+)\.(\w+)$", re.MULTILINE)
+_ALIAS: Final = re.compile(r"^type\s+(\w+)\s+(?:=\s+)?(\w+)\.(\w+)$", re.MULTILINE)
 _IMPORT: Final = re.compile(r'^\s+(\w+)\s+"([\w./-]+)"$', re.MULTILINE)
 _GO_FIELD: Final = re.compile(r"^\s+(?P<words>[^`/\n]+?)\s*`(?P<tags>[^`\n]*)`", re.MULTILINE)
 _TAG: Final = re.compile(r'(\w+):"([^"]*)"')
@@ -58,17 +58,17 @@ _SPECIAL: Final = {
     f"{_SCHEMAS}JSONSchemaPropsOrBool": "schema_or_bool",
     f"{_SCHEMAS}JSONSchemaPropsOrStringArray": "schema_or_strings",
 }
-"""Messages whose JSON is not that of their fields; `apiserver.wire.protobuf.values` knows them by these names."""
+"""Messages whose JSON is not that of their fields; `kubewright.apiserver.wire.protobuf` knows them by these names."""
 
 _MACHINERY: Final = ("meta.v1", "apidiscovery.v2", "apidiscovery.v2beta1")
-"""Besides the group-versions with kinds."""
+"""Needed besides the group-versions with kinds."""
 
 
 class _Field(NamedTuple):
     number: int
     name: str
     type: str
-    shape: str
+    cardinality: str
 
 
 class _GoField(NamedTuple):
@@ -118,13 +118,13 @@ def _packages(folder: Path) -> Iterator[_Package]:
         messages = {found[1]: tuple(_fields(found[2], name[1])) for found in _MESSAGE.finditer(text)}
         structs = {found[1]: _go_fields(found[2] or "") for source in sources for found in _STRUCT.finditer(source)}
         lists = frozenset(found[1] for source in sources for found in _LIST_TYPE.finditer(source))
-        borrowed = {name: place for source in sources for name, place in _borrowed(source)}
+        borrowed = {name: place for source in sources for name, place in _aliases(source)}
         yield _Package(name[1], messages, structs, lists, borrowed)
 
 
-def _borrowed(source: str) -> Iterator[tuple[str, tuple[str, str]]]:
+def _aliases(source: str) -> Iterator[tuple[str, tuple[str, str]]]:
     imports = dict(_IMPORT.findall(source))
-    for name, package, original in _BORROWED.findall(source):
+    for name, package, original in _ALIAS.findall(source):
         path = imports.get(package, "")
         yield name, (path.replace("/", ".").replace("-", "_"), original)
 
@@ -136,8 +136,8 @@ def _fields(body: str, package: str) -> Iterator[_Field]:
             kind = kind[1:]
         elif kind[0].isupper():
             kind = f"{package}.{kind}"
-        shape = "map" if found["value"] else "list" if found["label"] == "repeated" else "one"
-        yield _Field(int(found["number"]), found["name"], kind, shape)
+        cardinality = "map" if found["value"] else "list" if found["label"] == "repeated" else "one"
+        yield _Field(int(found["number"]), found["name"], kind, cardinality)
 
 
 def _go_fields(body: str) -> dict[int, _GoField]:
@@ -165,7 +165,7 @@ def _file(package: _Package, packages: Mapping[str, _Package]) -> dict[str, Any]
         if _SPECIAL.get(f"{package.name}.{name}", "schema_").partition("_")[0] != "schema":
             continue
         if name in package.list_types:
-            messages[name] = [[field.number, "", field.type, field.shape, ""] for field in fields]
+            messages[name] = [[field.number, "", field.type, field.cardinality, ""] for field in fields]
             continue
         home, original = package.borrowed.get(name, (package.name, name))
         structs = packages[home].structs.get(original) if home in packages else None
@@ -176,10 +176,10 @@ def _file(package: _Package, packages: Mapping[str, _Package]) -> dict[str, Any]
 
 
 def _row(field: _Field, go: _GoField, package: _Package, packages: Mapping[str, _Package]) -> list[Any]:
-    """Number, JSON name, type, shape, flags and, where it is not the JSON name capitalised, the name in Go.
+    """Number, JSON name, type, cardinality, flags and, if it is not the JSON name capitalised, the name in Go.
 
-    Flags: `l` a list that is a message of its own, `p` a pointer, `o` left out if empty, `z` left out if zero,
-    `i` laid into its parent.
+    Flags: `l` a list that is a message of its own, `p` a pointer, `o` omitted if empty, `z` omitted if zero, `i`
+    inlined into its parent.
     """
     kind, flags = field.type, ""
     if kind in _SPECIAL:
@@ -196,14 +196,14 @@ def _row(field: _Field, go: _GoField, package: _Package, packages: Mapping[str, 
     if not go.options and not go.json_name:  # one of the messages whose JSON is not that of their fields
         flags += "o"
     name = go.json_name or ("" if "inline" in go.options else field.name)
-    row = [field.number, name, kind, field.shape, flags]
+    row = [field.number, name, kind, field.cardinality, flags]
     capitalised = name[:1].upper() + name[1:]
     return row if capitalised == go.go_name else [*row, go.go_name]
 
 
 def _main(arguments: list[str]) -> int:
     if len(arguments) < 2:
-        print("say where to write, and the folders of the Go modules", file=sys.stderr)
+        print("give the folder to write to, and the folders of the Go modules", file=sys.stderr)
         return 2
     output, *folders = map(Path, arguments)
     try:

@@ -1,7 +1,7 @@
 """Python source text of a module of classes: imports, docstrings, fields, in a fixed layout.
 
-What a class says is decided by `generate.models.modules`; this module only knows how it is written down. The same
-definitions always give the same bytes.
+`models.modules` decides what a class contains; this module only formats it. The same definitions always give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Attribute(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     annotation: str
     default: str = ""
-    """Source text of what the field is set to: its default, or a call that says more about it."""
+    """Source text of the value: its default, or a call of `field`."""
     required: bool = False
     doc: str = ""
 
@@ -39,7 +39,7 @@ class ClassDefinition(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     base: str
     keywords: tuple[tuple[str, str], ...] = ()
-    """Names and source text of what follows the base class."""
+    """Names and source text of the keywords after the base class."""
     doc: str = ""
     attributes: tuple[Attribute, ...] = ()
 
@@ -55,7 +55,7 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ModuleText(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything in a module, in the order it is to be written."""
+    """Everything in a module, in the order to write it."""
 
     doc: str
     imports: Imports
@@ -66,13 +66,13 @@ class ModuleText(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Imports:
-    """The names a module takes from others; one that is taken already by a class of its own gets another name."""
+    """The imports of a module; a name that one of its own classes has gets another one."""
 
     def __init__(self, own_names: Iterable[str]) -> None:
         self._taken: dict[str, tuple[str, str]] = dict.fromkeys(own_names, ("", ""))
 
     def use(self, module: str, name: str, *, wanted: str = "") -> str:
-        """Import a name, and how to call it here."""
+        """Import a name, and return its name here."""
         source = (module, name)
         for local in (wanted or name, _qualified(module, name)):
             if self._taken.setdefault(local, source) == source:
@@ -169,7 +169,7 @@ def _statement(declaration: str, default: str) -> Iterator[str]:
 
 def docstring(text: str, indent: str) -> list[str]:
     """A docstring, wrapped and escaped; nothing for an empty text."""
-    lines = list(_wrapped(text, _WIDTH - len(indent) - 3))
+    lines = list(_wrap(text, _WIDTH - len(indent) - 3))
     if not lines:
         return []
     lines[0] = f'"""{lines[0]}'
@@ -178,8 +178,8 @@ def docstring(text: str, indent: str) -> list[str]:
     return [*(f"{indent}{line}".rstrip() for line in lines), f'{indent}"""']
 
 
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    for line in _escaped(text).strip().split("\n"):
+def _wrap(text: str, width: int) -> Iterator[str]:
+    for line in _escape(text).strip().split("\n"):
         content = line.lstrip()
         margin = " " * min(len(line.expandtabs(4)) - len(content.expandtabs(4)), 16)
         yield from textwrap.wrap(
@@ -192,8 +192,8 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
         ) or ([""] if text.strip() else [])
 
 
-def _escaped(text: str) -> str:
-    """What is between the quotes: no line of it may end them, start an escape or hold a character nobody sees."""
+def _escape(text: str) -> str:
+    """The text between the quotes: it must not end the string, start an escape or contain invisible characters."""
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text).rstrip()
     return f'{text[:-1]}\\"' if text.endswith('"') else text

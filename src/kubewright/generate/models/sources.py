@@ -1,8 +1,8 @@
-"""Where documents come from: a folder, a file, CRD manifests, or Kubewright's own package data.
+"""Loads OpenAPI documents: from a folder, a file, CRD manifests, or Kubewright's own package data.
 
-The only module of the generator that reads files. Files are known by what is in them, not by their names:
-an OpenAPI document, discovery, or the answer of `/version`, each plain or compressed with gzip. A cluster
-is asked by `generate.models.cluster_documents`.
+The only module of the generator that reads files. Files are recognised by their content, not by their names: an OpenAPI
+document, discovery, or the response of `/version`, each plain or gzip. `models.cluster_documents` fetches those of a
+cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubewright.generate.models.openapi import Documents
 from kubewright.k8s import SERVER_VERSION
 from kubewright.k8s import documents as packaged
 
-__all__ = ("builtin_documents", "from_answers", "read_crds", "read_openapi")
+__all__ = ("builtin_documents", "from_responses", "read_crds", "read_openapi")
 
 _PATH: Final = re.compile(r"/api/(?P<core>v[^/]+)|/apis/(?P<group>[^/{]+)/(?P<version>v[^/]+)")
 
@@ -29,7 +29,7 @@ _PATH: Final = re.compile(r"/api/(?P<core>v[^/]+)|/apis/(?P<group>[^/{]+)/(?P<ve
 def read_openapi(path: Path) -> Documents:
     """The documents in a file, or in a folder and all folders below it."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_json(file))
-    found = from_answers((str(file), _tree(file)) for file in files)
+    found = from_responses((str(file), _tree(file)) for file in files)
     if not found.documents:
         raise ConfigError(
             f"{path}: no OpenAPI v3 document of a group-version is there; save /openapi/v3/apis/... in it"
@@ -37,12 +37,12 @@ def read_openapi(path: Path) -> Documents:
     return found
 
 
-def from_answers(answers: Iterator[tuple[str, Any]]) -> Documents:
-    """Sort out what a server answered: documents by group-version, discovery, its version."""
+def from_responses(responses: Iterator[tuple[str, Any]]) -> Documents:
+    """Sort the responses of a server: documents by group-version, discovery, its version."""
     documents: dict[str, Mapping[str, Any]] = {}
     discovery: list[Mapping[str, Any]] = []
     version = ""
-    for where, tree in answers:
+    for where, tree in responses:
         if not isinstance(tree, dict):
             raise ConfigError(f"{where}: an OpenAPI document is expected and a {type(tree).__name__} was found")
         if "openapi" in tree:
@@ -66,7 +66,7 @@ def read_crds(paths: Sequence[Path]) -> Documents:
 
 
 def builtin_documents() -> Documents:
-    """What Kubewright's own kinds were made from."""
+    """The documents of Kubewright's own kinds."""
     return Documents(
         documents={name: packaged.openapi_document(name) for name in sorted(packaged.group_versions())},
         discovery=packaged.discovery(),
@@ -112,7 +112,7 @@ def _tree(file: Path) -> Any:
 
 
 def _group_version(document: Mapping[str, Any]) -> str:
-    """Read off the first path that has one; empty for `/apis` and its like, which describe no kinds."""
+    """From the first path that has one; empty for `/apis` and the like, which describe no kinds."""
     for path in document.get("paths", {}):
         match = _PATH.match(path)
         if match:

@@ -1,12 +1,12 @@
-"""The least role: what an audit log proves that an operator did, and how far its declared role is from that.
+"""The least role that an audit log proves, and how the declared role differs from it.
 
 Reads the JSON lines of kube-apiserver or of the embedded server, at any level. A request counts whether it was allowed
-or refused: a refusal shows a permission that is missing. What every account may do anyhow (discovery, health, asking
-about itself) is left out.
+or denied: a denial shows a permission that is missing. What every account may do (discovery, health, reviews of itself)
+is left out.
 
-A log shows what happened, not what might. So when a role is called too wide, reading counts as one: who was seen to
-list may be given get and watch too; and what the server asks only under some settings, such as update of finalizers,
-is never called too much.
+A log shows what happened, not what might happen. So before a role is called too wide, reads count as one: who was seen
+to list may have get and watch too; and permissions that the server requires only in some configurations, such as update
+of finalizers, are never called too much.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from kubewright.generate.rbac.permissions import HOME, Access
 __all__ = ("AuditedRequest", "Deviation", "deviations", "least_access", "read_audit")
 
 _READ: Final = frozenset(("get", "list", "watch"))
-_FREE_URLS: Final = ("/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version", "/.well-known")
-_FREE: Final = frozenset(
+_ALWAYS_ALLOWED_URLS: Final = ("/api", "/apis", "/healthz", "/livez", "/openapi", "/readyz", "/version", "/.well-known")
+_ALWAYS_ALLOWED: Final = frozenset(
     (
         ("authorization.k8s.io", "selfsubjectaccessreviews"),
         ("authorization.k8s.io", "selfsubjectrulesreviews"),
@@ -36,7 +36,7 @@ _FREE: Final = frozenset(
 
 @final
 class AuditedRequest(msgspec.Struct, frozen=True, order=True):
-    """Something a user asked for, and in which namespace; empty for the whole cluster."""
+    """A request of a user, and its namespace; empty for the whole cluster."""
 
     grant: Grant
     namespace: str = ""
@@ -51,13 +51,13 @@ class Deviation(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         if self.what == "missing":
-            return f"too narrow: {self.grant} was asked for and is not granted"
-        return f"too wide: {self.grant} is granted and was never asked for"
+            return f"too narrow: {self.grant} was requested and is not granted"
+        return f"too wide: {self.grant} is granted and was never requested"
 
 
 def read_audit(lines: Iterable[str], *, user: str = "", source: str = "the audit log") -> frozenset[AuditedRequest]:
-    """What a user asked for; the only user of the log if none is named."""
-    asked: dict[str, set[AuditedRequest]] = {}
+    """The requests of a user; of the only user in the log if none is named."""
+    requests: dict[str, set[AuditedRequest]] = {}
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -65,33 +65,33 @@ def read_audit(lines: Iterable[str], *, user: str = "", source: str = "the audit
         name = str((event.get("impersonatedUser") or event.get("user") or {}).get("username") or "")
         if not name or event.get("stage") == "RequestReceived":
             continue
-        asked.setdefault(name, set()).update(_asked(event))
+        requests.setdefault(name, set()).update(_requests_of(event))
     if user:
-        if user not in asked:
-            raise ConfigError(f"{source} has no request of {user}; it has {_listed(asked)}")
-        return frozenset(asked[user])
-    if len(asked) != 1:
-        raise ConfigError(f"{source} has requests of {_listed(asked)}; say with --user whose role is meant")
-    return frozenset(*asked.values())
+        if user not in requests:
+            raise ConfigError(f"{source} has no request of {user}; it has {_join_users(requests)}")
+        return frozenset(requests[user])
+    if len(requests) != 1:
+        raise ConfigError(f"{source} has requests of {_join_users(requests)}; name one with --user")
+    return frozenset(*requests.values())
 
 
-def least_access(asked: Iterable[AuditedRequest], *, home: str = "") -> Access:
-    """The least access with which all of it is allowed.
+def least_access(requests: Iterable[AuditedRequest], *, home: str = "") -> Access:
+    """The least access that allows all requests.
 
-    What was asked only within the namespace `home` gets a Role there; everything else holds for the cluster.
+    Requests only within the namespace `home` get a Role there; everything else is granted in the cluster.
     """
-    every = frozenset(asked)
+    every = frozenset(requests)
     wide = {item.grant for item in every if not home or item.namespace != home}
     own = frozenset(item.grant for item in every if item.grant not in wide)
     return Access(cluster=frozenset(wide), namespaces={HOME: own} if own else {})
 
 
 def deviations(
-    declared: Iterable[Grant], asked: Iterable[AuditedRequest], *, services: Iterable[Grant] = ()
+    declared: Iterable[Grant], requests: Iterable[AuditedRequest], *, services: Iterable[Grant] = ()
 ) -> list[Deviation]:
-    """Where a declared role and a log disagree. `services` are granted besides, and need not have been used."""
+    """Where a declared role and a log differ. `services` are granted in addition, and need not have been used."""
     given, extra = frozenset(declared), frozenset(services)
-    used = {item.grant for item in asked}
+    used = {item.grant for item in requests}
     missing = [Deviation("missing", grant) for grant in used if not covered_by(grant, given | extra)]
     unused = [Deviation("unused", grant) for grant in given if not _was_used(grant, used)]
     return sorted([*missing, *unused])
@@ -114,27 +114,27 @@ def _event(line: str, where: str) -> Mapping[str, Any]:
     return event
 
 
-def _asked(event: Mapping[str, Any]) -> Iterable[AuditedRequest]:
+def _requests_of(event: Mapping[str, Any]) -> Iterable[AuditedRequest]:
     verb = str(event["verb"])
     target = event.get("objectRef")
     if not isinstance(target, dict) or not target.get("resource"):
         path = str(event.get("requestURI") or "").partition("?")[0]
-        if path and path != "/" and not path.startswith(_FREE_URLS):
+        if path and path != "/" and not path.startswith(_ALWAYS_ALLOWED_URLS):
             yield AuditedRequest(Grant("", "", verb, url=path))
         return
     group, resource = str(target.get("apiGroup") or ""), str(target["resource"])
-    if (group, resource) in _FREE:
+    if (group, resource) in _ALWAYS_ALLOWED:
         return
     if target.get("subresource"):
         resource = f"{resource}/{target['subresource']}"
     namespace = str(target.get("namespace") or "")
     if (group, resource) == ("", "namespaces"):
-        namespace = ""  # the log names a namespace as its own
+        namespace = ""  # the audit event of a Namespace has its own name as namespace
     yield AuditedRequest(Grant(group, resource, verb), namespace)
     code = (event.get("responseStatus") or {}).get("code")
     if verb in ("patch", "update") and code == 201:
         yield AuditedRequest(Grant(group, resource, "create"), namespace)
 
 
-def _listed(users: Mapping[str, Any]) -> str:
+def _join_users(users: Mapping[str, Any]) -> str:
     return ", ".join(sorted(users)) or "no request of anybody"

@@ -1,8 +1,8 @@
-"""Grants: permissions in their smallest form, and rules as RBAC has them.
+"""Grants: single permissions, and RBAC rules made of them.
 
-A grant is one verb on one resource, perhaps on one object of it, or on one address. Sets of grants are what is
-inferred, read from an audit log and compared; `policy_rules` writes a set as few rules, the same every time. Nothing
-here knows where grants come from.
+A grant is one verb on one resource, perhaps on one object of it, or on one URL. Sets of grants are inferred, read from
+an audit log and compared; `policy_rules` writes a set as few rules, the same every time. Nothing here knows where
+grants come from.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ("Grant", "covered_by", "grants_of", "policy_rules")
 
 @final
 class Grant(msgspec.Struct, frozen=True, order=True):
-    """One verb on one resource or address."""
+    """One verb on one resource or URL."""
 
     group: str
     resource: str
     verb: str
     name: str = ""
-    """The only object it is about; any if empty."""
+    """The only object it is for; any if empty."""
     url: str = ""
-    """An address instead of a resource."""
+    """A non-resource URL instead of a resource."""
 
     def __str__(self) -> str:
         if self.url:
@@ -34,9 +34,9 @@ class Grant(msgspec.Struct, frozen=True, order=True):
         return f"{self.verb} on {resource}" + (f", only {self.name}" if self.name else "")
 
 
-def covered_by(grant: Grant, given: Iterable[Grant]) -> bool:
-    """Whether somebody with the given grants may do what a grant says."""
-    return any(_covers(other, grant) for other in given)
+def covered_by(grant: Grant, granted: Iterable[Grant]) -> bool:
+    """Whether the granted permissions include this one."""
+    return any(_covers(other, grant) for other in granted)
 
 
 def _covers(one: Grant, other: Grant) -> bool:
@@ -78,18 +78,18 @@ class _Rule(msgspec.Struct, frozen=True, order=True):
 
 
 def policy_rules(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """As few rules as say the same without saying more, in a fixed order."""
+    """The fewest rules that grant exactly this, in a fixed order."""
     rules = [
         _Rule((grant.group,) if not grant.url else (), _one(grant.resource), _one(grant.name), _one(grant.url), (verb,))
         for grant in _without_covered(grants)
         for verb in (grant.verb,)
     ]
-    rules = _merged(rules, "names", lambda rule: (rule.groups, rule.resources, rule.urls, rule.verbs, bool(rule.names)))
-    rules = _merged(rules, "verbs", lambda rule: (rule.groups, rule.resources, rule.urls, rule.names))
-    rules = _merged(rules, "urls", lambda rule: (rule.groups, rule.resources, rule.verbs, rule.names, bool(rule.urls)))
-    rules = _merged(rules, "resources", lambda rule: (rule.groups, rule.urls, rule.verbs, rule.names))
-    rules = _merged(rules, "groups", lambda rule: (rule.resources, rule.urls, rule.verbs, rule.names))
-    return [_written(rule) for rule in sorted(rules)]
+    rules = _merge(rules, "names", lambda rule: (rule.groups, rule.resources, rule.urls, rule.verbs, bool(rule.names)))
+    rules = _merge(rules, "verbs", lambda rule: (rule.groups, rule.resources, rule.urls, rule.names))
+    rules = _merge(rules, "urls", lambda rule: (rule.groups, rule.resources, rule.verbs, rule.names, bool(rule.urls)))
+    rules = _merge(rules, "resources", lambda rule: (rule.groups, rule.urls, rule.verbs, rule.names))
+    rules = _merge(rules, "groups", lambda rule: (rule.resources, rule.urls, rule.verbs, rule.names))
+    return [_rule_tree(rule) for rule in sorted(rules)]
 
 
 def _one(word: str) -> tuple[str, ...]:
@@ -97,7 +97,7 @@ def _one(word: str) -> tuple[str, ...]:
 
 
 def _without_covered(grants: Iterable[Grant]) -> set[Grant]:
-    """A grant says nothing beside one for any verb or for any object of the resource."""
+    """Without grants that are covered by one for any verb or for any object of the resource."""
     every = set(grants)
     return {
         grant
@@ -108,7 +108,7 @@ def _without_covered(grants: Iterable[Grant]) -> set[Grant]:
     }
 
 
-def _merged(rules: list[_Rule], part: str, alike: Callable[[_Rule], Hashable]) -> list[_Rule]:
+def _merge(rules: list[_Rule], part: str, alike: Callable[[_Rule], Hashable]) -> list[_Rule]:
     """Rules that differ in one part only, as one."""
     found: dict[Hashable, _Rule] = {}
     for rule in rules:
@@ -118,7 +118,7 @@ def _merged(rules: list[_Rule], part: str, alike: Callable[[_Rule], Hashable]) -
     return list(found.values())
 
 
-def _written(rule: _Rule) -> dict[str, Any]:
+def _rule_tree(rule: _Rule) -> dict[str, Any]:
     parts = {
         "apiGroups": rule.groups,
         "nonResourceURLs": rule.urls,

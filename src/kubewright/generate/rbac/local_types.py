@@ -1,12 +1,12 @@
-"""Local types: what the names in a function stand for, as far as annotations and assignments tell.
+"""Types of local names, from annotations and assignments.
 
     async def scale_down(web: Web, ctx: Context) -> None:
         for pod in await ctx.client.list(Pod, labels=labels_of(web)):    # pod is a Pod
             await ctx.delete(pod)
 
-Enough of Python's typing to say which kinds a call is about, and no more. A name has every type that any line of its
-function gives it; one line that is not understood makes it unknown. The text is read; what it names is looked up in
-the imported modules, whose annotations are trusted. Asked by `calls`.
+Enough of Python's typing to find the kind of a call, and no more. A name has every type that any line of its function
+gives it; one line that is not understood makes it unknown. The source is parsed; names are looked up in the imported
+modules, whose annotations are trusted. `rbac.code_calls` calls this.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from kubewright.api.resource import KubeObject
 from kubewright.cache.cached_client import CachedClient
 from kubewright.controllers.context import Context
 from kubewright.controllers.declaration import Declaration
-from kubewright.generate.rbac.hints import (
+from kubewright.generate.rbac.type_hints import (
     UNKNOWN,
     attribute,
-    awaited,
+    await_result,
     class_of,
-    either,
-    filled,
+    element_of,
     hints_of,
-    item,
     members,
-    part,
-    row,
+    sequence_of,
+    substitute,
+    tuple_element,
+    union,
     variables,
 )
 
-__all__ = ("Names", "calls_with_names", "is_client")
+__all__ = ("Scope", "calls_with_scopes", "is_client")
 
 _Type = Callable[[], Any]
 _FUNCTIONS: Final = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_ROWS: Final = (sorted, list, set, tuple, reversed, frozenset)
-_ONE: Final = (max, min, next)
+_SEQUENCE_FUNCTIONS: Final = (sorted, list, set, tuple, reversed, frozenset)
+_ELEMENT_FUNCTIONS: Final = (max, min, next)
 
 
-def calls_with_names(tree: ast.Module, module: ModuleType) -> Iterator[tuple[ast.Call, Names]]:
-    """Every call in a module, with the names that are known where it stands."""
-    return _calls(tree, Names(module, where=module.__name__))
+def calls_with_scopes(tree: ast.Module, module: ModuleType) -> Iterator[tuple[ast.Call, Scope]]:
+    """Every call in a module, with its scope."""
+    return _calls(tree, Scope(module, where=module.__name__))
 
 
 def is_client(node: ast.expr) -> bool:
-    """Whether an expression is called like a client or a context."""
-    return _called(node).endswith(("client", "ctx", "context"))
+    """Whether an expression has the name of a client or a context."""
+    return _name_of(node).endswith(("client", "ctx", "context"))
 
 
-def _called(node: ast.expr) -> str:
+def _name_of(node: ast.expr) -> str:
     return (node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else "").lower()
 
 
-def _calls(node: ast.AST, names: Names) -> Iterator[tuple[ast.Call, Names]]:
+def _calls(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call):
-            yield child, names
-        yield from _calls(child, names.within(child) if isinstance(child, _FUNCTIONS | ast.ClassDef) else names)
+            yield child, scope
+        yield from _calls(child, scope.within(child) if isinstance(child, _FUNCTIONS | ast.ClassDef) else scope)
 
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Everything in a function but the functions and classes in it."""
+    """Everything in a function except nested functions and classes."""
     for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, _FUNCTIONS | ast.ClassDef):
@@ -76,8 +76,8 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 @final
-class Names:
-    """The names of one function, class or module, and of those around it."""
+class Scope:
+    """The names of one function, class or module, and of the enclosing ones."""
 
     def __init__(
         self,
@@ -85,25 +85,25 @@ class Names:
         *,
         where: str,
         node: ast.AST | None = None,
-        outer: Names | None = None,
-        receives: tuple[Any, ...] = (),
+        outer: Scope | None = None,
+        implied: tuple[Any, ...] = (),
     ) -> None:
-        """`receives` are the types of the first parameters, where those are not annotated."""
+        """`implied` are the types of the first parameters, if those are not annotated."""
         self.where = where
         self._module = module
         self._node = node
         self._outer = outer
-        self._receives = receives
+        self._receives = implied
         self._asked: set[str] = set()
 
-    def within(self, node: ast.AST) -> Names:
-        """The names in a function or class that stands here."""
+    def within(self, node: ast.AST) -> Scope:
+        """The scope of a function or class inside this one."""
         name = getattr(node, "name", "")
         where = f"{self.where}.{name}" if name else self.where
-        return Names(self._module, where=where, node=node, outer=self, receives=tuple(self._received_by(name)))
+        return Scope(self._module, where=where, node=node, outer=self, implied=tuple(self._implied_parameters(name)))
 
-    def _received_by(self, function: str) -> Iterator[Any]:
-        """`self` is of its class, and a reconciler gets what its controller is for."""
+    def _implied_parameters(self, function: str) -> Iterator[Any]:
+        """`self` has its class, and a reconciler gets an object of its controller's kind."""
         method = isinstance(self._node, ast.ClassDef)
         declared = getattr(self._module, self._node.name if isinstance(self._node, ast.ClassDef) else function, None)
         if not isinstance(declared, Declaration):
@@ -116,7 +116,7 @@ class Names:
             yield declared.kind
 
     def value_of(self, node: ast.expr) -> Any:
-        """What an expression means that names something in the module; None if it does not."""
+        """The module-level object that an expression names; None if it names none."""
         match node:
             case ast.Name(id=name):
                 return None if self._binds(name) else getattr(self._module, name, getattr(builtins, name, None))
@@ -126,7 +126,7 @@ class Names:
         return None
 
     def type_of(self, node: ast.expr) -> Any:
-        """The type of what an expression gives, awaited if it has to be."""
+        """The type of an expression, awaited if necessary."""
         match node:
             case ast.Await(value=value) | ast.Starred(value=value) | ast.NamedExpr(value=value):
                 return self.type_of(value)
@@ -145,27 +145,27 @@ class Names:
             case ast.Subscript(value=value, slice=ast.Slice()):
                 return self.type_of(value)
             case ast.Subscript(value=value):
-                return item(self.type_of(value), value=True)
+                return element_of(self.type_of(value), value=True)
             case ast.IfExp(body=one, orelse=other):
-                return either([self.type_of(one), self.type_of(other)])
+                return union([self.type_of(one), self.type_of(other)])
             case ast.BoolOp(values=values):
-                return either([self.type_of(value) for value in values])
+                return union([self.type_of(value) for value in values])
             case ast.Tuple(elts=values) if not any(isinstance(value, ast.Starred) for value in values):
                 return GenericAlias(tuple, tuple(self.type_of(value) for value in values))
             case ast.List(elts=values) | ast.Tuple(elts=values) | ast.Set(elts=values):
-                return row(either([self._type_of_element(value) for value in values]))
+                return sequence_of(union([self._type_of_element(value) for value in values]))
             case ast.ListComp(elt=value) | ast.SetComp(elt=value) | ast.GeneratorExp(elt=value):
-                return row(self.type_of(value))
+                return sequence_of(self.type_of(value))
         return UNKNOWN
 
     def _type_of_element(self, node: ast.expr) -> Any:
-        return item(self.type_of(node)) if isinstance(node, ast.Starred) else self.type_of(node)
+        return element_of(self.type_of(node)) if isinstance(node, ast.Starred) else self.type_of(node)
 
     # Names --------------------------------------------------------------------------------------------------
 
     @cached_property
     def _bindings(self) -> Mapping[str, list[_Type]]:
-        """For each name, what the lines of the function say that it is."""
+        """For each name, the types that the lines of the function give it."""
         found: dict[str, list[_Type]] = {}
         if not isinstance(self._node, _FUNCTIONS):
             return found
@@ -183,16 +183,16 @@ class Names:
     def _bound_by(self, node: ast.AST) -> Iterator[tuple[str, _Type]]:
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
-                yield name, partial(self._annotated, annotation)
+                yield name, partial(self._annotation_type, annotation)
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    yield from _unpacked(target, partial(self.type_of, value))
+                    yield from _targets(target, partial(self.type_of, value))
             case ast.NamedExpr(target=ast.Name(id=name), value=value):
                 yield name, partial(self.type_of, value)
             case ast.For() | ast.AsyncFor() | ast.comprehension():
-                yield from _unpacked(node.target, lambda: item(self.type_of(node.iter)))
+                yield from _targets(node.target, lambda: element_of(self.type_of(node.iter)))
             case ast.withitem(optional_vars=ast.expr() as target):
-                yield from _unpacked(target, lambda: UNKNOWN)
+                yield from _targets(target, lambda: UNKNOWN)
             case ast.MatchAs(name=str() as name) | ast.ExceptHandler(name=str() as name):
                 yield name, lambda: UNKNOWN
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -203,11 +203,11 @@ class Names:
 
     def _type_of_name(self, name: str) -> Any:
         if name in self._asked:
-            return NoneType  # `web = await ctx.patch(web)` says nothing new
+            return NoneType  # `web = await ctx.patch(web)` adds no type
         if name in self._bindings:
             self._asked.add(name)
             try:
-                return either([type_() for type_ in self._bindings[name]])
+                return union([type_() for type_ in self._bindings[name]])
             finally:
                 self._asked.discard(name)
         if self._outer is not None:
@@ -217,25 +217,27 @@ class Names:
 
     def _type_of_parameter(self, position: int, argument: ast.arg) -> Any:
         if argument.annotation is not None:
-            return self._annotated(argument.annotation)
+            return self._annotation_type(argument.annotation)
         return self._receives[position] if position < len(self._receives) else UNKNOWN
 
-    def _annotated(self, node: ast.expr) -> Any:
-        """What an annotation means."""
+    def _annotation_type(self, node: ast.expr) -> Any:
+        """The type of an annotation."""
         match node:
             case ast.Constant(value=None):
                 return NoneType
             case ast.Constant(value=str() as text):
                 try:
-                    return self._annotated(ast.parse(text, mode="eval").body)
+                    return self._annotation_type(ast.parse(text, mode="eval").body)
                 except SyntaxError:
                     return UNKNOWN
             case ast.BinOp(left=one, op=ast.BitOr(), right=other):
-                return either([self._annotated(one), self._annotated(other)])
+                return union([self._annotation_type(one), self._annotation_type(other)])
             case ast.Subscript(value=value, slice=given):
-                parts = [self._annotated(one) for one in (given.elts if isinstance(given, ast.Tuple) else [given])]
+                parts = [
+                    self._annotation_type(one) for one in (given.elts if isinstance(given, ast.Tuple) else [given])
+                ]
                 try:
-                    return self._annotated(value)[parts[0] if len(parts) == 1 else tuple(parts)]
+                    return self._annotation_type(value)[parts[0] if len(parts) == 1 else tuple(parts)]
                 except TypeError:
                     return UNKNOWN
         found = self.value_of(node)
@@ -245,52 +247,52 @@ class Names:
 
     def _type_of_call(self, node: ast.Call) -> Any:
         target = self.value_of(node.func)
-        if target in _ROWS or target in _ONE:
-            found = item(self.type_of(node.args[0])) if len(node.args) == 1 else UNKNOWN
-            return row(found) if target in _ROWS else found
+        if target in _SEQUENCE_FUNCTIONS or target in _ELEMENT_FUNCTIONS:
+            found = element_of(self.type_of(node.args[0])) if len(node.args) == 1 else UNKNOWN
+            return sequence_of(found) if target in _SEQUENCE_FUNCTIONS else found
         if isinstance(target, type):
             return target
         if isinstance(node.func, ast.Attribute):
             owner = self.value_of(node.func.value)
             if isinstance(owner, type):
-                return owner if node.func.attr == "named" else self._returned(target, node, skip=0)
+                return owner if node.func.attr == "named" else self._return_type(target, node, skip=0)
             if target is None:
                 return self._type_of_method_call(node, node.func)
-        return self._returned(target, node, skip=0)
+        return self._return_type(target, node, skip=0)
 
     def _type_of_method_call(self, node: ast.Call, method: ast.Attribute) -> Any:
         receiver = self.type_of(method.value)
         if receiver is UNKNOWN and is_client(method.value):
-            receiver = CachedClient if _called(method.value).endswith("client") else Context
+            receiver = CachedClient if _name_of(method.value).endswith("client") else Context
         found = []
         for member in members(receiver):
             parts = get_args(member)
             if issubclass(class_of(member), Mapping) and len(parts) == 2:
                 rows = {"keys": parts[0], "values": parts[1], "items": GenericAlias(tuple, parts)}
-                found.append(row(rows[method.attr]) if method.attr in rows else UNKNOWN)
+                found.append(sequence_of(rows[method.attr]) if method.attr in rows else UNKNOWN)
             elif member is not NoneType:
                 function = inspect.getattr_static(class_of(member), method.attr, None)
                 plain = isinstance(function, staticmethod)
                 function = getattr(function, "__func__", function)
-                found.append(self._returned(function, node, skip=0 if plain else 1))
-        return either(found)
+                found.append(self._return_type(function, node, skip=0 if plain else 1))
+        return union(found)
 
-    def _returned(self, function: Any, node: ast.Call, *, skip: int) -> Any:
-        """What a function's annotations say that it returns, with type variables filled in from the arguments."""
+    def _return_type(self, function: Any, node: ast.Call, *, skip: int) -> Any:
+        """The annotated return type of a function, with type variables solved from the arguments."""
         if not callable(function):
             return UNKNOWN
         hints = hints_of(function)
-        answer = awaited(hints.get("return", UNKNOWN))
+        answer = await_result(hints.get("return", UNKNOWN))
         known: dict[Any, Any] = {}
         if any(variables(member) for member in members(answer)):
             parameters = list(inspect.signature(function).parameters)[skip:]
             words = [(word.arg, word.value) for word in node.keywords if word.arg]
             for name, argument in [*zip(parameters, node.args, strict=False), *words]:
-                for variable, type_ in self._solved(hints.get(name), argument):
+                for variable, type_ in self._solve(hints.get(name), argument):
                     known.setdefault(variable, type_)
-        return either([filled(member, known) for member in members(answer)])
+        return union([substitute(member, known) for member in members(answer)])
 
-    def _solved(self, hint: Any, argument: ast.expr) -> Iterator[tuple[Any, Any]]:
+    def _solve(self, hint: Any, argument: ast.expr) -> Iterator[tuple[Any, Any]]:
         value = self.value_of(argument)
         for member in members(hint):
             parts = get_args(member)
@@ -299,17 +301,17 @@ class Names:
             elif get_origin(member) is type and isinstance(value, type):
                 yield parts[0], value
             elif len(parts) == 1 and isinstance(parts[0], TypeVar) and get_origin(member) is not type:
-                yield parts[0], item(self.type_of(argument))
+                yield parts[0], element_of(self.type_of(argument))
 
 
-def _unpacked(target: ast.expr, type_: _Type) -> Iterator[tuple[str, _Type]]:
+def _targets(target: ast.expr, type_: _Type) -> Iterator[tuple[str, _Type]]:
     """The names that a target binds, with the type of each."""
     if isinstance(target, ast.Name):
         yield target.id, type_
     elif isinstance(target, ast.Tuple | ast.List):
         for position, piece in enumerate(target.elts):
-            yield from _unpacked(piece, partial(_part_of, type_, position))
+            yield from _targets(piece, partial(_part_of, type_, position))
 
 
 def _part_of(type_: _Type, position: int) -> Any:
-    return part(type_(), position)
+    return tuple_element(type_(), position)

@@ -1,18 +1,18 @@
-"""What an operator may do: the permissions its declarations and its code need, and the roles that grant them.
+"""The permissions that an operator's declarations and code need, and the roles that grant them.
 
-| said | needed |
+| declaration or code | permissions |
 | --- | --- |
 | the kind of a controller | get, list, watch; patch of the status if it has one; patch if there is a `finalize` |
 | `owns` | get, list, watch, create, patch; delete, update if the code ever does; update of the owner's finalizers |
 | `watches`; `reads` of a webhook | get, list, watch |
-| `client.get(Secret, ...)`, `ctx.delete(pod)` with `pod: Pod` | what the call needs |
-| `ctx.patch(obj)`, `ctx.delete(obj)` of nobody knows what | a guess and a note: patch of its kind, delete of children |
+| `client.get(Secret, ...)`, `ctx.delete(pod)` with `pod: Pod` | those of the call |
+| `ctx.patch(obj)`, `ctx.delete(obj)` with an unknown kind | a guess and a note: patch of its kind, delete of children |
 | any controller | create, patch of events |
-| `rbac(...)` | what it says |
+| `rbac(...)` | as declared |
 
-Permissions for the whole cluster go to a ClusterRole, those in one namespace to a Role there. An operator with
-`scope = "namespace"` has a Role in its own namespace for all that lives in namespaces. Roles that do not depend on the
-operator's code are in `generate.roles`.
+Cluster-wide permissions go to a ClusterRole, those in one namespace to a Role there. An operator with
+`scope = "namespace"` has a Role in its own namespace for all namespaced kinds. `rbac.roles` has the roles that do not
+depend on the operator's code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubewright.manager.operator import Operator
 __all__ = ("HOME", "ROLE", "Access", "access_of", "role", "roles_of")
 
 HOME: Final = "system"
-"""The operator's own namespace in manifests; kustomize puts in the real one."""
+"""The operator's own namespace in manifests; kustomize replaces it."""
 ROLE: Final = "manager-role"
 _READ: Final = ("get", "list", "watch")
 Tree = dict[str, Any]
@@ -41,38 +41,40 @@ Tree = dict[str, Any]
 
 @final
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Grants, and where they hold."""
+    """Grants, and where they apply."""
 
     cluster: frozenset[Grant] = frozenset()
     namespaces: dict[str, frozenset[Grant]] = {}
     """By namespace; `HOME` is the operator's own."""
     notes: tuple[str, ...] = ()
-    """Where the code did not tell and more may be granted than is needed, in sentences."""
+    """Sentences about grants that may be more than necessary, because the code does not show the kind."""
 
     @property
     def everywhere(self) -> frozenset[Grant]:
-        """All grants, wherever they hold."""
+        """All grants, wherever they apply."""
         return self.cluster.union(*self.namespaces.values())
 
 
 def access_of(operator: Operator) -> Access:
-    """What the operator needs to do its work."""
+    """The permissions that the operator needs."""
     found: dict[str, set[Grant]] = {}
     home = HOME if operator.scope == "namespace" else ""
     calls = calls_in(operator.modules)
-    certain = set(_inferred(operator, calls))
-    guesses = [guess for guess in _guessed(operator, calls) if guess[1:] not in certain]
+    certain = set(_inferred_grants(operator, calls))
+    guesses = [guess for guess in _guessed_grants(operator, calls) if guess[1:] not in certain]
     for kind, grant in (*certain, *(guess[1:] for guess in guesses)):
         found.setdefault(home if definition_of(kind).namespaced else "", set()).add(grant)
-    for namespace, grant in _elsewhere(operator):
+    for namespace, grant in _other_namespace_grants(operator):
         found.setdefault(HOME if namespace == operator.namespace else namespace, set()).add(grant)
     if operator.controllers:
-        # The library reports what users should see of an object's troubles as events, whatever the code does.
+        # The library itself records events about failed reconciles.
         found.setdefault(home, set()).update(Grant("events.k8s.io", "events", verb) for verb in ("create", "patch"))
     for permission in operator.rules:
         everywhere = permission.urls or permission.namespaced is False
         namespace = permission.namespace or ("" if everywhere else home)
-        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).update(_declared(permission))
+        found.setdefault(HOME if namespace == operator.namespace else namespace, set()).update(
+            _declared_grants(permission)
+        )
     return Access(
         cluster=frozenset(found.pop("", ())),
         namespaces={name: frozenset(found[name]) for name in sorted(found)},
@@ -100,9 +102,9 @@ def role(name: str, grants: Iterable[Grant], *, namespace: str = "", labels: dic
     }
 
 
-def _inferred(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _inferred_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type[KubeObject], Grant]]:
     for declaration in operator.controllers:
-        yield from _of_controller(declaration)
+        yield from _controller_grants(declaration)
     for webhook in operator.webhooks:
         for kind in getattr(webhook, "reads", ()):
             yield from _grants(kind, _READ)
@@ -111,7 +113,7 @@ def _inferred(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[type
             yield from _grants(call.kind, METHODS[call.method], call.subresource)
 
 
-def _of_controller(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
+def _controller_grants(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObject], Grant]]:
     kind = declaration.kind
     yield from _grants(kind, _READ)
     if definition_of(kind).status:
@@ -119,33 +121,33 @@ def _of_controller(declaration: Declaration[Any]) -> Iterator[tuple[type[KubeObj
     if declaration.finalize is not None:
         yield from _grants(kind, ("patch",))
     if declaration.owns:
-        # Where the server enforces it, an owner reference that blocks deletion needs this on the owner.
+        # The admission plugin OwnerReferencesPermissionEnforcement requires this for blockOwnerDeletion.
         yield from _grants(kind, ("update",), "finalizers")
     for owned in declaration.owns:
         yield from _grants(owned.kind, (*_READ, "create", "patch"))
     for watch in declaration.watches:
-        if not _places(watch):
+        if not _watched_namespaces(watch):
             yield from _grants(watch.kind, _READ)
 
 
-def _elsewhere(operator: Operator) -> Iterator[tuple[str, Grant]]:
-    """What is watched in namespaces that the declaration itself names."""
+def _other_namespace_grants(operator: Operator) -> Iterator[tuple[str, Grant]]:
+    """Permissions to watch in namespaces that the declaration names."""
     for declaration in operator.controllers:
         watches: tuple[Owned | Watch, ...] = (*declaration.owns, *declaration.watches)
         for watch in watches:
-            for namespace in _places(watch):
+            for namespace in _watched_namespaces(watch):
                 yield from ((namespace, grant) for _, grant in _grants(watch.kind, _READ))
 
 
-def _places(watch: Owned | Watch) -> tuple[str, ...]:
-    """The namespaces that a watch names; an empty one is all of them."""
+def _watched_namespaces(watch: Owned | Watch) -> tuple[str, ...]:
+    """The namespaces of a watch; an empty one means all."""
     if watch.scope is None or not definition_of(watch.kind).namespaced:
         return ()
     return tuple("" if name == "*" else name for name in watch.scope.namespaces)
 
 
-def _guessed(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
-    """What a call may need whose object could be of any kind: mostly it is the controller's own, or a child."""
+def _guessed_grants(operator: Operator, calls: frozenset[Call]) -> Iterator[tuple[Call, type[KubeObject], Grant]]:
+    """Permissions of a call whose object may be of any kind: mostly the controller's own, or a child."""
     for call in calls:
         if call.kind is not None or call.subresource:
             continue
@@ -178,7 +180,7 @@ def _grants(
         yield kind, Grant(definition.gvk.group, resource, verb)
 
 
-def _declared(permission: Permission) -> Iterator[Grant]:
+def _declared_grants(permission: Permission) -> Iterator[Grant]:
     for verb in permission.verbs:
         for url in permission.urls:
             yield Grant("", "", verb, url=url)

@@ -1,8 +1,8 @@
-"""Everything in `config/rbac`: the manager's roles and account, and the roles that people and Prometheus are given.
+"""Everything in `config/rbac`: the manager's roles and account, and roles for users and Prometheus.
 
 For each kind of the operator there is an admin, an editor and a viewer role to bind users to. Names and files are those
-of kubebuilder, so that its documentation fits: the overlay in `config/default` prefixes the names and sets the
-namespace. Only `elsewhere`, for permissions in single other namespaces, is outside of that overlay:
+of kubebuilder, so that its documentation applies: the overlay in `config/default` prefixes the names and sets the
+namespace. Only `elsewhere`, with permissions in single other namespaces, is outside of that overlay:
 `kubectl apply -k config/rbac/elsewhere`.
 """
 
@@ -23,8 +23,10 @@ __all__ = ("ACCOUNT", "rbac_files", "services_grants")
 ACCOUNT: Final = "controller-manager"
 Tree = dict[str, Any]
 
-_LEADING: Final = frozenset(Grant("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update"))
-_REVIEWING: Final = frozenset(
+_LEADER_ELECTION: Final = frozenset(
+    Grant("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")
+)
+_METRICS_AUTH: Final = frozenset(
     (
         Grant("authentication.k8s.io", "tokenreviews", "create"),
         Grant("authorization.k8s.io", "subjectaccessreviews", "create"),
@@ -38,8 +40,12 @@ _VERBS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def services_grants(operator: Operator) -> frozenset[Grant]:
-    """What the operator may do for leader election, guarded metrics and certificates, whether it uses them or not."""
-    return _LEADING | _REVIEWING | (_certifying(operator) | _trusting(operator) if operator.webhooks else frozenset())
+    """The permissions for leader election, protected metrics and certificates, whether they are used or not."""
+    return (
+        _LEADER_ELECTION
+        | _METRICS_AUTH
+        | (_certificate_grants(operator) | _ca_injection_grants(operator) if operator.webhooks else frozenset())
+    )
 
 
 def rbac_files(operator: Operator) -> dict[str, str]:
@@ -49,9 +55,9 @@ def rbac_files(operator: Operator) -> dict[str, str]:
     roles = [tree for tree in roles_of(access) if tree["metadata"].get("namespace", HOME) == HOME]
     files = {
         "service_account.yaml": [_account(labels)],
-        "leader_election_role.yaml": [role("leader-election-role", _LEADING, namespace=HOME, labels=labels)],
+        "leader_election_role.yaml": [role("leader-election-role", _LEADER_ELECTION, namespace=HOME, labels=labels)],
         "leader_election_role_binding.yaml": [_binding("leader-election", labels, namespace=HOME)],
-        "metrics_auth_role.yaml": [role("metrics-auth-role", _REVIEWING)],
+        "metrics_auth_role.yaml": [role("metrics-auth-role", _METRICS_AUTH)],
         "metrics_auth_role_binding.yaml": [_binding("metrics-auth", {})],
         "metrics_reader_role.yaml": [role("metrics-reader", [Grant("", "", "get", url="/metrics")])],
     }
@@ -62,25 +68,29 @@ def rbac_files(operator: Operator) -> dict[str, str]:
         ]
     if operator.webhooks:
         files["webhook_role.yaml"] = [
-            role("webhook-role", _trusting(operator), labels=labels),
-            role("webhook-role", _certifying(operator), namespace=HOME, labels=labels),
+            role("webhook-role", _ca_injection_grants(operator), labels=labels),
+            role("webhook-role", _certificate_grants(operator), namespace=HOME, labels=labels),
         ]
         files["webhook_role_binding.yaml"] = [_binding("webhook", labels), _binding("webhook", labels, namespace=HOME)]
     for namespace in access.namespaces.keys() - {HOME}:
-        files[f"elsewhere/{namespace}.yaml"] = _elsewhere(operator, namespace, access.namespaces[namespace], labels)
-    for stem, definition in _stems(operator).items():
+        files[f"elsewhere/{namespace}.yaml"] = _other_namespace_role(
+            operator, namespace, access.namespaces[namespace], labels
+        )
+    for stem, definition in _role_names(operator).items():
         for name, verbs in _VERBS.items():
-            files[f"{stem}_{name}_role.yaml"] = [_for_people(stem, name, verbs, definition, labels)]
+            files[f"{stem}_{name}_role.yaml"] = [_user_role(stem, name, verbs, definition, labels)]
     texts = {name: yaml.dump_all(trees) for name, trees in sorted(files.items())}
     if roles:
         texts["role.yaml"] = "".join(f"# {note}.\n" for note in access.notes) + texts["role.yaml"]
     return texts
 
 
-def _elsewhere(operator: Operator, namespace: str, grants: frozenset[Grant], labels: dict[str, str]) -> list[Tree]:
-    """A role in a namespace that is not the operator's, and its binding, with all names as they will be.
+def _other_namespace_role(
+    operator: Operator, namespace: str, grants: frozenset[Grant], labels: dict[str, str]
+) -> list[Tree]:
+    """A role in a namespace that is not the operator's, and its binding, with their final names.
 
-    An overlay that sets a namespace sets it on everything, so these cannot go through it and are applied by themselves.
+    An overlay that sets a namespace sets it on everything, so these cannot go through it and are applied separately.
     """
     name, binding = f"{operator.name}-{ROLE}", _binding("manager", labels, namespace=namespace)
     binding["metadata"]["name"] = f"{operator.name}-{binding['metadata']['name']}"
@@ -91,18 +101,18 @@ def _elsewhere(operator: Operator, namespace: str, grants: frozenset[Grant], lab
     return [role(name, grants, namespace=namespace, labels=labels), binding]
 
 
-def _certifying(operator: Operator) -> frozenset[Grant]:
-    """For webhook certificates that the operator makes itself and keeps in a Secret beside it."""
-    # Lists and watches of a single name are allowed by that name; only what does not exist yet has none.
+def _certificate_grants(operator: Operator) -> frozenset[Grant]:
+    """For webhook certificates that the operator makes itself and keeps in a Secret in its namespace."""
+    # resourceNames also covers lists and watches of a single name; only a create has no name.
     name = f"{operator.name}-webhook-certs"
     grants = {Grant("", "secrets", verb, name) for verb in ("get", "list", "update", "watch")}
     return frozenset(grants | {Grant("", "secrets", "create")})
 
 
-def _trusting(operator: Operator) -> frozenset[Grant]:
-    """For telling the API server whom to trust: only those configurations and CRDs are written that are the operator's.
+def _ca_injection_grants(operator: Operator) -> frozenset[Grant]:
+    """For writing `caBundle`: only the operator's own configurations and CRDs.
 
-    kustomize does not see names here, so they are those that `config/default` will give.
+    kustomize does not change names here, so they are those that `config/default` will give.
     """
     webhooks = "admissionregistration.k8s.io"
     written = [
@@ -120,8 +130,8 @@ def _trusting(operator: Operator) -> frozenset[Grant]:
     )
 
 
-def _stems(operator: Operator) -> dict[str, Definition]:
-    """What the roles of each kind are called: as the kind, and with its group where two are called the same."""
+def _role_names(operator: Operator) -> dict[str, Definition]:
+    """The names of each kind's roles: the kind, with its group if two kinds have the same name."""
     definitions = [classes[0].__definition__ for classes in operator.by_crd.values()]
     singulars = [definition.singular for definition in definitions]
     return {
@@ -132,7 +142,7 @@ def _stems(operator: Operator) -> dict[str, Definition]:
     }
 
 
-def _for_people(stem: str, name: str, verbs: tuple[str, ...], definition: Definition, labels: dict[str, str]) -> Tree:
+def _user_role(stem: str, name: str, verbs: tuple[str, ...], definition: Definition, labels: dict[str, str]) -> Tree:
     group, plural = definition.gvk.group, definition.plural
     grants = {Grant(group, plural, verb) for verb in verbs}
     if definition.status:

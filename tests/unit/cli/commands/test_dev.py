@@ -23,7 +23,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
         yield
 
     monkeypatch.setattr(watchfiles, "awatch", awatch)
-    monkeypatch.setattr(dev, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(dev, "_POLL_SECONDS", 0.01)
 
 
 @pytest.mark.usefixtures("deaf")
@@ -43,7 +43,7 @@ async def test_files_are_looked_for_when_the_system_has_no_more_watches_to_give(
         return await looking
 
     assert await after(lambda: shop.write_text("other")) == {str(shop)}
-    assert "so they are looked for: Too many open files" in capsys.readouterr().err
+    assert "so they are polled: Too many open files" in capsys.readouterr().err
     assert await after(lambda: shop.write_text("third, within the same second")) == {str(shop)}
     assert await after(till.unlink) == {str(till)}
     (tmp_path / "notes.txt").write_text("none of its business")

@@ -11,8 +11,8 @@ import pytest
 
 from kubewright._base import yaml
 from kubewright.errors import ConfigError
-from kubewright.generate.crds.compatibility import crd_breakages, crds_in
-from kubewright.generate.crds.schema_changes import schema_breakages
+from kubewright.generate.crds.compatibility import breaking_changes, crds_in
+from kubewright.generate.crds.schema_changes import breaking_schema_changes
 
 JSON = dict[str, Any]
 EITHER = {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
@@ -137,7 +137,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize("case", BREAKING, ids=lambda case: f"{case.change}, {case.affects}")
 def test_a_change_that_breaks_something_is_named_with_its_path(case: Case) -> None:
-    found = list(schema_breakages(fields(spec=fields(part=case.old)), fields(spec=fields(part=case.new))))
+    found = list(breaking_schema_changes(fields(spec=fields(part=case.old)), fields(spec=fields(part=case.new))))
 
     assert [(finding.change, finding.affects) for finding in found] == [(case.change, case.affects)]
     assert found[0].path.startswith(".spec.part")
@@ -145,23 +145,23 @@ def test_a_change_that_breaks_something_is_named_with_its_path(case: Case) -> No
 
 @pytest.mark.parametrize(("old", "new"), HARMLESS)
 def test_a_change_that_breaks_nobody_is_not_mentioned(old: JSON, new: JSON) -> None:
-    assert list(schema_breakages(fields(spec=old), fields(spec=new))) == []
+    assert list(breaking_schema_changes(fields(spec=old), fields(spec=new))) == []
 
 
 def test_what_is_newly_said_about_names_may_break_those_there_are() -> None:
     old, new = fields(metadata={"type": "object"}), fields(metadata=fields(name=text(maxLength=9)))
 
-    assert [(found.path, found.change) for found in schema_breakages(old, new)] == [
+    assert [(found.path, found.change) for found in breaking_schema_changes(old, new)] == [
         (".metadata.name", "maxLength added")
     ]
-    assert list(schema_breakages(new, old)) == []
+    assert list(breaking_schema_changes(new, old)) == []
 
 
 def test_changes_are_found_inside_of_lists_and_maps() -> None:
     def nested(inner: JSON) -> JSON:
         return fields(rows={"type": "array", "items": {"type": "object", "additionalProperties": fields(cell=inner)}})
 
-    (found,) = schema_breakages(nested(text()), nested(text(maxLength=1)))
+    (found,) = breaking_schema_changes(nested(text()), nested(text(maxLength=1)))
 
     assert str(found) == ".rows[].*.cell: maxLength added: 1; there was none (breaks stored objects)"
 
@@ -260,7 +260,7 @@ def test_a_change_of_the_definition_is_named(change: Callable[[JSON], None], exp
     new = copy.deepcopy(OLD)
     change(new)
 
-    found = crd_breakages(OLD, new)
+    found = breaking_changes(OLD, new)
 
     assert [f"{finding.path}: {finding.change}" for finding in found] == [expected]
 
@@ -269,7 +269,7 @@ def test_a_new_status_subresource_changes_what_writes_mean() -> None:
     old = copy.deepcopy(OLD)
     del version(old)["subresources"]["status"]
 
-    assert [finding.change for finding in crd_breakages(old, OLD)] == ["status subresource added"]
+    assert [finding.change for finding in breaking_changes(old, OLD)] == ["status subresource added"]
 
 
 def test_a_version_that_objects_are_stored_in_cannot_be_dropped() -> None:
@@ -278,7 +278,7 @@ def test_a_version_that_objects_are_stored_in_cannot_be_dropped() -> None:
     version(old, "v1beta1")["served"] = False
     without_version("v1beta1")(new)
 
-    assert [finding.change for finding in crd_breakages(old, new)] == ["stored version removed"]
+    assert [finding.change for finding in breaking_changes(old, new)] == ["stored version removed"]
 
 
 def test_another_stored_version_without_a_converter_must_be_able_to_say_the_same() -> None:
@@ -289,14 +289,14 @@ def test_another_stored_version_without_a_converter_must_be_able_to_say_the_same
         del crd["spec"]["conversion"]
     version(new)["storage"], version(new, "v1beta1")["storage"] = False, True
 
-    (found,) = crd_breakages(old, new)
+    (found,) = breaking_changes(old, new)
 
     assert (found.path, found.change) == ("v1 to v1beta1 .spec.size", "field removed")
     assert "@convert" in found.detail
 
 
 def test_the_same_definition_breaks_nothing() -> None:
-    assert crd_breakages(OLD, copy.deepcopy(OLD)) == []
+    assert breaking_changes(OLD, copy.deepcopy(OLD)) == []
 
 
 def test_definitions_are_found_in_files_and_folders_among_other_manifests(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_a_kind_the_server_would_refuse_is_refused(facts: JSON, message: str) ->
         ({"version": "v2", "plural": "cachen"}, "Cache: versions v1 and v2 differ in plural; a kind has one"),
         (
             {"version": "v2", "short_names": ("other",)},
-            "Cache: versions v1 and v2 differ in short_names; say it in one",
+            "Cache: versions v1 and v2 differ in short_names; declare it in one",
         ),
     ],
 )

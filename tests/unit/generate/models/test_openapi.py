@@ -8,7 +8,7 @@ import pytest
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.errors import DecodeError
-from kubewright.generate.models.openapi import Api, Documents, Form, Shape, read_api
+from kubewright.generate.models.openapi import Api, Documents, TypeKind, ValueType, read_api
 from kubewright.generate.models.sources import builtin_documents
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -37,12 +37,12 @@ def test_references_to_simple_types_become_those_types(builtin: Api) -> None:
     limits = builtin.schemas["io.k8s.api.core.v1.ResourceRequirements"].find("limits")
 
     assert lease is not None
-    assert lease.shape.form is Form.MICRO_TIME
+    assert lease.type.kind is TypeKind.MICRO_TIME
     assert surge is not None
-    assert surge.shape.form is Form.INT_OR_STRING
+    assert surge.type.kind is TypeKind.INT_OR_STRING
     assert limits is not None
-    assert limits.shape.item is not None
-    assert (limits.shape.form, limits.shape.item.form) == (Form.MAP, Form.QUANTITY)
+    assert limits.type.item is not None
+    assert (limits.type.kind, limits.type.item.kind) == (TypeKind.MAP, TypeKind.QUANTITY)
 
 
 def test_kinds_are_what_resources_and_subresources_answer_with(builtin: Api) -> None:
@@ -68,37 +68,37 @@ def test_without_discovery_the_paths_tell_names_and_scope(builtin: Api) -> None:
         assert kind.subresources == tuple(sorted(known.subresources))
 
 
-def _shape(schema: dict[str, Any]) -> Shape:
+def _shape(schema: dict[str, Any]) -> ValueType:
     components = {"io.x.v1.Box": {"type": "object", "properties": {"value": schema}}}
     documents = Documents(documents={"x.io/v1": {"components": {"schemas": components}}})
     found = read_api(documents).schemas["io.x.v1.Box"].find("value")
     assert found is not None
-    return found.shape
+    return found.type
 
 
 @pytest.mark.parametrize(
     ("schema", "form"),
     [
-        ({"type": "string"}, Form.STRING),
-        ({"type": "string", "format": "byte"}, Form.BYTES),
-        ({"type": "string", "format": "date-time"}, Form.TIME),
-        ({"type": "string", "format": "ipv4"}, Form.STRING),
-        ({"type": "integer", "format": "int64"}, Form.INTEGER),
-        ({"type": "number"}, Form.NUMBER),
-        ({"type": "boolean"}, Form.BOOLEAN),
-        ({"x-kubernetes-int-or-string": True}, Form.INT_OR_STRING),
-        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, Form.INT_OR_STRING),
-        ({"anyOf": [{"type": "string"}, {"type": "string"}]}, Form.STRING),
-        ({"anyOf": [{"type": "string"}, {"type": "object"}]}, Form.ANY),
-        ({}, Form.ANY),
-        ({"type": "object"}, Form.MAP),
-        ({"type": "object", "additionalProperties": True}, Form.MAP),
-        ({"type": "array"}, Form.LIST),
-        ({"properties": {"a": {"type": "string"}}}, Form.OBJECT),
+        ({"type": "string"}, TypeKind.STRING),
+        ({"type": "string", "format": "byte"}, TypeKind.BYTES),
+        ({"type": "string", "format": "date-time"}, TypeKind.TIME),
+        ({"type": "string", "format": "ipv4"}, TypeKind.STRING),
+        ({"type": "integer", "format": "int64"}, TypeKind.INTEGER),
+        ({"type": "number"}, TypeKind.NUMBER),
+        ({"type": "boolean"}, TypeKind.BOOLEAN),
+        ({"x-kubernetes-int-or-string": True}, TypeKind.INT_OR_STRING),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, TypeKind.INT_OR_STRING),
+        ({"anyOf": [{"type": "string"}, {"type": "string"}]}, TypeKind.STRING),
+        ({"anyOf": [{"type": "string"}, {"type": "object"}]}, TypeKind.ANY),
+        ({}, TypeKind.ANY),
+        ({"type": "object"}, TypeKind.MAP),
+        ({"type": "object", "additionalProperties": True}, TypeKind.MAP),
+        ({"type": "array"}, TypeKind.LIST),
+        ({"properties": {"a": {"type": "string"}}}, TypeKind.OBJECT),
     ],
 )
-def test_every_schema_has_a_shape(schema: dict[str, Any], form: Form) -> None:
-    assert _shape(schema).form is form
+def test_every_schema_has_a_shape(schema: dict[str, Any], form: TypeKind) -> None:
+    assert _shape(schema).kind is form
 
 
 def test_an_inline_object_gets_a_name_from_its_place() -> None:
@@ -118,7 +118,7 @@ def test_an_embedded_object_is_free_form_also_where_the_server_adds_fields_to_it
         }
     )
 
-    assert shape == Shape(Form.MAP, Shape(Form.ANY))
+    assert shape == ValueType(TypeKind.MAP, ValueType(TypeKind.ANY))
 
 
 def test_what_is_no_schema_is_refused_with_its_path() -> None:

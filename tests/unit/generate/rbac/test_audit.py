@@ -101,7 +101,7 @@ def test_a_role_that_fits_has_no_deviation() -> None:
     assert deviations(declared, [AuditedRequest(Grant("", "pods", "list"))]) == []
 
 
-def test_a_role_too_narrow_or_too_wide_is_told_by_verb_and_resource() -> None:
+def test_a_role_too_narrow_or_too_wide_is_reported_by_verb_and_resource() -> None:
     declared = {Grant("", "pods", "list"), Grant("apps", "deployments", "delete")}
     asked = [
         AuditedRequest(Grant("", "pods", "list")),
@@ -112,8 +112,8 @@ def test_a_role_too_narrow_or_too_wide_is_told_by_verb_and_resource() -> None:
     found = deviations(declared, asked, services=[Grant("", "leases", "get"), Grant("", "leases", "update")])
 
     assert [str(item) for item in found] == [
-        "too narrow: delete on pods was asked for and is not granted",
-        "too wide: delete on deployments in apps is granted and was never asked for",
+        "too narrow: delete on pods was requested and is not granted",
+        "too wide: delete on deployments in apps is granted and was never requested",
     ]
 
 

@@ -1,7 +1,7 @@
-"""What the commands do to a project: a kind added, a webhook added. Pure functions from project to project.
+"""Adds kinds and webhooks to a project. Pure functions from project to project, for `kubewright create`.
 
-Names are refused here, before anything is rendered. A kind that Kubernetes itself has is taken as that one, unless the
-user asks for a resource of their own by that name.
+Names are checked here, before anything is rendered. A built-in kind of that name is used, unless the user asks for a
+resource of their own.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import msgspec
 
 from kubewright.api.kinds import pluralize
 from kubewright.errors import ConfigError
-from kubewright.scaffold import naming
-from kubewright.scaffold.project import Kind, Project, Webhooks
+from kubewright.scaffold import names
+from kubewright.scaffold.project import Kind, KindWebhooks, Project
 
 __all__ = ("add_api", "add_webhook", "builtin_kind")
 
 
 def builtin_kind(group: str, version: str, kind: str) -> Kind | None:
-    """The entry of a kind of Kubernetes itself, without controller and webhooks; None if it has no such kind."""
-    definition = naming.builtin_definition(group, version, kind)
+    """The entry of a built-in kind, without controller and webhooks; None if there is no such kind."""
+    definition = names.builtin_definition(group, version, kind)
     if definition is None:
         if group == "core":
             raise ConfigError(f"Kubernetes has no {kind} in core/{version}; check the version and the spelling")
@@ -41,15 +41,15 @@ def add_api(
     namespaced: bool = True,
     resource: bool | None = None,
     controller: bool = True,
-    again: bool = False,
+    overwrite: bool = False,
 ) -> Project:
-    """With a kind: a class of its own unless Kubernetes has it, and a controller.
+    """Add a kind: with a class unless it is built in, and a controller.
 
-    `resource` is True for a kind of the project's own, False for one of Kubernetes, None for whichever it is. With
-    `again` a kind that is there already is written again.
+    `resource` is True for a kind of the project's own, False for a built-in one, None for whichever it is. With
+    `overwrite` a kind that exists already is written again.
     """
-    naming.check_version(version)
-    naming.check_kind(kind)
+    names.check_version(version)
+    names.check_kind(kind)
     builtin = None if resource else builtin_kind(group, version, kind)
     if builtin is None and resource is False:
         raise ConfigError(
@@ -67,13 +67,13 @@ def add_api(
         storage=not _other_versions(project, group, version, kind),
     )
     entry = msgspec.structs.replace(entry, controller=controller)
-    return _with_api(project, entry, again=again)
+    return _with_api(project, entry, overwrite=overwrite)
 
 
-def _with_api(project: Project, entry: Kind, *, again: bool) -> Project:
+def _with_api(project: Project, entry: Kind, *, overwrite: bool) -> Project:
     known = project.find(entry.group, entry.version, entry.kind)
     if known is not None:
-        if not again and (known.controller or not entry.controller):
+        if not overwrite and (known.controller or not entry.controller):
             raise ConfigError(
                 f"{entry.kind} in {entry.version} is in the project already; use --force to write its files again"
             )
@@ -101,13 +101,13 @@ def add_webhook(
     validation: bool = False,
     conversion: bool = False,
     operations: Sequence[str] = (),
-    again: bool = False,
+    overwrite: bool = False,
 ) -> Project:
-    """With webhooks for a kind of the project or of Kubernetes itself; those it has stay."""
+    """Add webhooks for a kind of the project or a built-in one; existing webhooks stay."""
     if not (defaulting or validation or conversion):
         raise ConfigError("which webhook? add --defaulting, --validation or --conversion")
-    naming.check_version(version)
-    naming.check_kind(kind)
+    names.check_version(version)
+    names.check_kind(kind)
     entry = project.find(group, version, kind) or builtin_kind(group, version, kind)
     if entry is not None and entry.core:
         entry = project.find(entry.group, version, kind) or entry
@@ -119,7 +119,7 @@ def add_webhook(
     hooks = entry.webhooks
     asked = {"defaulting": defaulting, "validation": validation, "conversion": conversion}
     doubles = [name for name, wanted in asked.items() if wanted and getattr(hooks, name)]
-    if doubles and not again:
+    if doubles and not overwrite:
         raise ConfigError(f"{kind} has a {doubles[0]} webhook already; use --force to write its files again")
     if conversion:
         _check_conversion(project, entry)
@@ -127,7 +127,7 @@ def add_webhook(
     return project.with_kind(
         msgspec.structs.replace(
             entry,
-            webhooks=Webhooks(
+            webhooks=KindWebhooks(
                 defaulting=hooks.defaulting or defaulting,
                 validation=hooks.validation or validation,
                 conversion=hooks.conversion or conversion,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubewright.scaffold.merging import merge
+from kubewright.scaffold.three_way_merge import merge
 
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8).map(lambda lines: "".join(f"{x}\n" for x in lines))

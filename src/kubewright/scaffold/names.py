@@ -1,7 +1,7 @@
-"""Names of a new project and of its kinds: refused here as Kubernetes or Python would refuse them later.
+"""Checks names of a new project and of its kinds, before Kubernetes or Python would reject them.
 
-Every check raises `ConfigError` with one sentence and changes nothing. Whether a kind is built in is answered from
-the classes in `kubewright.k8s`.
+Every check raises a `ConfigError` of one sentence and changes nothing. The classes in `kubewright.k8s` tell whether a
+kind is built in.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = (
 _VERSION: Final = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _OUR_MODULES: Final = frozenset(("kubewright", "api", "controllers", "webhooks", "tests", "test", "src", "config"))
-_LONGEST_NAME: Final = 40
-"""Leaves room for what kustomize puts behind the name of a project, such as `-controller-manager-metrics-service`."""
+_MAX_NAME_LENGTH: Final = 40
+"""Leaves room for the suffixes of kustomize, such as `-controller-manager-metrics-service`."""
 
 
 def check_domain(domain: str) -> None:
-    """A domain of one's own: two labels at least."""
+    """A domain with at least two labels."""
     if problems := dns1123_subdomain_errors(domain):
         raise ConfigError(f"the domain {domain!r} cannot be used: {problems[0]}")
     if "." not in domain:
@@ -48,14 +48,15 @@ def check_domain(domain: str) -> None:
 
 
 def check_project_name(name: str) -> None:
-    """It begins the names of all objects of the operator, and of its namespace."""
+    """It is the prefix of the names of all objects of the operator, and of its namespace."""
     if problems := dns1035_label_errors(name):
         raise ConfigError(
             f"the project name {name!r} cannot be used: {problems[0]}; give another one with --project-name"
         )
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _MAX_NAME_LENGTH:
         raise ConfigError(
-            f"the project name {name!r} is longer than {_LONGEST_NAME} characters; give another one with --project-name"
+            f"the project name {name!r} is longer than {_MAX_NAME_LENGTH} characters; "
+            "give another one with --project-name"
         )
 
 
@@ -80,13 +81,15 @@ def check_group(group: str, domain: str) -> None:
 
 
 def check_version(version: str) -> None:
-    """As Kubernetes orders them: v1alpha1, v1beta2, v1."""
+    """As Kubernetes writes them: v1alpha1, v1beta2, v1."""
     if _VERSION.fullmatch(version) is None:
-        raise ConfigError(f"the version {version!r} is none of Kubernetes; write one such as v1alpha1, v1beta1 or v1")
+        raise ConfigError(
+            f"the version {version!r} is no Kubernetes version; write one such as v1alpha1, v1beta1 or v1"
+        )
 
 
 def check_kind(kind: str) -> None:
-    """A class of Python and a kind of Kubernetes."""
+    """A Python class name and a Kubernetes kind."""
     if _KIND.fullmatch(kind) is None or keyword.iskeyword(kind):
         raise ConfigError(f"the kind {kind!r} cannot be used; write it with capitals and in the singular, as PodSet")
     if kind.endswith("List"):
@@ -112,7 +115,7 @@ def is_builtin_group(group: str) -> bool:
 
 
 def builtin_definition(group: str, version: str, kind: str) -> Definition | None:
-    """What Kubernetes itself says about a kind, or None if it has none of that name."""
+    """The definition of a built-in kind, or None if there is none of that name."""
     word = group.partition(".")[0]
     if not is_builtin_group(group) or find_spec(f"kubewright.k8s.{word}.{version}") is None:
         return None

@@ -1,4 +1,4 @@
-"""Merge three texts: what was rendered before, what the user made of it, and what is rendered now.
+"""Three-way merge: the last rendering, the user's text, and the new rendering.
 
 Line by line, as version control does it. Where both sides changed the same lines in different ways, both are kept
 between markers and the merge counts as a conflict. Pure functions.
@@ -12,27 +12,27 @@ from typing import final
 
 import msgspec
 
-__all__ = ("Merged", "merge")
+__all__ = ("MergeResult", "merge")
 
 
 @final
-class Merged(msgspec.Struct, frozen=True):
-    """A text, and how often the two sides contradict each other in it."""
+class MergeResult(msgspec.Struct, frozen=True):
+    """A text, and its number of conflicts."""
 
     text: str
     conflicts: int = 0
 
 
-def merge(base: str, mine: str, new: str, *, both: bool = False) -> Merged:
-    """The user's text with the changes from `base` to `new` made to it.
+def merge(base: str, mine: str, new: str, *, both: bool = False) -> MergeResult:
+    """The user's text with the changes from `base` to `new`.
 
     With `both`, lines that both sides added at one place are kept one after the other instead of as a conflict, which
     is right for lists.
     """
     if mine in (base, new):
-        return Merged(new)
+        return MergeResult(new)
     if base == new:
-        return Merged(mine)
+        return MergeResult(mine)
     lines: list[str] = []
     conflicts = 0
     for old, left, right in _chunks(base.splitlines(True), mine.splitlines(True), new.splitlines(True)):
@@ -44,15 +44,21 @@ def merge(base: str, mine: str, new: str, *, both: bool = False) -> Merged:
             lines += [*left, *(line for line in right if line not in left)]
         else:
             conflicts += 1
-            lines += ["<<<<<<< yours\n", *_ended(left), "=======\n", *_ended(right), ">>>>>>> kubewright\n"]
-    return Merged("".join(lines), conflicts)
+            lines += [
+                "<<<<<<< yours\n",
+                *_with_line_ends(left),
+                "=======\n",
+                *_with_line_ends(right),
+                ">>>>>>> kubewright\n",
+            ]
+    return MergeResult("".join(lines), conflicts)
 
 
 Lines = list[str]
 
 
 def _chunks(base: Lines, mine: Lines, new: Lines) -> Iterator[tuple[Lines, Lines, Lines]]:
-    """The texts cut where all three agree: turns of what differs and what does not."""
+    """The texts cut where all three agree: alternately different and equal parts."""
     at = [0, 0, 0]
     for start, left, right, length in _agreements(base, mine, new):
         if [start, left, right] != at:
@@ -64,7 +70,7 @@ def _chunks(base: Lines, mine: Lines, new: Lines) -> Iterator[tuple[Lines, Lines
 
 
 def _agreements(base: Lines, mine: Lines, new: Lines) -> Iterator[tuple[int, int, int, int]]:
-    """Runs of lines that are in all three, by their places and length; the last one is empty, at the ends."""
+    """Runs of lines that all three have, by their positions and length; the last one is empty, at the ends."""
     lefts = SequenceMatcher(None, base, mine, autojunk=False).get_matching_blocks()
     rights = SequenceMatcher(None, base, new, autojunk=False).get_matching_blocks()
     i = j = 0
@@ -80,5 +86,5 @@ def _agreements(base: Lines, mine: Lines, new: Lines) -> Iterator[tuple[int, int
     yield len(base), len(mine), len(new), 0
 
 
-def _ended(lines: Lines) -> Lines:
+def _with_line_ends(lines: Lines) -> Lines:
     return [*lines[:-1], lines[-1] if lines[-1].endswith("\n") else f"{lines[-1]}\n"] if lines else []
