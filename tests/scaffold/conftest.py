@@ -98,7 +98,7 @@ def edit_types(package: Path) -> None:
     kind.write_text(
         kind.read_text().replace(
             '    """The actual number of replicas."""\n',
-            '    """The actual number of replicas."""\n    pod_names: list[str] = []\n    """What they are called."""\n',
+            '    """The actual number of replicas."""\n    pod_names: list[str] = []\n    """Their names."""\n',
         )
     )
     controller.write_text(

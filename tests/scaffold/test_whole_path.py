@@ -75,7 +75,7 @@ async def walk(kubeconfig: Path, project: Path, kubewright: Kubewright) -> None:
     """Install, have it looked at, run, apply the sample, see the status, ask the webhooks, uninstall."""
     await kubewright("install", "--kubeconfig", str(kubeconfig))
     found = json.loads(await kubewright("doctor", "--kubeconfig", str(kubeconfig), "-o", "json"))
-    assert {item["verdict"] for item in found} == {"good"}
+    assert {item["result"] for item in found} == {"good"}
     async with connect(Config.load(kubeconfig=kubeconfig)) as client:
         async with running(project, kubeconfig):
             sample = project / "config/samples/apps_v1alpha1_podset.yaml"

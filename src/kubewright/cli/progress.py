@@ -1,7 +1,7 @@
 """Shows the progress of long work: a bar on a terminal, else one line for each new step.
 
-Implements `kubewright.cluster.progress.Progress` for the command line. Everything goes to standard error, so that
-standard output has only what a script reads.
+Implements `kubewright.cluster.processes.progress.Progress` for the command line. Everything goes to standard error, so
+that standard output has only what a script reads.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ _COMMANDS = {
     "create": ("kubewright.cli.commands.create", "Add a kind or a webhook to the project."),
     "deploy": ("kubewright.cli.commands.deploy", "Deploy the operator into a cluster."),
     "dev": ("kubewright.cli.commands.dev", "Run the operator on an embedded cluster, and again after each change."),
-    "doctor": ("kubewright.cli.commands.doctor", "Say what is wrong with the project and the cluster."),
-    "edit": ("kubewright.cli.commands.edit", "Change what was said at init."),
-    "generate": ("kubewright.cli.commands.generate", "Write classes and manifests that follow from something else."),
+    "doctor": ("kubewright.cli.commands.doctor", "Check the project and the cluster."),
+    "edit": ("kubewright.cli.commands.edit", "Change the options of init."),
+    "generate": ("kubewright.cli.commands.generate", "Generate manifests and classes."),
     "init": ("kubewright.cli.commands.init", "Start a project in this folder."),
     "install": ("kubewright.cli.commands.install", "Install the CRDs of the operator."),
     "run": ("kubewright.cli.commands.run", "Run the operator here, against a cluster or on one of its own."),
@@ -60,6 +60,6 @@ class _LazyGroup(click.Group):
 def root() -> None:
     """Kubernetes operators in Python.
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. What is told to people goes to standard error; with
-    -o json a command prints what it found or did to standard output, for programs.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Messages for people go to standard error; with
+    -o json a command prints its result to standard output, for programs.
     """

@@ -255,7 +255,7 @@ def test_an_update_names_what_no_template_makes_any_more_and_somebody_edited(
 def test_the_doctor_names_what_is_wrong_and_the_way_out(kubewright: Kubewright, tmp_path: Path) -> None:
     done = kubewright(tmp_path, "doctor", "-o", "json")
 
-    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    found = {item["about"]: (item["result"], item["text"]) for item in json.loads(done.stdout)}
     assert done.returncode == 1
     assert found["project"][0] == "wrong"
     assert "start one with `kubewright init`" in found["project"][1]
@@ -331,7 +331,7 @@ def test_a_kind_that_kubernetes_has_too_is_said_to_be_its_own_unless_a_resource_
 
 
 @pytest.mark.parametrize("owns", ["", ", owns=[ConfigMap]"], ids=["forgotten", "owned"])
-def test_the_doctor_hints_at_children_whose_changes_wake_nobody(project: Path, owns: str) -> None:
+def test_the_doctor_hints_at_children_whose_changes_reconcile_nothing(project: Path, owns: str) -> None:
     file = project / "pods_operator/controllers/podset.py"
     text = file.read_text().replace("@controller(PodSet)", f"@controller(PodSet{owns})")
     text = text.replace("from pods_operator", "from kubewright.k8s.core.v1 import ConfigMap\n\nfrom pods_operator")
@@ -339,6 +339,6 @@ def test_the_doctor_hints_at_children_whose_changes_wake_nobody(project: Path, o
 
     done = separately(project, "doctor", "--no-cluster", "-o", "json")
 
-    found = {item["about"]: (item["verdict"], item["text"]) for item in json.loads(done.stdout)}
+    found = {item["about"]: (item["result"], item["text"]) for item in json.loads(done.stdout)}
     assert found.get("children", ("", ""))[0] == ("" if owns else "hint")
     assert owns or "the code makes objects of ConfigMap" in found["children"][1]

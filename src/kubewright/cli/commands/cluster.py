@@ -155,7 +155,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
         ) from error
 
 
-@cluster.command(short_help="Throw away what a stopped cluster kept.")
+@cluster.command(short_help="Delete the data of a stopped cluster.")
 @_name
 @click.option(
     "--data",
@@ -165,7 +165,7 @@ def kubeconfig(*, name: str, path: bool, merge: bool) -> None:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def reset(*, name: str, data: Path, yes: bool) -> None:
-    """Throw away what a stopped cluster kept in its data folder: the next start is a fresh one."""
+    """Delete the data of a stopped cluster from its data folder: the next start is a new one."""
     import shutil
 
     if StateFolder(state_folder()).find_running(name) is not None:
@@ -183,7 +183,7 @@ def reset(*, name: str, data: Path, yes: bool) -> None:
 
 @cluster.command(short_help="Get the programs of a real control plane ready.")
 @_version
-@click.option("--or-say-why", is_flag=True, help="Where they cannot be had, say why in one line and succeed.")
+@click.option("--or-say-why", is_flag=True, help="If they are not available, say why in one line and succeed.")
 @_output_option
 def binaries(*, version: str | None, or_say_why: bool, output: str) -> None:
     """Get etcd, kube-apiserver, kube-controller-manager and kubectl ready, and print where they are."""

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _kind_options(command: F) -> F:
     """The options that name a kind."""
     for option in (
-        click.option("--force", is_flag=True, help="Write files again that are there."),
+        click.option("--force", is_flag=True, help="Overwrite existing files."),
         click.option("--kind", required=True, help="The kind, such as PodSet."),
         click.option("--version", required=True, help="Its version, such as v1alpha1."),
         click.option(
@@ -47,8 +47,8 @@ def create() -> None:
 
 @create.command()
 @_kind_options
-@click.option("--plural", default="", help="The plural, where English is not enough.")
-@yes_or_no("--namespaced", default=True, text="Objects live in namespaces (default), or --namespaced=false.")
+@click.option("--plural", default="", help="The plural name, if it is irregular.")
+@yes_or_no("--namespaced", default=True, text="The kind is namespaced (default), or --namespaced=false.")
 @yes_or_no("--resource", default=None, text="Write a class for the kind; not for those of Kubernetes.")
 @yes_or_no("--controller", default=None, text="Write a controller for the kind.")
 @with_json_output
@@ -89,18 +89,16 @@ def api(
     done = _apply(folder, changed, (group, version, kind), force=force)
     if not resource and builtin_kind(group, version, kind) is not None:
         _explain_builtin(project, group, version, kind)
-    click.echo(
-        "Next: put what it is about into the new files, then `kubewright generate` and `kubewright dev`", err=True
-    )
+    click.echo("Next: edit the new files, then run `kubewright generate` and `kubewright dev`", err=True)
     return done
 
 
 @create.command(short_help="Add webhooks for a kind.")
 @_kind_options
 @click.option("--defaulting", is_flag=True, help="Fill in values.")
-@click.option("--validation", "--programmatic-validation", is_flag=True, help="Refuse objects.")
+@click.option("--validation", "--programmatic-validation", is_flag=True, help="Validate objects.")
 @click.option("--conversion", is_flag=True, help="Convert between this version and the others.")
-@click.option("--operations", default="", metavar="LIST", help="When it is asked: create,update (default), delete.")
+@click.option("--operations", default="", metavar="LIST", help="The operations: create,update (default), delete.")
 @with_json_output
 def webhook(
     *,
@@ -147,8 +145,8 @@ def _entry(project: Project, group: str, version: str, kind: str) -> Kind:
 def _explain_builtin(project: Project, group: str, version: str, kind: str) -> None:
     """Say that a built-in kind was used: a user who wants a kind of their own does not see it from the files."""
     click.echo(
-        f"{group}/{version} {kind} is a kind of Kubernetes, so there is a controller for it and no class; for a "
-        f"kind of your own, {group}.{project.domain}/{version} {kind}, say --resource",
+        f"{group}/{version} {kind} is a kind of Kubernetes, so it gets a controller and no class; for a "
+        f"kind of your own, {group}.{project.domain}/{version} {kind}, add --resource",
         err=True,
     )
 

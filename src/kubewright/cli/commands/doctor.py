@@ -33,7 +33,7 @@ _COLOURS: Final = {"good": "green", "hint": "yellow", "wrong": "red"}
 @final
 class _Finding(msgspec.Struct, frozen=True):
     about: str
-    verdict: Literal["good", "hint", "wrong"]
+    result: Literal["good", "hint", "wrong"]
     text: str
 
 
@@ -42,7 +42,7 @@ class _Finding(msgspec.Struct, frozen=True):
 @click.option("--no-cluster", is_flag=True, help="Look at the project alone.")
 @output_option
 def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, output_format: str) -> int:
-    """Say what is wrong with the project, the cluster, the CRDs and the permissions."""
+    """Check the project, the cluster, the CRDs and the permissions."""
     folder = Path()
     findings = list(_project_findings(folder))
     # A folder without a project has no operator to check.
@@ -56,11 +56,11 @@ def doctor(*, kubeconfig: str | None, context: str | None, no_cluster: bool, out
         print_json(findings)
     else:
         print_table(
-            ("VERDICT", "ABOUT", "FINDING"),
-            [(found.verdict, found.about, found.text) for found in findings],
-            colours=[_COLOURS[found.verdict] for found in findings],
+            ("RESULT", "ABOUT", "FINDING"),
+            [(found.result, found.about, found.text) for found in findings],
+            colours=[_COLOURS[found.result] for found in findings],
         )
-    return 1 if any(found.verdict == "wrong" for found in findings) else 0
+    return 1 if any(found.result == "wrong" for found in findings) else 0
 
 
 def _project_findings(folder: Path) -> Iterator[_Finding]:

@@ -22,11 +22,11 @@ __all__ = ("edit",)
 @click.command()
 @click.option("--owner", help="Whom the project belongs to.")
 @click.option("--namespace", help="Where the operator is to run.")
-@yes_or_no("--namespaced", default=None, text="It works in its own namespace alone, or --namespaced=false.")
+@yes_or_no("--namespaced", default=None, text="The operator works only in its own namespace, or --namespaced=false.")
 @click.option("--force", is_flag=True, help="Where your edits are in the way, write both between markers.")
 @with_json_output
 def edit(*, owner: str | None, namespace: str | None, namespaced: bool | None, force: bool) -> ProjectChanges:
-    """Change the project's owner, the operator's namespace, or whether it works there alone."""
+    """Change the project's owner, the operator's namespace, or whether it works only there."""
     asked = {"owner": owner, "namespace": namespace, "namespaced": namespaced}
     given = {name: value for name, value in asked.items() if value is not None}
     if not given:

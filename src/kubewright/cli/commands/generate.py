@@ -56,9 +56,9 @@ def _for_operator(command: F) -> F:
 @_for_operator
 @click.pass_context
 def generate(ctx: click.Context, *, operator: str | None, output: Path, check: bool, output_format: str) -> None:
-    """Write classes and manifests that follow from something else.
+    """Generate manifests and classes.
 
-    Alone it writes everything that follows from the operator: CRDs, RBAC and webhook manifests.
+    Without a subcommand it writes everything for the operator: CRDs, RBAC and webhook manifests.
     """
     if ctx.invoked_subcommand is None:
         _write(_operator(operator), output, ("crds", "rbac", "webhooks"), check=check, output_format=output_format)
@@ -83,8 +83,8 @@ def crds(
 ) -> None:
     """Write the CustomResourceDefinitions of the operator's kinds.
 
-    With --check-compat or --against-cluster nothing is written: what would break stored objects or clients is named,
-    and the command fails if anything would.
+    With --check-compat or --against-cluster nothing is written: the command lists the changes that break stored
+    objects or clients, and fails if there are any.
     """
     loaded = _operator(operator)
     if context and not against_cluster:
@@ -237,7 +237,7 @@ async def _check_stored(operator: Operator, context: str | None) -> list[Any]:
                 progress(f"checking the objects of {name}", done, len(crds))
                 checks.append(await check_stored_objects(client, crd))
     click.echo(f"Objects checked: {sum(check_result.objects for check_result in checks)}.", err=True)
-    return [misfit for check_result in checks for misfit in check_result.invalid]
+    return [invalid for check_result in checks for invalid in check_result.invalid]
 
 
 def _least_role(operator: Operator, audit: Path, user: str | None) -> str:

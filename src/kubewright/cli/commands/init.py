@@ -21,7 +21,7 @@ __all__ = ("init",)
 @click.option("--project-name", metavar="NAME", help="The project's name; the folder's if not given.")
 @click.option("--owner", default="", help="Whom the project belongs to.")
 @click.option("--namespace", default="", help="Where the operator is to run; <name>-system if not given.")
-@yes_or_no("--namespaced", default=False, text="The operator works in its own namespace alone.")
+@yes_or_no("--namespaced", default=False, text="The operator works only in its own namespace.")
 @click.option("--force", is_flag=True, help="Overwrite files that are in the way.")
 @with_json_output
 def init(

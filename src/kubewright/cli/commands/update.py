@@ -29,7 +29,8 @@ def update(*, check: bool) -> ProjectChanges:
     project = load_project(folder)
     if not last_rendered(folder):
         raise ConfigError(
-            f"{RENDERED} is missing, so your edits cannot be told from the templates; restore it from version control"
+            f"{RENDERED} is missing, so your edits cannot be distinguished from the templates; "
+            "restore it from version control"
         )
     planned = plan(folder, project)
     if not planned.writes:
