@@ -17,7 +17,7 @@ from tests.docs.blocks import blocks_of
 from tests.public_api import PUBLIC, ROOT, SNAPSHOT, is_public, lines, names_of, public_names, tree_of
 
 from kubewright.scaffold.layout import render_project
-from kubewright.scaffold.project import Kind, Project, Webhooks
+from kubewright.scaffold.project import Kind, KindWebhooks, Project
 
 CODE = [
     ROOT / "demo.py",
@@ -64,7 +64,7 @@ def test_pages_use_public_names_only(page: Path) -> None:
 
 
 def test_scaffolded_projects_use_public_names_only() -> None:
-    webhooks = Webhooks(defaulting=True, validation=True, conversion=True)
+    webhooks = KindWebhooks(defaulting=True, validation=True, conversion=True)
     own: dict[str, Any] = {"group": "shop", "kind": "Shop", "plural": "shops", "resource": True, "controller": True}
     kinds = (
         Kind(**own, version="v1", webhooks=webhooks),
