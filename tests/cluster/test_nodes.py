@@ -40,7 +40,7 @@ async def post(client: Client, node: Node, **conditions: str) -> None:
     """What a kubelet would say."""
     said = [{"type": kind, "status": status, "reason": "Said", "message": ""} for kind, status in conditions.items()]
     patch = {"status": {"conditions": said}}
-    await client.patch_by_name(Node, node.metadata.name, patch, form="strategic", subresource="status")
+    await client.patch_by_name(Node, node.metadata.name, patch, patch_type="strategic", subresource="status")
 
 
 async def test_a_new_node_is_tainted_until_it_is_synced_and_gets_the_beta_labels(client: Client, node: Node) -> None:

@@ -186,7 +186,7 @@ async def test_json_patch(client: Client, namespace: str) -> None:
     await client.create(config_map("a", namespace, k="1"))
 
     patched = await client.patch_by_name(
-        ConfigMap, "a", [{"op": "replace", "path": "/data/k", "value": "2"}], form="json", namespace=namespace
+        ConfigMap, "a", [{"op": "replace", "path": "/data/k", "value": "2"}], patch_type="json", namespace=namespace
     )
 
     assert patched.data == {"k": "2"}
@@ -197,7 +197,7 @@ async def test_failed_json_patch_test_is_invalid(client: Client, namespace: str)
 
     with pytest.raises(Invalid):
         await client.patch_by_name(
-            ConfigMap, "a", [{"op": "test", "path": "/data/k", "value": "9"}], form="json", namespace=namespace
+            ConfigMap, "a", [{"op": "test", "path": "/data/k", "value": "9"}], patch_type="json", namespace=namespace
         )
 
 
@@ -209,7 +209,7 @@ async def test_strategic_merge_patch_merges_a_list_by_its_key(client: Client, na
         Deployment,
         "web",
         {"spec": {"template": {"spec": {"containers": [sidecar]}}}},
-        form="strategic",
+        patch_type="strategic",
         namespace=namespace,
     )
 
@@ -221,7 +221,7 @@ async def test_custom_resources_take_no_strategic_patch(client: Client, namespac
     await client.create(widget.named("w", namespace))
 
     with pytest.raises(UnsupportedMediaType):
-        await client.patch_by_name(widget, "w", {"spec": {"size": 2}}, form="strategic", namespace=namespace)
+        await client.patch_by_name(widget, "w", {"spec": {"size": 2}}, patch_type="strategic", namespace=namespace)
 
 
 async def test_apply_creates_then_changes_then_removes_what_is_left_out(client: Client, namespace: str) -> None:

@@ -253,7 +253,7 @@ async def test_bundles_are_put_in_and_repaired_where_the_operator_looks_after_th
             crd = await client.get(CRD, lamp_crd)
             assert base64.b64decode(crd.get("spec.conversion.webhook.clientConfig.caBundle")) == certificates.bundle
             await client.patch_by_name(
-                VALIDATING, name, [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}], form="json"
+                VALIDATING, name, [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}], patch_type="json"
             )
             await seen(client, VALIDATING, name, lambda obj: bundles_in(obj) == wanted)
             while not bundles.trusted(certificates.bundle):  # who writes may hear of it later than who watches
@@ -287,7 +287,7 @@ async def test_a_registration_is_made_repaired_and_left_when_the_operator_stops(
             crd = await client.get(CRD, lamp_crd)
             assert crd.get("spec.conversion.webhook.clientConfig.service.name") == "hooks"
             patch = [{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 29}]
-            await client.patch_by_name(VALIDATING, name, patch, form="json")
+            await client.patch_by_name(VALIDATING, name, patch, patch_type="json")
             await seen(client, VALIDATING, name, lambda obj: obj["webhooks"][0]["timeoutSeconds"] == 5)
             await client.delete(VALIDATING, name)
             await seen(client, VALIDATING, name, lambda obj: obj.metadata.uid != made.metadata.uid)
@@ -333,7 +333,7 @@ async def test_an_older_version_steps_back_when_a_newer_one_has_come(client: Cli
                 {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"},
                 {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 7},
             ]
-            await client.patch_by_name(VALIDATING, name, patch, form="json")
+            await client.patch_by_name(VALIDATING, name, patch, patch_type="json")
             repaired = await seen(client, VALIDATING, name, lambda obj: bundles_in(obj) == {certificates.bundle})
 
             assert repaired["webhooks"][0]["timeoutSeconds"] == 7

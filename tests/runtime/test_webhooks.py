@@ -502,7 +502,7 @@ async def test_failure_policies_decide_what_a_broken_handler_means(
 
     assert "the webhook raising.v1.configmap.core failed" in raised.value.message
     assert "secret detail" not in raised.value.message
-    assert (late.value.code, "gave no answer within 0.5 s" in late.value.message) == (504, True)
+    assert (late.value.code, "did not respond within 0.5 s" in late.value.message) == (504, True)
 
 
 def quiet(**options: Any) -> ManagerOptions:

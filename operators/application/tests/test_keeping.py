@@ -107,7 +107,7 @@ async def test_without_a_port_the_service_of_a_stranger_stays(home: Home) -> Non
 async def test_what_somebody_changes_or_deletes_is_put_right(home: Home) -> None:
     await home.ready()
     drifted = {"spec": {"template": {"spec": {"containers": [{"name": "application", "image": "evil:1"}]}}}}
-    await home.client.patch_by_name(Deployment, home.key(), drifted, form="strategic")
+    await home.client.patch_by_name(Deployment, home.key(), drifted, patch_type="strategic")
     await home.child(Deployment, lambda deployment: image_of(deployment) == "nginx:1.29")
 
     before = await home.deployment()

@@ -153,7 +153,7 @@ async def test_ephemeral_containers_of_others_are_kept(home: Home) -> None:
     pod = await home.running_pod()
     foreign = EphemeralContainer(name="mine", image="busybox", command=["sleep", "9"])
     patch = {"spec": {"ephemeralContainers": [foreign]}}
-    await home.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="ephemeralcontainers")
+    await home.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="ephemeralcontainers")
     tool = await home.tool()
 
     assert sorted(await home.served(by=2)) == ["mine", container_name(tool)]

@@ -90,7 +90,7 @@ async def _patch_references(pod: Pod, reference: dict[str, object], ctx: Context
     """
     patch = {"metadata": {"uid": pod.metadata.uid, "ownerReferences": [reference]}}
     try:
-        return await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic")
+        return await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic")
     except (NotFound, Conflict, Invalid) as error:
         ctx.log.info("a pod could not be claimed", pod=pod.metadata.name, error=str(error))
         return None

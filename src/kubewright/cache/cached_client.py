@@ -121,14 +121,16 @@ class CachedClient:
         name: str | ObjectKey,
         patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
-        form: Literal["json", "merge", "strategic"] = "merge",
+        patch_type: Literal["json", "merge", "strategic"] = "merge",
         subresource: str | None = None,
         namespace: str | None = None,
         dry_run: bool = False,
     ) -> K:
         """Send a patch as it is; see `Client.patch_by_name`."""
         key = self._key(kind, name, namespace)
-        answer = await self.live.patch_by_name(kind, key, patch, form=form, subresource=subresource, dry_run=dry_run)
+        answer = await self.live.patch_by_name(
+            kind, key, patch, patch_type=patch_type, subresource=subresource, dry_run=dry_run
+        )
         return self._recorded(answer, dry_run)
 
     async def apply(

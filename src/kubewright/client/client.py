@@ -35,7 +35,7 @@ from kubewright.client.lists import ObjectList, decode_list
 from kubewright.client.pods import Pods
 from kubewright.client.routes import (
     FieldValidation,
-    PatchForm,
+    PatchType,
     Propagation,
     Query,
     Route,
@@ -395,7 +395,7 @@ class Client:
         name: str | ObjectKey,
         patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
-        form: Literal["json", "merge", "strategic"] = "merge",
+        patch_type: Literal["json", "merge", "strategic"] = "merge",
         subresource: str | None = None,
         namespace: str | None = None,
         dry_run: bool = False,
@@ -406,7 +406,7 @@ class Client:
         """Send a patch as it is: a merge patch, a JSON patch (a list of operations) or a strategic merge patch."""
         query = self._write_query(dry_run, field_manager, field_validation)
         path = await self._path(definition_of(kind), name, namespace, subresource)
-        return await self._patch(kind, path, encode_tree(patch), form, query, timeout)
+        return await self._patch(kind, path, encode_tree(patch), patch_type, query, timeout)
 
     async def apply(
         self,
@@ -562,7 +562,7 @@ class Client:
         return (await self._route(definition)).object(namespace or self.namespace, name, subresource)
 
     async def _patch(
-        self, kind: type[K], path: str, body: bytes, form: PatchForm, query: Query, timeout: float | None
+        self, kind: type[K], path: str, body: bytes, patch_type: PatchType, query: Query, timeout: float | None
     ) -> K:
         response = await self.request(
             "PATCH",
@@ -570,7 +570,7 @@ class Client:
             query=query,
             body=body,
             accept=accept_header(definition_of(kind)),
-            content_type=patch_content_type(form),
+            content_type=patch_content_type(patch_type),
             timeout=timeout,
         )
         return read(kind, response.body)

@@ -20,7 +20,7 @@ from kubewright.errors import ConfigError
 
 __all__ = (
     "FieldValidation",
-    "PatchForm",
+    "PatchType",
     "Propagation",
     "Query",
     "Route",
@@ -33,7 +33,7 @@ __all__ = (
     "write_query",
 )
 
-PatchForm = Literal["json", "merge", "strategic", "apply"]
+PatchType = Literal["json", "merge", "strategic", "apply"]
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 VersionMatch = Literal["Exact", "NotOlderThan"]
@@ -41,7 +41,7 @@ Query = tuple[tuple[str, str], ...]
 
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
 
-_PATCH_TYPES: dict[PatchForm, str] = {
+_PATCH_TYPES: dict[PatchType, str] = {
     "json": "application/json-patch+json",
     "merge": "application/merge-patch+json",
     "strategic": "application/strategic-merge-patch+json",
@@ -98,9 +98,9 @@ def accept_header(definition: Definition | None, *, listing: bool = False) -> st
     return f"application/json;as={kind};g=meta.k8s.io;v=v1,application/json;q=0.9"
 
 
-def patch_content_type(form: PatchForm) -> str:
+def patch_content_type(patch_type: PatchType) -> str:
     """The content type of a patch."""
-    return _PATCH_TYPES[form]
+    return _PATCH_TYPES[patch_type]
 
 
 def list_query(

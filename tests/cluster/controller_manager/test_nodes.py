@@ -58,7 +58,7 @@ async def beat(client: Client, clock: VirtualClock, name: str, **more: str) -> N
     times = {"lastHeartbeatTime": moment, "lastTransitionTime": moment}
     conditions = [{"type": kind, "status": status, "reason": "Said", **times} for kind, status in said.items()]
     patch = {"status": {"conditions": conditions}}
-    await client.patch_by_name(Node, name, patch, form="strategic", subresource="status")
+    await client.patch_by_name(Node, name, patch, patch_type="strategic", subresource="status")
     await client.patch_by_name(Node, name, {"spec": {"unschedulable": True}})
     await until(client, Node, name, lambda node: ("unschedulable", "NoSchedule") in taints(node))
     await client.patch_by_name(Node, name, {"spec": {"unschedulable": None}})
@@ -83,7 +83,7 @@ async def test_a_node_without_heartbeats_becomes_unknown_and_its_pods_are_evicte
     await nodes.create(pod("patient", "default", nodeName="silent", tolerations=patient))
     await nodes.create(pod("brief", "default", nodeName="silent", tolerations=brief, terminationGracePeriodSeconds=0))
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
-    await nodes.patch_by_name(Pod, "patient", ready, namespace="default", form="strategic", subresource="status")
+    await nodes.patch_by_name(Pod, "patient", ready, namespace="default", patch_type="strategic", subresource="status")
 
     await clock.advance(40)
     await beat(nodes, clock, "well")
@@ -163,7 +163,7 @@ async def test_the_oldest_terminated_pods_beyond_the_threshold_are_deleted(nodes
         name = f"job-{number}"
         await nodes.create(pod(name, "default"))
         ended = {"status": {"phase": "Succeeded"}}
-        await nodes.patch_by_name(Pod, name, ended, namespace="default", form="strategic", subresource="status")
+        await nodes.patch_by_name(Pod, name, ended, namespace="default", patch_type="strategic", subresource="status")
 
     await gone(nodes, Pod, "job-0", namespace="default")
     assert [each.metadata.name for each in await nodes.list(Pod, namespace="default")] == ["job-1", "job-2"]

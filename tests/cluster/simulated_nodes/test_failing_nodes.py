@@ -42,7 +42,7 @@ async def test_pods_of_a_silent_node_do_not_change_until_it_recovers(client: Cli
     await client.patch_by_name(Node, "node-2", {"metadata": {"annotations": {SILENT: "true"}}})
     # What the controller of nodes would say after a while.
     unknown = {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}}
-    await client.patch_by_name(Node, "node-2", unknown, form="strategic", subresource="status")
+    await client.patch_by_name(Node, "node-2", unknown, patch_type="strategic", subresource="status")
 
     await until(client, Node, "node-2", lambda node: ("node.kubernetes.io/unreachable", "NoExecute") in taints(node))
     leaving = await until(

@@ -134,7 +134,7 @@ async def test_a_missing_image_is_retried_and_a_corrected_one_runs(client: Clien
     await reach(client, created, waits_for("ImagePullBackOff"))
 
     patch = {"spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]}}
-    await client.patch_by_name(Pod, created.key, patch, form="strategic")
+    await client.patch_by_name(Pod, created.key, patch, patch_type="strategic")
 
     running = await reach(client, created, is_ready)
     status = main(running)
@@ -150,7 +150,7 @@ async def test_a_changed_image_has_another_image_id_after_a_restart(client: Clie
     old = main(before)
     assert old is not None
     patch = {"spec": {"containers": [{"name": "main", "image": "nginx:1.28"}]}}
-    changed = await client.patch_by_name(Pod, before.key, patch, form="strategic")
+    changed = await client.patch_by_name(Pod, before.key, patch, patch_type="strategic")
     seen: list[tuple[bool, bool]] = []
     async with client.watch(Pod, namespace=namespace, resource_version=changed.metadata.resource_version) as events:
         async for event in events:
@@ -183,7 +183,7 @@ async def test_a_pod_waits_for_its_readiness_gate(client: Client, namespace: str
     await reach(client, created, lambda item: conditions(item).get("ContainersReady") == "True")
 
     patch = {"status": {"conditions": [{"type": "example.io/gate", "status": "True"}]}}
-    await client.patch_by_name(Pod, created.key, patch, form="strategic", subresource="status")
+    await client.patch_by_name(Pod, created.key, patch, patch_type="strategic", subresource="status")
 
     ready = await reach(client, created, is_ready)
     assert conditions(ready)["example.io/gate"] == "True"
@@ -195,7 +195,7 @@ async def test_the_kubelet_corrects_a_ready_condition_of_another_client(client: 
 
     condition = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T00:00:00Z"}
     patch = {"status": {"conditions": [condition]}}
-    said = await client.patch_by_name(Pod, created.key, patch, form="strategic", subresource="status")
+    said = await client.patch_by_name(Pod, created.key, patch, patch_type="strategic", subresource="status")
     assert not is_ready(said)
 
     after = await reach(client, created, is_ready)
@@ -207,7 +207,7 @@ async def test_an_ephemeral_container_runs(client: Client, namespace: str) -> No
 
     debug = {"name": "debug", "image": "tools", "terminationMessagePolicy": "File", "imagePullPolicy": "Always"}
     patch = {"spec": {"ephemeralContainers": [debug]}}
-    await client.patch_by_name(Pod, running.key, patch, form="strategic", subresource="ephemeralcontainers")
+    await client.patch_by_name(Pod, running.key, patch, patch_type="strategic", subresource="ephemeralcontainers")
 
     found = await reach(client, running, lambda item: bool(item.status.ephemeral_container_statuses))
     assert found.status.ephemeral_container_statuses is not None
@@ -243,7 +243,7 @@ async def test_a_deployment_rolls_out_and_on(client: Client, namespace: str) -> 
     await reach(client, created, lambda item: item.status.available_replicas == 3)
 
     change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}}}
-    await client.patch_by_name(Deployment, created.key, change, form="strategic")
+    await client.patch_by_name(Deployment, created.key, change, patch_type="strategic")
 
     def rolled_out(item: Deployment) -> bool:
         status = item.status

@@ -98,7 +98,9 @@ class PodBuggerToolController:
         container = container_for(tool, pod)
         patch = {"metadata": {"uid": pod.metadata.uid}, "spec": {"ephemeralContainers": [container]}}
         try:
-            await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="ephemeralcontainers")
+            await ctx.client.patch_by_name(
+                Pod, pod.key, patch, patch_type="strategic", subresource="ephemeralcontainers"
+            )
         except ApiError as error:
             refusal = refusal_of(error, pod, ctx.now())
             if refusal is not None:

@@ -87,7 +87,7 @@ async def _update(pod: Pod, sidecarset: SidecarSet, revision: Revision, ctx: Con
     """
     patch = update_patch(pod, sidecarset, revision)
     try:
-        updated = await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic")
+        updated = await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic")
     except NotFound:
         return {}
     images = ", ".join(f"{item['name']} to {item['image']}" for item in patch["spec"]["containers"]) or "nothing"

@@ -124,9 +124,9 @@ def _declaration_findings(operator: Operator) -> Iterator[_Finding]:
         yield _Finding("group", "hint", note)
     for note in large_crds(operator):
         yield _Finding("CRD", "hint", note)
-    heard = {kind for declaration in operator.controllers for kind in declaration.kinds}
+    watched = {kind for declaration in operator.controllers for kind in declaration.kinds}
     made = {call.kind for call in calls_in(operator.modules) if call.method in ("create", "apply")}
-    for name in sorted(kind.__name__ for kind in made - heard if kind is not None):
+    for name in sorted(kind.__name__ for kind in made - watched if kind is not None):
         text = f"the code makes objects of {name}, which no controller has in owns= or watches="
         yield _Finding("children", "hint", f"{text}: their changes reconcile nothing")
 
@@ -200,5 +200,5 @@ async def _is_allowed(client: Client, grant: Grant) -> bool:
                 group=grant.group, resource=resource, subresource=part, verb=grant.verb, name=grant.name
             )
         )
-    answer = await client.create(SelfSubjectAccessReview(spec=spec))
-    return bool(answer.status and answer.status.allowed)
+    review = await client.create(SelfSubjectAccessReview(spec=spec))
+    return bool(review.status and review.status.allowed)

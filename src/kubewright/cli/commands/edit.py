@@ -27,8 +27,8 @@ __all__ = ("edit",)
 @with_json_output
 def edit(*, owner: str | None, namespace: str | None, namespaced: bool | None, force: bool) -> ProjectChanges:
     """Change the project's owner, the operator's namespace, or whether it works only there."""
-    asked = {"owner": owner, "namespace": namespace, "namespaced": namespaced}
-    given = {name: value for name, value in asked.items() if value is not None}
+    options = {"owner": owner, "namespace": namespace, "namespaced": namespaced}
+    given = {name: value for name, value in options.items() if value is not None}
     if not given:
         raise click.UsageError("What is to change? Give --owner, --namespace or --namespaced.")
     folder = Path()

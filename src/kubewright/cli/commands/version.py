@@ -55,12 +55,12 @@ def _supported(ours: str) -> dict[str, str]:
 def _server(kubeconfig: str | None, context: str | None, ours: str) -> dict[str, Any]:
     try:
         config = load_config(kubeconfig, context)
-        answer = asyncio.run(_server_version(config))
+        version_info = asyncio.run(_server_version(config))
     except KubewrightError as error:
         return {"server": None, "problem": str(error)}
-    apart = int(answer["minor"].rstrip("+")) - int(ours.split(".")[1])
+    apart = int(version_info["minor"].rstrip("+")) - int(ours.split(".")[1])
     return {
-        "server": {"version": answer["gitVersion"].removeprefix("v"), "address": config.server},
+        "server": {"version": version_info["gitVersion"].removeprefix("v"), "address": config.server},
         "skew": {"minor": apart, "supported": abs(apart) <= _SKEW, "allowed": _SKEW},
     }
 
@@ -72,8 +72,8 @@ async def _server_version(config: Config) -> dict[str, str]:
     async with Client(
         default_transport(config)
     ) as client:  # without retries: a server that does not answer is no failure
-        answer: dict[str, str] = json.loads((await client.request("GET", "/version", timeout=5)).body)
-        return answer
+        version_info: dict[str, str] = json.loads((await client.request("GET", "/version", timeout=5)).body)
+        return version_info
 
 
 def _print(found: dict[str, Any]) -> None:

@@ -193,13 +193,13 @@ class ExecPlugin:
 
     def _credential_from(self, status: _Status) -> _Credential:
         origin = self._spec.origin
-        token = checked_token(status.token, f"{origin}: status.token of the plug-in's answer") if status.token else ""
+        token = checked_token(status.token, f"{origin}: status.token of the plug-in's output") if status.token else ""
         certificate = None
         if status.client_certificate_data and status.client_key_data:
             certificate = Certificate(
                 status.client_certificate_data.encode(),
                 status.client_key_data.encode(),
-                f"{origin}: status.clientCertificateData of the plug-in's answer",
+                f"{origin}: status.clientCertificateData of the plug-in's output",
             )
         expires = status.expiration_timestamp
         renew = None
@@ -216,18 +216,18 @@ class ExecPlugin:
 def _parse(output: bytes, spec: ExecSpec) -> _Status:
     what = f"{spec.origin}: the plug-in {spec.command}"
     try:
-        answer = msgspec.json.decode(output, type=_ExecCredential)
+        credential = msgspec.json.decode(output, type=_ExecCredential)
     except msgspec.DecodeError as error:
         empty = "printed nothing" if not output.strip() else f"printed no ExecCredential ({error})"
         raise ConfigError(f"{what} {empty}; run it by hand to see why") from None
-    if answer.kind != "ExecCredential":
-        raise ConfigError(f"{what} printed no ExecCredential, but kind {answer.kind!r}; run it by hand to see why")
-    if answer.api_version != spec.api_version:
+    if credential.kind != "ExecCredential":
+        raise ConfigError(f"{what} printed no ExecCredential, but kind {credential.kind!r}; run it by hand to see why")
+    if credential.api_version != spec.api_version:
         raise ConfigError(
-            f"{what} printed {answer.api_version or 'no apiVersion'}, but exec.apiVersion is "
+            f"{what} printed {credential.api_version or 'no apiVersion'}, but exec.apiVersion is "
             f"{spec.api_version}; set the field to the version of the plug-in"
         )
-    status = answer.status
+    status = credential.status
     if status is None or not (status.token or status.client_certificate_data or status.client_key_data):
         raise ConfigError(f"{what} gave neither a token nor a client certificate; run it by hand to see why")
     if bool(status.client_certificate_data) != bool(status.client_key_data):

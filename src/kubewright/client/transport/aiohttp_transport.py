@@ -330,7 +330,7 @@ class _Connections:
             )
         if isinstance(error, aiohttp.SocketTimeoutError):
             return RequestTimeout(f"{request}: {server} has been silent for {request.idle_timeout:g} s")
-        return RequestTimeout(f"{request}: no complete answer from {server} within {request.timeout:g} s")
+        return RequestTimeout(f"{request}: no complete response from {server} within {request.timeout:g} s")
 
     @property
     def _proxy_name(self) -> str:

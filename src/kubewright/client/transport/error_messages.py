@@ -94,17 +94,17 @@ def is_client_certificate_alert(error: ssl.SSLError) -> bool:
 
 def incomplete_response(server: str) -> str:
     """For a response whose end is missing. This and those below return the second half of a sentence."""
-    return f"the answer of {server} was cut short"
+    return f"the response of {server} is incomplete"
 
 
 def bad_compression(server: str, error: Exception) -> str:
     """For a compressed response that cannot be decompressed."""
-    return f"the compressed answer of {server} is broken or cut short ({error})"
+    return f"the compressed response of {server} is broken or incomplete ({error})"
 
 
 def no_response(server: str) -> str:
     """For a connection that ended before a response began."""
-    return f"{server} closed the connection without an answer{_hint(server)}"
+    return f"{server} closed the connection without a response{_hint(server)}"
 
 
 def not_http(server: str) -> str:

@@ -121,7 +121,7 @@ class HttptoolsTransport:
         if isinstance(error, DeadlineExceeded):
             if in_stream:
                 return RequestTimeout(f"{request}: {server} has been silent for {request.idle_timeout:g} s")
-            return RequestTimeout(f"{request}: no complete answer from {server} within {request.timeout:g} s")
+            return RequestTimeout(f"{request}: no complete response from {server} within {request.timeout:g} s")
         if isinstance(error, ssl.SSLError) and error_messages.is_client_certificate_alert(error):
             # With TLS 1.3 the server checks the client certificate after the handshake has ended for the client. Any
             # other TLS error at this point may come after the server executed a write.

@@ -21,7 +21,7 @@ from kubewright.errors import ApiError, Cause, DecodeError, api_error
 __all__ = ("check", "check_stream", "error_from", "retry_after", "warning_texts")
 
 _NOT_KUBERNETES = (
-    "the answer is HTML, so this is probably not a Kubernetes API server but a proxy or login page; "
+    "the response is HTML, so this is probably not a Kubernetes API server but a proxy or login page; "
     "check the server address"
 )
 _EXCERPT_LENGTH = 300
@@ -99,7 +99,7 @@ def _check_media_type(media_type: str, body: bytes, request: HttpRequest) -> Non
     if not media_type and body.lstrip()[:1] in (b"{", b"["):
         return
     raise DecodeError(
-        f"{request}: the answer is {media_type or 'of no named type'} where JSON was requested; "
+        f"{request}: the response is {media_type or 'of no named type'} where JSON was requested; "
         "check that the address is that of a Kubernetes API server"
     )
 

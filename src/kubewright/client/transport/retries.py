@@ -86,13 +86,13 @@ class RetryingTransport:
             async with AsyncExitStack() as opened:
                 try:
                     stream = await opened.enter_async_context(self._transport.stream(request))
-                    stream, answer = await _read_error(stream)
+                    stream, response = await _read_error(stream)
                 except TransportError as error:
                     delay = self._delay_after_error(error, request, attempt, waited)
                     if delay is None:
                         raise
                 else:
-                    delay = self._delay_after_response(answer, attempt, waited) if answer else None
+                    delay = self._delay_after_response(response, attempt, waited) if response else None
                     if delay is None:
                         yield stream
                         return

@@ -148,7 +148,7 @@ class Kubelet:
         if patch is None:
             return True
         try:
-            await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+            await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
         except NotFound:
             return False
         return True

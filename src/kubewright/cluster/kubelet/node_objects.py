@@ -182,7 +182,7 @@ class Nodes:
             return  # silent since a moment ago: do not correct what the node lifecycle controller reports
         if changes := extended_resource_changes(node):
             patch = {"status": {"allocatable": changes}}
-            await self._client.patch_by_name(Node, name, patch, form="strategic", subresource="status")
+            await self._client.patch_by_name(Node, name, patch, patch_type="strategic", subresource="status")
         ready = next((item for item in node.status.conditions or () if item.type == "Ready"), None)
         since_last_post = self._clock.now() - self._posted.get(name, self._clock.now())
         if since_last_post >= timedelta(seconds=_POST_SECONDS) or ready is None or ready.status != "True":
@@ -200,7 +200,7 @@ class Nodes:
             now=now,
         )
         patch = {"status": to_tree(status)}
-        await self._client.patch_by_name(Node, node.metadata.name, patch, form="strategic", subresource="status")
+        await self._client.patch_by_name(Node, node.metadata.name, patch, patch_type="strategic", subresource="status")
         self._posted[node.metadata.name] = self._clock.now()
 
     async def _renew_lease(self, name: str) -> None:

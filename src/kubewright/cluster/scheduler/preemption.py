@@ -139,7 +139,7 @@ class DefaultPreemption:
         try:
             condition = self._disruption_target(current, preemptor.spec.scheduler_name or self._scheduler)
             patch = _status_patch(victim, conditions=[condition])
-            await ctx.client.patch_by_name(Pod, victim.key, patch, form="strategic", subresource="status")
+            await ctx.client.patch_by_name(Pod, victim.key, patch, patch_type="strategic", subresource="status")
             await ctx.client.delete(current)
         except KubewrightError as exc:
             for uids in sets:

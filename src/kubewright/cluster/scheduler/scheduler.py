@@ -288,7 +288,7 @@ class Scheduler:
         if not unchanged:
             status["nominatedNodeName"] = nominated_node or None
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-        await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+        await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
 
     # --- event handlers, as pkg/scheduler/eventhandlers.go ---
 

@@ -170,9 +170,7 @@ class AdmissionHandler:
         )
 
     def _wrong_kind(self, request: AdmissionRequest) -> AdmissionResponse:
-        message = (
-            f"the webhook {self.declaration.name} is for {self._definition.gvk}, and was asked about {request.kind}"
-        )
+        message = f"the webhook {self.declaration.name} is for {self._definition.gvk}, but got {request.kind}"
         return AdmissionResponse(allowed=False, status=failure_status(message, code=400))
 
     def _failure_response(
@@ -186,7 +184,7 @@ class AdmissionHandler:
             )
         if isinstance(error, HandlerTimeout):
             why = f" ({error})" if str(error) else ""
-            message, code = f"the webhook {name} gave no answer within {seconds:.1f} s{why}", 504
+            message, code = f"the webhook {name} did not respond within {seconds:.1f} s{why}", 504
             _log.error("a handler took too long", webhook=name, seconds=seconds, uid=request.uid, why=str(error))
         else:
             message, code = f"the webhook {name} failed; the log of its operator says why", 500

@@ -62,14 +62,14 @@ class Invoker:
         if not self.runs_on_loop:
             return await self._in_thread(function, seconds)
         started = self._timer()
-        answer = function()
+        result = function()
         took = self._timer() - started
         if took > _SLOW_SECONDS:
             self._threads_only = True
             _log.warning(
                 "a handler blocked the event loop; it runs in threads from now on", handler=self.name, took=took
             )
-        return answer
+        return result
 
     async def _in_thread(self, function: Callable[[], Any], seconds: float) -> Any:
         def timed() -> tuple[Any, float]:
@@ -77,18 +77,18 @@ class Invoker:
             return function(), self._timer() - started
 
         try:
-            answer, took = await _with_timeout(self._threads.run(timed), seconds)
+            result, took = await _with_timeout(self._threads.run(timed), seconds)
         except HandlerTimeout:
             self._threads_only = True
             raise
         self._quick_calls = self._quick_calls + 1 if took < _QUICK_SECONDS else 0
-        return answer
+        return result
 
 
-async def _with_timeout(answer: Awaitable[Any], seconds: float) -> Any:
+async def _with_timeout(result: Awaitable[Any], seconds: float) -> Any:
     try:
         async with asyncio.timeout(seconds) as limit:
-            return await answer
+            return await result
     except TimeoutError:
         if limit.expired():
             raise HandlerTimeout from None

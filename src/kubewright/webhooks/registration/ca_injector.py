@@ -102,7 +102,7 @@ class CaInjector:
     async def _inject(self, bundle: bytes) -> float:
         for obj in self._targets.objects():
             if patch := injection(obj, bundle):
-                written = await self._client.patch_by_name(type(obj), obj.key, patch, form="json")
+                written = await self._client.patch_by_name(type(obj), obj.key, patch, patch_type="json")
                 self._targets.wrote(written)
                 self._log.info("the webhook authorities were written", kind=obj.kind, target=obj.metadata.name)
         return RESYNC_SECONDS

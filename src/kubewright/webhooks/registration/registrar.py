@@ -149,7 +149,9 @@ class Registrar:
             live = self._targets.find(type(wanted), wanted.metadata.name)
             if live is not None and self._belongs_to_another_version(live):
                 if patch := injection(live, bundle):  # all versions read one bundle from one Secret
-                    self._targets.wrote(await self._client.patch_by_name(type(live), live.key, patch, form="json"))
+                    self._targets.wrote(
+                        await self._client.patch_by_name(type(live), live.key, patch, patch_type="json")
+                    )
                 continue
             key = _key(wanted)
             if live is not None and self._written.get(key) == (live.metadata.resource_version, bundle):

@@ -386,7 +386,7 @@ async def test_an_answer_of_another_form_is_explained_and_not_shown(
 async def test_a_token_with_a_line_break_is_refused(program: Program) -> None:
     program.give(token="a\nb")
 
-    assert "status.token of the plug-in's answer is no token" in await complaint(ExecPlugin(program.spec()))
+    assert "status.token of the plug-in's output is no token" in await complaint(ExecPlugin(program.spec()))
 
 
 @pytest.mark.parametrize(

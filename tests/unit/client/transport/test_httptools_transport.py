@@ -427,7 +427,7 @@ def test_uvloop_carries_requests_streams_and_timeouts() -> None:
                 seen.append(await anext(chunks))
                 with pytest.raises(RequestTimeout, match="has been silent"):
                     await anext(chunks)
-            with pytest.raises(RequestTimeout, match="no complete answer"):
+            with pytest.raises(RequestTimeout, match="no complete response"):
                 await transport.send(HttpRequest(method="GET", path="/", timeout=0.05))
             seen.append(server.connections)
 

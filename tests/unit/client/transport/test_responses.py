@@ -100,7 +100,7 @@ def test_causes_and_details_are_kept() -> None:
         (answer(502, b"<html><head></head></html>"), "probably not a Kubernetes API server"),
         (
             answer(403, b"<!DOCTYPE html><title>Sign in\n &amp; go</title>", content_type="text/html"),
-            'Forbidden ("Sign in & go"); the answer is HTML, so this is probably not a Kubernetes API server',
+            'Forbidden ("Sign in & go"); the response is HTML, so this is probably not a Kubernetes API server',
         ),
         (answer(500, b"a\nb\n" * 1000, content_type="text/plain"), "a b a b"),
     ],
@@ -155,12 +155,12 @@ def test_a_success_in_json_passes(response: HttpResponse) -> None:
 
 
 def test_html_where_json_was_asked_for_is_named_a_login_page() -> None:
-    with pytest.raises(DecodeError, match=r"GET /api/v1/pods: the answer is HTML, so this is probably not"):
+    with pytest.raises(DecodeError, match=r"GET /api/v1/pods: the response is HTML, so this is probably not"):
         check(answer(200, b"<html>hello</html>", content_type="text/html; charset=utf-8"), REQUEST)
 
 
 def test_text_where_json_was_asked_for_is_named_with_its_type() -> None:
-    with pytest.raises(DecodeError, match=r"the answer is text/plain where JSON was requested"):
+    with pytest.raises(DecodeError, match=r"the response is text/plain where JSON was requested"):
         check(answer(200, b"ok", content_type="text/plain"), REQUEST)
 
 

@@ -124,7 +124,7 @@ async def test_reading_the_rest_of_a_stream_is_bounded(wire: Wire) -> None:
 
 async def test_reading_the_rest_of_a_stalled_stream_is_a_timeout(wire: Wire) -> None:
     async with wire.talking(stall_in_body) as (_, transport), transport.stream(get(timeout=IDLE)) as stream:
-        with pytest.raises(RequestTimeout, match="no complete answer"):
+        with pytest.raises(RequestTimeout, match="no complete response"):
             await stream.read()
 
     assert stream.status == 200
@@ -141,7 +141,7 @@ async def test_two_hundred_streams_are_open_at_once(wire: Wire) -> None:
 
 async def test_a_stream_whose_headers_do_not_come_is_a_timeout(wire: Wire) -> None:
     async with wire.talking(stall) as (server, transport):
-        with pytest.raises(RequestTimeout, match=r"no complete answer from .* within 0\.05 s"):
+        with pytest.raises(RequestTimeout, match=r"no complete response from .* within 0\.05 s"):
             async with transport.stream(get(timeout=0.05, idle_timeout=60.0)):
                 pytest.fail("no headers came")
 

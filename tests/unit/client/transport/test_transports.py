@@ -188,8 +188,8 @@ async def test_compression_can_be_turned_off(wire: Wire) -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (packed(b"this is no gzip"), "compressed answer of .* is broken"),
-        (packed(gzip.compress(b"kubernetes" * 50_000)[:-20]), "compressed answer of .* is broken or cut short"),
+        (packed(b"this is no gzip"), "compressed response of .* is broken"),
+        (packed(gzip.compress(b"kubernetes" * 50_000)[:-20]), "compressed response of .* is broken or incomplete"),
         (packed(b"x", "br"), "compressed with br, which was not requested"),
     ],
     ids=["garbage", "truncated", "unknown"],
@@ -208,11 +208,11 @@ async def test_a_broken_compressed_answer_is_an_error(wire: Wire, answer: bytes,
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        (says(OK[:-1], then="close"), "GET /: the answer of {} was cut short"),
-        (says(CHUNKED + b"5\r\nhel", then="close"), "GET /: the answer of {} was cut short"),
-        (says(CHUNKED + b"5\r\nhello\r\n", then="close"), "GET /: the answer of {} was cut short"),
-        (says(b"", then="close"), "GET /: {} closed the connection without an answer"),
-        (says(b"HTTP/1.1 200 OK\r\nContent-", then="close"), "GET /: {} closed the connection without an answer"),
+        (says(OK[:-1], then="close"), "GET /: the response of {} is incomplete"),
+        (says(CHUNKED + b"5\r\nhel", then="close"), "GET /: the response of {} is incomplete"),
+        (says(CHUNKED + b"5\r\nhello\r\n", then="close"), "GET /: the response of {} is incomplete"),
+        (says(b"", then="close"), "GET /: {} closed the connection without a response"),
+        (says(b"HTTP/1.1 200 OK\r\nContent-", then="close"), "GET /: {} closed the connection without a response"),
         (says(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), "GET /: {} answered with something that is not HTTP"),
         (says(b"\x15\x03\x01\x00\x02\x02\x16"), "GET /: {} answered with something that is not HTTP; if this port"),
         (says(CHUNKED + b"zz\r\nhello"), "GET /: {} answered with something that is not HTTP"),
@@ -303,7 +303,7 @@ async def test_an_answer_that_does_not_come_is_a_timeout(wire: Wire, script: Scr
 
     assert isinstance(error, RequestTimeout)
     assert isinstance(error, TimeoutError)
-    assert str(error).startswith("GET /slow: no complete answer from ")
+    assert str(error).startswith("GET /slow: no complete response from ")
     assert str(error).endswith("within 0.05 s")
 
 

@@ -348,7 +348,7 @@ async def test_another_kind_is_refused(serving: Callable[..., WebhookRouter]) ->
     answered = await admit(serving(check), check.path, review(definition_of(ConfigMap).gvk, {"data": {}}))
 
     assert answered["status"]["code"] == 400
-    assert "is for shop.example.io/v1 Web, and was asked about v1 ConfigMap" in answered["status"]["message"]
+    assert "is for shop.example.io/v1 Web, but got v1 ConfigMap" in answered["status"]["message"]
 
 
 async def test_an_object_with_a_wrong_type_is_refused_with_the_field(serving: Callable[..., WebhookRouter]) -> None:

@@ -140,7 +140,7 @@ class NodeLifecycleController:
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "status": {"conditions": [to_tree(item) for item in conditions]},
         }
-        node = await ctx.client.patch_by_name(Node, node.key, patch, form="strategic", subresource="status")
+        node = await ctx.client.patch_by_name(Node, node.key, patch, patch_type="strategic", subresource="status")
         self._zones.set_node(node, ready=False)
         if ready is not None and ready.status == "True":
             ctx.event("NodeNotReady", f"Node {name} status is now: NodeNotReady")
@@ -156,7 +156,7 @@ class NodeLifecycleController:
             condition = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(now)}
             patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
             with suppress(NotFound, Conflict):
-                await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+                await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
                 ctx.event("NodeNotReady", "Node is not ready", type="Warning", about=pod)
         self._pods_to_mark.discard(node.metadata.name)
 

@@ -112,7 +112,7 @@ class PodGCController:
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         with suppress(NotFound, Conflict):
             if pod.status.phase not in _TERMINAL_PHASES:
-                await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+                await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
             await ctx.client.delete(pod, grace_period=0)
 
     def _pod_changed(self, change: Change[Pod]) -> Iterable[ObjectKey]:

@@ -96,7 +96,7 @@ class TaintEvictionController:
             condition["observedGeneration"] = pod.metadata.generation
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         with suppress(NotFound, Conflict):
-            await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+            await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
             await ctx.client.delete(pod)
         self._scheduled.pop(pod.key, None)
         self._evicted[pod.key] = pod.metadata.uid

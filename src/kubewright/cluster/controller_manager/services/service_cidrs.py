@@ -107,7 +107,7 @@ class ServiceCIDRController:
         patch = {"status": {"conditions": [condition]}}
         with suppress(NotFound):
             await ctx.client.live.patch_by_name(
-                ServiceCIDR, service_cidr.metadata.name, patch, form="strategic", subresource="status"
+                ServiceCIDR, service_cidr.metadata.name, patch, patch_type="strategic", subresource="status"
             )
 
 

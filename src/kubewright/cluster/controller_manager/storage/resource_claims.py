@@ -89,7 +89,7 @@ class ResourceClaimController:
             statuses = [{"name": entry, "resourceClaimName": name} for entry, name in generated.items()]
             patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"resourceClaimStatuses": statuses}}
             with suppress(NotFound):
-                await ctx.client.patch_by_name(Pod, pod.key, patch, form="strategic", subresource="status")
+                await ctx.client.patch_by_name(Pod, pod.key, patch, patch_type="strategic", subresource="status")
         elif pod.spec.node_name:
             await _reserve_for_pod(pod, ctx)
 

@@ -135,7 +135,7 @@ class ControllerRefManager(Generic[O, C]):
             if self._finalizers:
                 patch["metadata"]["$deleteFromPrimitiveList/finalizers"] = self._finalizers
             try:
-                await ctx.client.patch_by_name(self._child, key, patch, form="strategic")
+                await ctx.client.patch_by_name(self._child, key, patch, patch_type="strategic")
             except (NotFound, Invalid):  # deleted, or replaced by another object of that name
                 continue
             except Exception:
@@ -155,7 +155,7 @@ class ControllerRefManager(Generic[O, C]):
         if self._finalizers:
             patch["metadata"]["finalizers"] = self._finalizers
         try:
-            return await ctx.client.patch_by_name(self._child, child.key, patch, form="strategic")
+            return await ctx.client.patch_by_name(self._child, child.key, patch, patch_type="strategic")
         except NotFound:
             return None
 

@@ -100,7 +100,7 @@ async def remove_tracking_finalizer(pod: Pod, client: CachedClient) -> None:
     """Remove the tracking finalizer; a missing pod is no error."""
     patch = {"metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}}
     try:
-        await client.patch_by_name(Pod, pod.key, patch, form="strategic")
+        await client.patch_by_name(Pod, pod.key, patch, patch_type="strategic")
     except NotFound:
         return
 
