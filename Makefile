@@ -63,6 +63,7 @@ lint: $(STAMP) ## Style, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tests/rooms.py > /dev/null
 	$(BIN)/python tests/public_api.py --check
 
 public-api: ## Refresh docs/public-api.txt after a change of the public API

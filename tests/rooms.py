@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
+CONTRACTS = Path(__file__).parents[1] / ".importlinter"
 MOST_MODULES = 22
 GENERATED = "k8s"
 """One folder for each API group of Kubernetes, written by `kubewright generate models`."""
@@ -68,8 +69,11 @@ def circle_through(room: str, graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def problems_of(source: Path, package: str) -> Iterator[str]:
-    """What is wrong with the rooms of a package; prints the rooms on the way."""
+def problems_of(source: Path, package: str, contracts: str | None = None) -> Iterator[str]:
+    """What is wrong with the rooms of a package; prints the rooms on the way.
+
+    `contracts` is the text in which each folder with rooms has to be named.
+    """
     modules = modules_of(source)
     imports = {name: imports_of(path, modules) for name, path in modules.items()}
     folders = sorted({name for name, path in modules.items() if path.name == "__init__.py"})
@@ -86,11 +90,13 @@ def problems_of(source: Path, package: str) -> Iterator[str]:
         circles = (circle_through(room.rpartition(".")[2], graph) for room in rooms)
         if circle := next(filter(None, circles), None):
             yield f"{folder}: {' -> '.join(circle)} is a circle"
+        if rooms and contracts is not None and f"{folder}\n" not in contracts and f"{folder}." not in contracts:
+            yield f"{folder} has rooms and no contract; say in {CONTRACTS.name} which may import which"
 
 
 def main() -> int:
     """Print the rooms; say what is wrong with them."""
-    problems = list(problems_of(SOURCE, "kubewright"))
+    problems = list(problems_of(SOURCE, "kubewright", CONTRACTS.read_text()))
     print(*problems, sep="\n", file=sys.stderr)
     return bool(problems)
 

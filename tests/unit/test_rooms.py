@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.rooms import MOST_MODULES, SOURCE, problems_of
+from tests.rooms import CONTRACTS, MOST_MODULES, SOURCE, problems_of
 
 
 def write(source: Path, **modules: str) -> None:
@@ -21,7 +21,7 @@ def write(source: Path, **modules: str) -> None:
 
 
 def test_no_room_of_the_house_is_full_or_in_a_circle(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(problems_of(SOURCE, "kubewright")) == []
+    assert list(problems_of(SOURCE, "kubewright", CONTRACTS.read_text())) == []
     assert "kubewright.apiserver.verbs" in capsys.readouterr().out
 
 
@@ -37,3 +37,11 @@ def test_a_full_room_is_named(tmp_path: Path) -> None:
     (problem,) = problems_of(tmp_path, "house")
 
     assert problem.startswith("house holds 23 modules")
+
+
+def test_a_folder_with_rooms_needs_a_contract(tmp_path: Path) -> None:
+    write(tmp_path, house__attic__a="", house__attic__box__b="")
+
+    problems = problems_of(tmp_path, "house", "containers =\n    house\n")
+
+    assert [problem.partition(";")[0] for problem in problems] == ["house.attic has rooms and no contract"]

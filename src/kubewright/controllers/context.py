@@ -232,7 +232,7 @@ class Context:
 
     def condition(
         self,
-        kind: str,
+        type: str,  # noqa: A002 - as the field is called
         status: bool | ConditionStatus | None,
         *,
         reason: str = "",
@@ -246,7 +246,7 @@ class Context:
             )
         set_condition(
             conditions,
-            kind,
+            type,
             status,
             reason=reason,
             message=message,

@@ -23,7 +23,7 @@ from kubewright.errors import ClusterError
 
 __all__ = ("SqliteJournal",)
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _VERSION: Final = struct.Struct("<QI")
 
 
@@ -67,9 +67,8 @@ class SqliteJournal:
         damage = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if damage != "ok":
             raise sqlite3.DatabaseError(damage)
-        # The column `shape` holds `Entry.schema_id`. Names of columns are part of the file format.
         self._db.execute(
-            "CREATE TABLE IF NOT EXISTS objects (resource TEXT, key TEXT, version INTEGER, shape INTEGER,"
+            "CREATE TABLE IF NOT EXISTS objects (resource TEXT, key TEXT, version INTEGER, schema_id INTEGER,"
             " sum INTEGER, value BLOB, PRIMARY KEY (resource, key)) WITHOUT ROWID"
         )
         self._db.execute("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER)")
@@ -94,7 +93,7 @@ class SqliteJournal:
                 f" remove {self._version_path.name} to accept the loss."
             )
         store.version = store.started_at = version
-        rows = self._db.execute("SELECT resource, key, version, shape, sum, value FROM objects")
+        rows = self._db.execute("SELECT resource, key, version, schema_id, sum, value FROM objects")
         try:
             for resource, key, at, schema_id, checksum, value in rows:
                 if _checksum(resource, key, at, schema_id, value) != checksum:
