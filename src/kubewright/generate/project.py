@@ -3,7 +3,7 @@
 | part | files |
 | --- | --- |
 | crds | `crd/bases/<group>_<plural>.yaml`, `crd/kustomization.yaml` |
-| rbac | `rbac/*.yaml`, `rbac/elsewhere/*.yaml` for other namespaces |
+| rbac | `rbac/*.yaml`, `rbac/other_namespaces/*.yaml` for other namespaces |
 | webhooks | `webhook/*.yaml`, `certmanager/*.yaml`; nothing without webhooks |
 
 The same operator gives the same bytes every time. An existing kustomization only gets its missing entries; everything
@@ -54,11 +54,11 @@ def project_files(operator: Operator, folder: Path, *, parts: Sequence[Part] = P
         found |= _crds(operator, folder)
     if "rbac" in parts:
         files = rbac_files(operator)
-        elsewhere = [name for name in files if name.startswith("elsewhere/")]
-        found |= _below("rbac", files) | _kustomization_file(folder, "rbac", files.keys() - set(elsewhere))
-        if elsewhere:
+        other_namespaces = [name for name in files if name.startswith("other_namespaces/")]
+        found |= _below("rbac", files) | _kustomization_file(folder, "rbac", files.keys() - set(other_namespaces))
+        if other_namespaces:
             found |= _kustomization_file(
-                folder, "rbac/elsewhere", [name.removeprefix("elsewhere/") for name in elsewhere]
+                folder, "rbac/other_namespaces", [name.removeprefix("other_namespaces/") for name in other_namespaces]
             )
     if "webhooks" in parts and (files := webhook_files(operator)):
         resources = [name for name in files if name != "kustomizeconfig.yaml"]

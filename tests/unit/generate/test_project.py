@@ -50,10 +50,10 @@ def test_everything_is_written_and_then_found_up_to_date(config: Path) -> None:
 
 
 def test_every_file_is_listed_by_its_kustomization(config: Path) -> None:
-    for part in ("crd", "rbac", "rbac/elsewhere", "webhook", "certmanager"):
+    for part in ("crd", "rbac", "rbac/other_namespaces", "webhook", "certmanager"):
         tree = yaml.load((config / part / "kustomization.yaml").read_text())
         files = {file.relative_to(config / part).as_posix() for file in (config / part).rglob("*.yaml")}
-        files = {name for name in files if not name.startswith("elsewhere/")}
+        files = {name for name in files if not name.startswith("other_namespaces/")}
         assert {*tree["resources"], *tree.get("configurations", ())} == files - {"kustomization.yaml"}
 
 

@@ -1,8 +1,8 @@
 """`kubewright deploy` and `undeploy`: apply everything in `config/default` to a cluster, and delete it.
 
 `kubectl kustomize` builds the objects; server-side apply writes them: namespaces and CRDs first, webhook configurations
-last, and deletes in reverse. Roles in other namespaces than the operator's, those in `config/rbac/elsewhere`, are
-applied and deleted with it.
+last, and deletes in reverse. Roles in other namespaces than the operator's, those in `config/rbac/other_namespaces`,
+are applied and deleted with it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LIST: Final = "kustomization.yaml"
 _folder = click.option(
     "--overlay", type=click.Path(path_type=Path), default="config/default", show_default=True, help="What to deploy."
 )
-_elsewhere = click.option(
-    "--elsewhere", type=click.Path(path_type=Path), default="config/rbac/elsewhere", show_default=True,
+_other_namespaces = click.option(
+    "--other-namespaces", type=click.Path(path_type=Path), default="config/rbac/other_namespaces", show_default=True,
     help="Roles in other namespaces, if there are any.",
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ _elsewhere = click.option(
 @click.command()
 @cluster_options
 @_folder
-@_elsewhere
+@_other_namespaces
 @click.option("--image", default="", help="The operator's image; else as config/manager says.")
 @click.option("--timeout", default=120.0, show_default=True, metavar="SECONDS", help="How long it may take to start.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the operator is available.")
@@ -57,7 +57,7 @@ def deploy(
     kubeconfig: str | None,
     context: str | None,
     overlay: Path,
-    elsewhere: Path,
+    other_namespaces: Path,
     image: str,
     timeout: float,
     no_wait: bool,
@@ -67,7 +67,7 @@ def deploy(
     """Deploy the operator; returns when it is available."""
     from kubewright._base import yaml
 
-    trees = _build_overlay(overlay, elsewhere)
+    trees = _build_overlay(overlay, other_namespaces)
     if image:
         _set_image(trees, image)
     if show:
@@ -83,15 +83,15 @@ def deploy(
 @click.command()
 @cluster_options
 @_folder
-@_elsewhere
+@_other_namespaces
 @click.option("--keep-crds", is_flag=True, help="Leave the CRDs, and with them all objects of the operator's kinds.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_json_output
 def undeploy(
-    *, kubeconfig: str | None, context: str | None, overlay: Path, elsewhere: Path, keep_crds: bool, yes: bool
+    *, kubeconfig: str | None, context: str | None, overlay: Path, other_namespaces: Path, keep_crds: bool, yes: bool
 ) -> dict[str, Any]:
     """Remove the operator and everything that was deployed with it."""
-    trees = _build_overlay(overlay, elsewhere)
+    trees = _build_overlay(overlay, other_namespaces)
     trees = [tree for tree in trees if not (keep_crds and tree["kind"] == "CustomResourceDefinition")]
     config = load_config(kubeconfig, context)
     if not yes and sys.stdin.isatty():
@@ -107,13 +107,13 @@ def _identify(tree: Tree) -> dict[str, str]:
     return {"apiVersion": tree["apiVersion"], "kind": tree["kind"], **place, "name": tree["metadata"]["name"]}
 
 
-def _build_overlay(overlay: Path, elsewhere: Path) -> list[Tree]:
+def _build_overlay(overlay: Path, other_namespaces: Path) -> list[Tree]:
     """The objects of an overlay, and those in other namespaces, in the order to apply them."""
     if not (overlay / _LIST).is_file():
         raise ConfigError(f"{overlay} has no {_LIST}; go to the project's folder, or name it with --overlay")
     trees = _run_kustomize(overlay)
-    if (elsewhere / _LIST).is_file():
-        trees += _run_kustomize(elsewhere)
+    if (other_namespaces / _LIST).is_file():
+        trees += _run_kustomize(other_namespaces)
     return sorted(trees, key=_rank)
 
 

@@ -2,8 +2,8 @@
 
 For each kind of the operator there is an admin, an editor and a viewer role to bind users to. Names and files are those
 of kubebuilder, so that its documentation applies: the overlay in `config/default` prefixes the names and sets the
-namespace. Only `elsewhere`, with permissions in single other namespaces, is outside of that overlay:
-`kubectl apply -k config/rbac/elsewhere`.
+namespace. Only `other_namespaces`, with permissions in single other namespaces, is outside of that overlay:
+`kubectl apply -k config/rbac/other_namespaces`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def rbac_files(operator: Operator) -> dict[str, str]:
         ]
         files["webhook_role_binding.yaml"] = [_binding("webhook", labels), _binding("webhook", labels, namespace=HOME)]
     for namespace in access.namespaces.keys() - {HOME}:
-        files[f"elsewhere/{namespace}.yaml"] = _other_namespace_role(
+        files[f"other_namespaces/{namespace}.yaml"] = _other_namespace_role(
             operator, namespace, access.namespaces[namespace], labels
         )
     for stem, definition in _role_names(operator).items():

@@ -192,7 +192,7 @@ def test_there_is_a_binding_for_every_role_and_every_subject_exists(operator: Op
 
 
 def test_a_role_in_another_namespace_is_complete_by_itself(operator: Operator) -> None:
-    role, binding = yaml.load_all(rbac_files(operator)["elsewhere/kube-system.yaml"])
+    role, binding = yaml.load_all(rbac_files(operator)["other_namespaces/kube-system.yaml"])
 
     assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "kube-system")
     assert binding["metadata"]["namespace"] == "kube-system"
