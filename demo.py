@@ -109,8 +109,8 @@ def _order(obj: KubeObject) -> tuple[str, str]:
 
 
 def _label(obj: KubeObject) -> Text:
-    leaving = ("  being deleted", "red") if obj.metadata.deletion_timestamp else ""
-    return Text.assemble((obj.kind, "bold"), f"/{obj.metadata.name}  ", _state(obj), leaving)
+    terminating = ("  being deleted", "red") if obj.metadata.deletion_timestamp else ""
+    return Text.assemble((obj.kind, "bold"), f"/{obj.metadata.name}  ", _state(obj), terminating)
 
 
 def _state(obj: KubeObject) -> str | tuple[str, str]:

@@ -16,8 +16,8 @@ _ROW, _GAP, _LEFT, _WIDTH, _MOST = 16, 26, 240, 420, 4.0
 """Ratios above `_MOST` are cut off and said in numbers."""
 
 
-class Shown(Protocol):
-    """What is needed of a table."""
+class ChartTable(Protocol):
+    """The part of `report.Table` that a chart needs."""
 
     @property
     def yardstick(self) -> str: ...
@@ -27,7 +27,7 @@ class Shown(Protocol):
     def columns(self) -> Mapping[str, str]: ...
 
 
-def bars(table: Shown, results: Mapping[str, Mapping[str, float]]) -> str:
+def bars(table: ChartTable, results: Mapping[str, Mapping[str, float]]) -> str:
     """The ratios of every figure, as an SVG document."""
     base = results.get(table.yardstick, {})
     shown = [variant for variant in table.variants if variant in results]

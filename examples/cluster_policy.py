@@ -20,7 +20,7 @@ NetworkPolicy that keeps traffic out comes and goes with it. An owner without a 
 
 The traps: looking only at what should be there. A namespace that has lost the label is in no list of those that match,
 so what was put there is looked for by its own label. The namespace must also wake the policies it matched *before* the
-change: `by_index` asks with the old object and the new. And a namespace that is going takes no new objects.
+change: `by_index` asks with the old object and the new. And a terminating namespace takes no new objects.
 """
 
 from collections.abc import Mapping

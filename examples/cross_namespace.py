@@ -52,25 +52,27 @@ class ConfigImport(
     """A copy of a ConfigMap of another namespace, under this object's name."""
 
 
-def key_of_source(wish: ConfigImport) -> ObjectKey:
-    return ObjectKey(wish.spec.source.namespace, wish.spec.source.name)
+def key_of_source(config_import: ConfigImport) -> ObjectKey:
+    return ObjectKey(config_import.spec.source.namespace, config_import.spec.source.name)
 
 
 @controller(
     ConfigImport,
     owns=[ConfigMap],
-    indexes={"source": lambda wish: [str(key_of_source(wish))]},
+    indexes={"source": lambda config_import: [str(key_of_source(config_import))]},
     watches=[(ConfigMap, by_index("source", lambda config: [str(config.key)], everywhere=True))],
 )
-async def reconcile(wish: ConfigImport, ctx: Context) -> None:
-    source = await ctx.client.find(ConfigMap, key_of_source(wish))
-    if source is None or not is_shared(source, wish.metadata.namespace):
+async def reconcile(config_import: ConfigImport, ctx: Context) -> None:
+    source = await ctx.client.find(ConfigMap, key_of_source(config_import))
+    if source is None or not is_shared(source, config_import.metadata.namespace):
         # One answer to both, or else anybody could find out what there is in any namespace.
-        message = f"{key_of_source(wish)} does not exist, or is not shared with {wish.metadata.namespace}"
+        message = (
+            f"{key_of_source(config_import)} does not exist, or is not shared with {config_import.metadata.namespace}"
+        )
         ctx.condition("Imported", False, reason="NotShared", message=message)
-        await ctx.remove(ConfigMap, wish.metadata.name)
+        await ctx.remove(ConfigMap, config_import.metadata.name)
         return
-    await ctx.apply(ConfigMap.named(wish.metadata.name, data=source.data, binary_data=source.binary_data))
+    await ctx.apply(ConfigMap.named(config_import.metadata.name, data=source.data, binary_data=source.binary_data))
     ctx.condition("Imported", True, reason="Imported")
 
 

@@ -43,7 +43,7 @@ def module_of(path: Path) -> str:
     return ".".join(parts[start:]).removesuffix(".__init__")
 
 
-def judge(percents: dict[str, float], total: float, reasons: dict[str, str]) -> Verdict:
+def check(percents: dict[str, float], total: float, reasons: dict[str, str]) -> Verdict:
     """Modules with their percentages, the total, and the excuses."""
     low = {module: percent for module, percent in sorted(percents.items()) if percent < FLOOR}
     lines = [f"{percents[module]:6.1f} %  {module}: {reasons.get(module, 'NO REASON')}" for module in low]
@@ -75,7 +75,7 @@ def main() -> int:
         for name, entry in report["files"].items()
         if entry["summary"]["num_statements"]
     }
-    verdict = judge(percents, float(report["totals"]["percent_covered"]), reasons_in(REASONS.read_text()))
+    verdict = check(percents, float(report["totals"]["percent_covered"]), reasons_in(REASONS.read_text()))
     print("\n".join(verdict.lines))
     return int(verdict.failed)
 

@@ -17,7 +17,7 @@ from kubewright.errors import TransportError
 from kubewright.manager.leader_election.elector import LeaderElector
 from kubewright.testing.clock import VirtualClock
 
-__all__ = ("PATH", "Jumping", "LeaseServer", "LeaseTransport", "Skewed", "candidate", "running")
+__all__ = ("PATH", "JumpingClock", "LeaseServer", "LeaseTransport", "SkewedClock", "candidate", "running")
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/shop/leases"
 
@@ -112,7 +112,7 @@ async def running(leadership: LeaderElector) -> AsyncIterator[asyncio.Task[None]
             task.exception()
 
 
-class Skewed:
+class SkewedClock:
     """A clock whose time of day is off and whose stopwatch runs at another rate."""
 
     def __init__(self, clock: VirtualClock, *, off: timedelta = timedelta(), rate: float = 1.0) -> None:
@@ -128,7 +128,9 @@ class Skewed:
         await self._clock.sleep(seconds / self._rate)
 
 
-class Jumping(Skewed):
+class JumpingClock(SkewedClock):
+    """A clock whose stopwatch a test moves forward by hand."""
+
     jump = 0.0
 
     def monotonic(self) -> float:

@@ -72,7 +72,7 @@ class ConfigMap(msgspec.Struct, gc=False):
 K = TypeVar("K", Widget, ConfigMap)
 
 
-class Listed(msgspec.Struct, Generic[K]):
+class ObjectList(msgspec.Struct, Generic[K]):
     metadata: ListMetadata
     items: list[K]
 
@@ -96,9 +96,11 @@ class Operator:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(
-                self._inform(CONFIG_MAPS, Listed[ConfigMap], Event[ConfigMap], self._config_maps, self._child_changed)
+                self._inform(
+                    CONFIG_MAPS, ObjectList[ConfigMap], Event[ConfigMap], self._config_maps, self._child_changed
+                )
             )
-            group.create_task(self._inform(WIDGETS, Listed[Widget], Event[Widget], self._widgets, self._add))
+            group.create_task(self._inform(WIDGETS, ObjectList[Widget], Event[Widget], self._widgets, self._add))
             for _ in range(WORKERS):
                 group.create_task(self._work())
 
@@ -114,7 +116,7 @@ class Operator:
     async def _inform(
         self,
         path: str,
-        listed: type[Listed[K]],
+        listed: type[ObjectList[K]],
         event: type[Event[K]],
         store: dict[str, K],
         changed: Callable[[str], None],
@@ -138,7 +140,7 @@ class Operator:
                             store[name] = seen.object
                         changed(name)
 
-    async def _list(self, path: str, decoder: msgspec.json.Decoder[Listed[K]], store: dict[str, K]) -> str:
+    async def _list(self, path: str, decoder: msgspec.json.Decoder[ObjectList[K]], store: dict[str, K]) -> str:
         token = ""
         while True:
             async with self._session.get(path, params={"limit": str(PAGE_SIZE), "continue": token}) as answer:

@@ -33,7 +33,7 @@ from tests.docs.blocks import Block, Command, blocks_of, commands_of, matches, s
 
 from kubewright._base import yaml
 
-__all__ = ("Misled", "Reader")
+__all__ = ("PageError", "Reader")
 
 Trial = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -44,8 +44,8 @@ _STATE: Final = ".reader"
 _SHELL: Final = 'trap \'code=$?; env -0 >"$READER/env"; pwd >"$READER/pwd"; exit $code\' EXIT\n'
 
 
-class Misled(AssertionError):
-    """The page says what is not so."""
+class PageError(AssertionError):
+    """A command on the page does not do what the page says."""
 
 
 class Reader:
@@ -80,7 +80,7 @@ class Reader:
         self._names: dict[str, Any] = vars(self._module)
         self._trial = trial
         self._outputs: list[str] = []
-        self._staying: _Staying | None = None
+        self._background: _BackgroundCommand | None = None
 
     async def __aenter__(self) -> Self:
         sys.modules["page"] = self._module  # where the classes and functions of a page say they are from
@@ -93,7 +93,7 @@ class Reader:
         await asyncio.to_thread(self._leave)
 
     async def follow(self, block: Block) -> None:
-        """Do what a block says; `Misled` if that turns out otherwise than it shows."""
+        """Do what a block says; `PageError` if that turns out otherwise than it shows."""
         if "after Ctrl-C" in block.remarks:
             await asyncio.to_thread(self._stop)
         if block.not_run:
@@ -120,9 +120,9 @@ class Reader:
             stays = commands.pop()
             for command in commands:
                 self._run(command, 0, block.place)
-            self._staying = _Staying(self._pasted(stays.text), self._where, self._environ)
-            if not self._staying.wait_for(stays.shown):
-                raise Misled(_difference(block.place, stays, self._staying.lines))
+            self._background = _BackgroundCommand(self._pasted(stays.text), self._where, self._environ)
+            if not self._background.wait_for(stays.shown):
+                raise PageError(_difference(block.place, stays, self._background.lines))
             return
         for number, command in enumerate(commands, 1):
             if command.text.partition("#")[0].strip() in self._left_out:
@@ -145,9 +145,9 @@ class Reader:
         self._outputs += lines
         self._remember()
         if done.returncode != code:
-            raise Misled(f"{place}: `{command.text}` ends with {done.returncode}, not {code}\n{done.stdout}")
+            raise PageError(f"{place}: `{command.text}` ends with {done.returncode}, not {code}\n{done.stdout}")
         if command.shown and not seen_in_order(command.shown, lines):
-            raise Misled(_difference(place, command, lines))
+            raise PageError(_difference(place, command, lines))
 
     def _remember(self) -> None:
         file = self._state / "env"
@@ -160,14 +160,14 @@ class Reader:
         """The command with what the reader has to fill in."""
         if "..." not in command or "\n" in command:
             return command
-        seen = [*self._outputs, *(self._staying.lines if self._staying is not None else ())]
+        seen = [*self._outputs, *(self._background.lines if self._background is not None else ())]
         return next((line for line in reversed(seen) if matches(command, line)), command)
 
     def _stop(self) -> None:
-        if self._staying is not None:
-            staying, self._staying = self._staying, None
-            staying.interrupt()
-            self._outputs += staying.lines
+        if self._background is not None:
+            background, self._background = self._background, None
+            background.interrupt()
+            self._outputs += background.lines
 
     def _leave(self) -> None:
         """Stop what stays, and clusters in the background that a page which went wrong has not stopped itself."""
@@ -210,10 +210,10 @@ class Reader:
             case "text" | "promql":
                 pass
             case other:
-                raise Misled(f"{block.place}: nobody knows what to do with a block of {other or 'no language'}")
+                raise PageError(f"{block.place}: nobody knows what to do with a block of {other or 'no language'}")
 
 
-class _Staying:
+class _BackgroundCommand:
     """A command that stays until Ctrl-C, and what it has printed so far."""
 
     def __init__(self, command: str, where: Path, environ: Mapping[str, str]) -> None:
@@ -261,7 +261,7 @@ class _Staying:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            raise Misled(f"{self._process.args!r} does not end on Ctrl-C") from None
+            raise PageError(f"{self._process.args!r} does not end on Ctrl-C") from None
         finally:
             self._thread.join()
             if self._process.stdout is not None:
@@ -286,5 +286,5 @@ async def _follow_pages(pages: list[Path]) -> None:
 if __name__ == "__main__":
     try:
         asyncio.run(_follow_pages([Path(page).absolute() for page in sys.argv[1:]]))
-    except Misled as error:
+    except PageError as error:
         sys.exit(str(error))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.docs.blocks import blocks_of
-from tests.docs.follow import Misled, Reader
+from tests.docs.follow import PageError, Reader
 
 _ROOT: Final = Path(__file__).parents[2]
 _PAGES: Final = ("README.md", "docs/tutorial.md")
@@ -45,7 +45,7 @@ def main() -> None:
         subprocess.run(["git", "clone", "--quiet", str(_ROOT), str(clone)], check=True)
         try:
             asyncio.run(follow(Path(folder), clone, left_out=left_out))
-        except Misled as error:
+        except PageError as error:
             sys.exit(str(error))
 
 

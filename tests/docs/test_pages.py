@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.docs.blocks import Block, Command, blocks_of, commands_of, matches, seen_in_order
-from tests.docs.follow import Misled, Reader, Trial
+from tests.docs.follow import PageError, Reader, Trial
 
 from kubewright import Dynamic
 from kubewright.api.codec import from_tree
@@ -86,7 +86,7 @@ async def test_what_a_page_shows_is_so(
         try:
             for block in blocks(page):
                 await reader.follow(block)
-        except Misled as error:
+        except PageError as error:
             wrong = str(error)
     if wrong:
         pytest.fail(wrong, pytrace=False)

@@ -11,8 +11,8 @@ from kubewright.k8s.events.v1 import Event
 from kubewright.testing import gone, until
 
 
-def imported(wish: ConfigImport) -> str:
-    condition = find_condition(wish.status.conditions, "Imported")
+def imported(config_import: ConfigImport) -> str:
+    condition = find_condition(config_import.status.conditions, "Imported")
     return condition.status if condition is not None else ""
 
 
@@ -54,9 +54,9 @@ async def test_what_is_not_shared_looks_like_what_is_not_there(
         for name in ("secret-plan", "no-such-plan"):
             spec = ConfigImportSpec(source=Source(namespace="default", name=name))
             await client.create(ConfigImport.named(name, namespace, spec=spec))
-            wish = await until(client, ConfigImport, name, imported, namespace=namespace)
-            assert imported(wish) == "False"
-            messages.append(str(wish.status.conditions[0].message).replace(name, "X"))
+            config_import = await until(client, ConfigImport, name, imported, namespace=namespace)
+            assert imported(config_import) == "False"
+            messages.append(str(config_import.status.conditions[0].message).replace(name, "X"))
         assert await client.find(ConfigMap, "secret-plan", namespace=namespace) is None
     assert messages[0] == messages[1]
 

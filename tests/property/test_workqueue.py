@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kubewright.testing.clock import VirtualClock
 from kubewright.workqueue import ExponentialFailureRateLimiter, Item, WorkQueue
-from kubewright.workqueue.item import Pending
+from kubewright.workqueue.item import QueueEntry
 from kubewright.workqueue.priority import PriorityOrder
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ SECONDS = st.integers(min_value=0, max_value=80).map(lambda quarters: quarters /
 
 
 @dataclass
-class Waiting:
+class ModelEntry:
     """What the model knows of a key that is to run."""
 
     priority: int
@@ -53,7 +53,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue = WorkQueue[str](
             clock=self.clock, limiter=ExponentialFailureRateLimiter(base=0.25, cap=8.0), ageing=AGEING
         )
-        self.pending: dict[str, Waiting] = {}
+        self.pending: dict[str, ModelEntry] = {}
         self.ready: list[str] = []
         self.running: list[str] = []
         self.failures: dict[str, int] = {}
@@ -210,7 +210,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         now = self.clock.monotonic()
         known = self.pending.get(key)
-        waiting = known or Waiting(priority, now)
+        waiting = known or ModelEntry(priority, now)
         if cause is not None and cause not in waiting.causes:
             waiting.causes.append(cause)
         if priority > waiting.priority:
@@ -284,9 +284,9 @@ class QueueMachine(RuleBasedStateMachine):
         del self.pending[item.key]
         self.running.append(item.key)
 
-    def check_choice(self, chosen: Waiting) -> None:
+    def check_choice(self, chosen: ModelEntry) -> None:
         """The highest priority, or now and then the one that is highest with its age counted in."""
-        heads: dict[int, Waiting] = {}
+        heads: dict[int, ModelEntry] = {}
         for key in self.ready:
             heads.setdefault(self.pending[key].priority, self.pending[key])
         if len(heads) == 1:
@@ -339,13 +339,13 @@ def test_no_stream_of_higher_priorities_starves_a_lower_one(
 ) -> None:
     """A key is overtaken at most `AGED_EVERY` times for each key that counts as more urgent than it, even with age."""
     order = PriorityOrder[str](ageing=AGEING, aged_every=AGED_EVERY)
-    low = Pending("low", 0, None, 0.0)
+    low = QueueEntry("low", 0, None, 0.0)
     order.push(low)
     now, more_urgent, served = 0.0, 0, False
 
     for taken, (pause, gap) in enumerate(zip(cycle(pauses), cycle(gaps), strict=False), start=1):
         for i in range(arrivals):
-            order.push(Pending(f"high{taken}.{i}", gap, None, now))
+            order.push(QueueEntry(f"high{taken}.{i}", gap, None, now))
             more_urgent += gap - now * AGEING >= 0
         served = order.pop(now) is low
         if served or taken > AGED_EVERY * (more_urgent + 1):
@@ -365,9 +365,9 @@ def test_no_backlog_of_lower_priority_holds_up_fresh_edits(backlog: list[tuple[i
     """However old the backlog, at most one turn in `AGED_EVERY` goes to it while edits wait."""
     order = PriorityOrder[str](ageing=AGEING, aged_every=AGED_EVERY)
     for i, (priority, added_at) in enumerate(backlog):
-        order.push(Pending(f"old{i}", priority, None, added_at))
+        order.push(QueueEntry(f"old{i}", priority, None, added_at))
     for i in range(edits):
-        order.push(Pending(f"edit{i}", 0, None, 1e4))
+        order.push(QueueEntry(f"edit{i}", 0, None, 1e4))
 
     others, left = 0, edits
     while left:

@@ -143,8 +143,8 @@ async def test_child_of_an_earlier_owner_is_waited_for_and_its_deletion_triggers
     assert told.related.name == "child"
 
 
-@pytest.mark.parametrize("then", ["going", "gone", "another"])
-async def test_child_that_was_left_behind_is_not_taken_over_by_an_owner_that_goes(
+@pytest.mark.parametrize("then", ["terminating", "gone", "another"])
+async def test_child_that_was_left_behind_is_not_taken_over_by_a_terminating_owner(
     client: Client, namespace: str, then: str
 ) -> None:
     faults = FaultyTransport(client.transport)
@@ -164,7 +164,7 @@ async def test_child_that_was_left_behind_is_not_taken_over_by_an_owner_that_goe
         await client.delete(owner)
         # As the garbage collector does it, which may not know of so young a child yet.
         await client.patch_by_name(ConfigMap, child.key, {"metadata": {"ownerReferences": None}})
-        if then != "going":
+        if then != "terminating":
             await client.patch_by_name(Secret, owner.key, {"metadata": {"finalizers": None}})
         if then == "another":
             await client.create(Secret.named("owner", namespace))

@@ -342,10 +342,10 @@ async def test_an_older_version_steps_back_when_a_newer_one_has_come(client: Cli
         await new.remove()
 
 
-# A laptop -----------------------------------------------------------------------------------------------------------
+# Local webhooks -----------------------------------------------------------------------------------------------------
 
 
-async def test_webhooks_on_a_laptop_are_asked_and_gone_when_it_stops(
+async def test_local_webhooks_are_called_and_removed_when_the_operator_stops(
     plane: Plane, client: Client, namespace: str, operator: str, lamp_crd: str
 ) -> None:
     declarations = (validate_map, default_map, up, down)
@@ -354,12 +354,12 @@ async def test_webhooks_on_a_laptop_are_asked_and_gone_when_it_stops(
     server = WebhookServer(WebhookRouter(declarations), host="127.0.0.1", port=0)
     server.open()
     port = server.port
-    laptop = LocalWebhooks(client, declarations, operator=operator, port=port, server=server_url)
-    server.certificates = laptop.certificates
+    local = LocalWebhooks(client, declarations, operator=operator, port=port, server=server_url)
+    server.certificates = local.certificates
 
-    async with running(server, laptop):
-        await laptop.wait_ready()
-        assert laptop.address == "127.0.0.1"
+    async with running(server, local):
+        await local.wait_ready()
+        assert local.address == "127.0.0.1"
         config = ConfigMap.named("asked", namespace=namespace)
         config.metadata.labels["asked"] = "yes"
         made = await _created(client, config)

@@ -61,7 +61,7 @@ AUTHORITY = Authority.create("webhook tests")
 PAIR = AUTHORITY.server("webhooks", hosts=("127.0.0.1",))
 
 
-class Fixed:
+class StaticCertificate:
     """A certificate that never changes."""
 
     async def current(self) -> tuple[bytes, bytes]:
@@ -147,7 +147,7 @@ class Run(Protocol):
 @asynccontextmanager
 async def served(*declarations: WebhookDeclaration, client: Client) -> AsyncIterator[str]:
     """The webhooks on a port of this machine; gives their URL."""
-    server = WebhookServer(WebhookRouter(declarations, client=client), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter(declarations, client=client), StaticCertificate(), host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
     try:
         async with asyncio.timeout(30):
@@ -263,7 +263,7 @@ async def test_every_wrong_field_is_a_cause_of_one_refusal(client: Client, names
     assert 'Lamp.webhooks.example.io "a" is invalid: [spec.watts: ' in error.message
 
 
-async def test_an_update_is_judged_by_what_it_changes(client: Client, namespace: str, lamps: str) -> None:
+async def test_an_update_is_validated_by_what_it_changes(client: Client, namespace: str, lamps: str) -> None:
     created = await client.create(Lamp.named("a", namespace))
 
     created.spec.owner = "somebody"
@@ -519,7 +519,7 @@ async def test_a_manager_serves_webhooks_with_the_certificates_it_is_given(clien
     async def stamp(config: ConfigMap) -> None:
         config.data = {**(config.data or {}), "stamped": base64.b64encode(b"yes").decode()}
 
-    manager = Manager(stamp, client=client, options=quiet(), certificates=Fixed())
+    manager = Manager(stamp, client=client, options=quiet(), certificates=StaticCertificate())
     async with manager:
         url = f"https://127.0.0.1:{manager.port('webhooks')}"
         async with registered(client, stamp, url=url):
@@ -530,10 +530,8 @@ async def test_a_manager_serves_webhooks_with_the_certificates_it_is_given(clien
     assert stamped.data == {"stamped": "eWVz"}
 
 
-async def test_on_a_laptop_a_manager_needs_nothing_and_leaves_nothing(
-    client: Client, namespace: str, plane: Plane
-) -> None:
-    await label(client, namespace, case="laptop")
+async def test_a_local_manager_needs_nothing_and_leaves_nothing(client: Client, namespace: str, plane: Plane) -> None:
+    await label(client, namespace, case="local")
 
     @mutate(ConfigMap, on="create", namespace_selector={"name": namespace})
     def stamp(config: ConfigMap) -> None:

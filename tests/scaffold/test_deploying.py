@@ -179,8 +179,8 @@ async def until_allowed(client: Client, user: str, path: str) -> None:
                 return
 
 
-def is_judged(deployment: Deployment) -> bool:
-    """Whether somebody has said if it is available."""
+def has_available_condition(deployment: Deployment) -> bool:
+    """Whether the Deployment controller has set the Available condition."""
     return any(condition.type == "Available" for condition in deployment.status.conditions or ())
 
 
@@ -195,7 +195,7 @@ async def test_an_operator_that_does_not_start_is_told_in_time(real_cluster: Rea
     await output_of((*command, "deploy", "--no-wait", *where), shop)
     async with connect(Config.load(kubeconfig=real_cluster.kubeconfig)) as client:
         name = ObjectKey(HOME, "shop-operator-controller-manager")
-        await until(client, Deployment, name, is_judged, timeout=60)
+        await until(client, Deployment, name, has_available_condition, timeout=60)
     child = await asyncio.create_subprocess_exec(
         *command, "deploy", "--timeout", "3", *where,
         cwd=shop, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

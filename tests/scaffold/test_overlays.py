@@ -1,4 +1,4 @@
-"""What kustomize makes of a project's config, judged by a real API server."""
+"""What kustomize builds from a project's config, validated by a real API server."""
 
 from __future__ import annotations
 

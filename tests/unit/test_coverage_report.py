@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.coverage_report import REASONS, ROOT, judge, module_of, reasons_in
+from tests.coverage_report import REASONS, ROOT, check, module_of, reasons_in
 
 
 def test_a_low_module_without_a_reason_is_a_failure() -> None:
-    verdict = judge({"kubewright.a": 69.9, "kubewright.b": 70.0}, 70.0, {})
+    verdict = check({"kubewright.a": 69.9, "kubewright.b": 70.0}, 70.0, {})
 
     assert verdict.failed
     assert verdict.lines[0] == "  69.9 %  kubewright.a: NO REASON"
@@ -20,21 +20,21 @@ def test_a_low_module_without_a_reason_is_a_failure() -> None:
 
 
 def test_a_low_module_with_a_reason_is_none() -> None:
-    verdict = judge({"kubewright.a": 12.0}, 12.0, {"kubewright.a": "runs in a process of its own"})
+    verdict = check({"kubewright.a": 12.0}, 12.0, {"kubewright.a": "runs in a process of its own"})
 
     assert not verdict.failed
     assert verdict.lines[0] == "  12.0 %  kubewright.a: runs in a process of its own"
 
 
 def test_a_reason_for_a_module_that_is_gone_is_a_failure() -> None:
-    verdict = judge({"kubewright.a": 90.0}, 90.0, {"kubewright.gone": "was here once"})
+    verdict = check({"kubewright.a": 90.0}, 90.0, {"kubewright.gone": "was here once"})
 
     assert verdict.failed
     assert "coverage_reasons.txt names kubewright.gone, which is not there" in verdict.lines
 
 
 def test_a_reason_that_is_no_longer_needed_is_told() -> None:
-    verdict = judge({"kubewright.a": 90.0}, 90.0, {"kubewright.a": "hard to reach"})
+    verdict = check({"kubewright.a": 90.0}, 90.0, {"kubewright.a": "hard to reach"})
 
     assert not verdict.failed
     assert "kubewright.a has 90.0 % and needs no reason any more" in verdict.lines

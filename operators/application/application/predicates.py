@@ -1,4 +1,4 @@
-"""Which changes are worth a look. Decided before anything is queued, so what is left out costs nothing."""
+"""Which changes cause a reconcile. The predicates run before anything is queued, so a change they drop costs nothing."""
 
 from typing import Any
 
@@ -22,6 +22,6 @@ def _data_changed(change: Change[Any]) -> bool:
 desired_state_changed = (
     generation_changed | Predicate(_deletion_changed) | Predicate(lambda change: change.resync, "resync")
 )
-"""Of an Application: its spec, that it is being deleted, or the periodic look. Not its status, labels, annotations."""
+"""Of an Application: its spec, that it is being deleted, or the periodic resync. Not its status, labels, annotations."""
 data_changed = Predicate(_data_changed, "data_changed")
 """Of a ConfigMap: that it came, went, or has other data."""

@@ -16,7 +16,7 @@ NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SPEC = DeploymentSpec(replicas=0, selector=LabelSelector(), template=PodTemplateSpec())
 
 
-def leaving(drain_seconds: int) -> Application:
+def terminating(drain_seconds: int) -> Application:
     return Application(
         metadata=ObjectMeta(name="web", deletion_timestamp=NOON),
         spec=ApplicationSpec(container=Container(image="nginx"), drain_seconds=drain_seconds),
@@ -28,18 +28,18 @@ def annotated(text: str) -> Deployment:
 
 
 def test_the_time_counts_from_the_deletion() -> None:
-    assert deadline_of(leaving(30), Deployment(spec=SPEC)) == NOON + timedelta(seconds=30)
-    assert deadline_of(leaving(0), Deployment(spec=SPEC)) is None
+    assert deadline_of(terminating(30), Deployment(spec=SPEC)) == NOON + timedelta(seconds=30)
+    assert deadline_of(terminating(0), Deployment(spec=SPEC)) is None
 
 
 @pytest.mark.parametrize("edited", [0, 600])
 def test_what_was_written_when_the_drain_began_wins_over_a_later_edit(edited: int) -> None:
-    assert deadline_of(leaving(edited), annotated("2030-01-01T12:00:30+00:00")) == NOON + timedelta(seconds=30)
+    assert deadline_of(terminating(edited), annotated("2030-01-01T12:00:30+00:00")) == NOON + timedelta(seconds=30)
 
 
 @pytest.mark.parametrize("text", ["2029-12-31T12:00:30+00:00", "2030-01-01T12:00:30", "soon", ""])
 def test_what_an_earlier_drain_or_somebody_else_wrote_does_not_count(text: str) -> None:
-    assert deadline_of(leaving(30), annotated(text)) == NOON + timedelta(seconds=30)
+    assert deadline_of(terminating(30), annotated(text)) == NOON + timedelta(seconds=30)
 
 
 def test_a_deployment_is_empty_when_its_controller_says_so_about_its_present_spec() -> None:

@@ -73,7 +73,7 @@ def test_no_other_rule_holds_up_a_deletion() -> None:
     assert faults(wrong, copy_of(wrong)) == []
 
 
-def test_a_spec_that_is_not_touched_is_not_judged_again() -> None:
+def test_a_spec_that_is_not_touched_is_not_validated_again() -> None:
     wrong = draft("Nginx", deletion_policy="Retain", drain_seconds=1)
     edited = copy_of(wrong)
     edited.spec.replicas += 1

@@ -6,7 +6,7 @@ from kubewright.k8s.apps.v1 import Deployment, DeploymentCondition
 from kubewright.k8s.core.v1 import Service
 
 from modelbox.api.v1.modelbox import ModelBoxSpec
-from modelbox.children.ensuring import Ensured
+from modelbox.children.ensuring import ApplyResult
 from modelbox.children.probes import lacks_default_probes
 
 __all__ = ("Verdict", "available", "degraded", "progressing", "ready", "service_ready")
@@ -21,8 +21,8 @@ class Verdict:
     message: str = ""
 
 
-def available(deployment: Ensured[Deployment]) -> Verdict:
-    """Whether enough pods serve, in the Deployment's own judgement of its newest generation."""
+def available(deployment: ApplyResult[Deployment]) -> Verdict:
+    """Whether enough pods serve, as the Deployment's status says of its newest generation."""
     child = deployment.child
     if child is None:
         return Verdict(status=False, reason="DeploymentMissing", message=_why(deployment))
@@ -37,7 +37,7 @@ def available(deployment: Ensured[Deployment]) -> Verdict:
     return Verdict(status=good, reason=reason, message="; ".join(messages))
 
 
-def progressing(deployment: Ensured[Deployment]) -> Verdict:
+def progressing(deployment: ApplyResult[Deployment]) -> Verdict:
     """Whether a rollout is under way."""
     child = deployment.child
     if deployment.failure is not None or child is None:
@@ -57,7 +57,7 @@ def progressing(deployment: Ensured[Deployment]) -> Verdict:
     return Verdict(status=False, reason="RolloutComplete")
 
 
-def service_ready(service: Ensured[Service]) -> Verdict:
+def service_ready(service: ApplyResult[Service]) -> Verdict:
     """Whether the Service is there as it is wanted, and can be reached."""
     child = service.child
     if service.failure is not None:
@@ -70,7 +70,7 @@ def service_ready(service: Ensured[Service]) -> Verdict:
     return Verdict(status=True, reason="ServiceInPlace")
 
 
-def degraded(deployment: Ensured[Deployment], service: Ensured[Service]) -> Verdict:
+def degraded(deployment: ApplyResult[Deployment], service: ApplyResult[Service]) -> Verdict:
     """Whether somebody has to do something."""
     troubles = [
         failure for failure in (deployment.failure, service.failure) if failure is not None and failure.degraded
@@ -130,5 +130,5 @@ def _condition(deployment: Deployment, kind: str) -> DeploymentCondition | None:
     return next((found for found in deployment.status.conditions or () if found.type == kind), None)
 
 
-def _why(ensured: Ensured[Deployment]) -> str:
-    return "" if ensured.failure is None else ensured.failure.message
+def _why(applied: ApplyResult[Deployment]) -> str:
+    return "" if applied.failure is None else applied.failure.message

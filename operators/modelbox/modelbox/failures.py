@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from kubewright import Result, RetryAfter
 from kubewright.errors import ApiError, Forbidden, Invalid, KubewrightError, NotOwned, TransportError
 
-__all__ = ("SLOWLY", "Failure", "Refused", "failure_of", "next_attempt")
+__all__ = ("APPLY_ERRORS", "SLOWLY", "Failure", "failure_of", "next_attempt")
 
 SLOWLY = 300.0
 """Seconds until something is tried again that only a person can mend."""
 
-Refused = (ApiError, NotOwned, RetryAfter, TransportError)
+APPLY_ERRORS = (ApiError, NotOwned, RetryAfter, TransportError)
 """What applying a child may raise. Anything else is a fault of the operator and ends the reconcile."""
 
 
@@ -41,12 +41,12 @@ class Failure:
 
 def failure_of(error: ApiError | NotOwned | RetryAfter | TransportError) -> Failure:
     """What an error means."""
-    reason, degraded, wait = _judge(error)
+    reason, degraded, wait = _classify(error)
     message = error.message if isinstance(error, ApiError) else str(error)
     return Failure(reason=reason, message=message, degraded=degraded, error=error, wait=wait)
 
 
-def _judge(error: KubewrightError) -> tuple[str, bool, float | None]:
+def _classify(error: KubewrightError) -> tuple[str, bool, float | None]:
     match error:
         case NotOwned():
             return "NameConflict", True, SLOWLY
@@ -57,16 +57,16 @@ def _judge(error: KubewrightError) -> tuple[str, bool, float | None]:
             return "NodePortUnavailable", True, None
         case Invalid():
             return "ApplyFailed", True, SLOWLY
-        case Forbidden() if not _passes(error):
+        case Forbidden() if not _is_temporary(error):
             return "Forbidden", True, None
         case _:
             return "ApplyFailed", False, None
 
 
-def _passes(error: Forbidden) -> bool:
-    """Whether a 403 is about something else than the operator's rights: a quota, or a namespace on its way out."""
-    leaving = any(cause.reason == "NamespaceTerminating" for cause in error.causes)
-    return leaving or "exceeded quota" in error.message
+def _is_temporary(error: Forbidden) -> bool:
+    """Whether a 403 is about something else than the operator's rights: a quota, or a terminating namespace."""
+    terminating = any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+    return terminating or "exceeded quota" in error.message
 
 
 def next_attempt(failures: Iterable[Failure]) -> Result | None:

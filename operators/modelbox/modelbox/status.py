@@ -9,7 +9,7 @@ from kubewright.k8s.core.v1 import Service
 
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.api.v1.status import LoadBalancerAddress, ObservedService, ObservedServicePort
-from modelbox.children.ensuring import Ensured
+from modelbox.children.ensuring import ApplyResult
 from modelbox.children.labels import selector_of
 from modelbox.conditions import Verdict, available, degraded, progressing, ready, service_ready
 from modelbox.defaults import resource_type_of
@@ -29,7 +29,9 @@ GAUGES: Final = {
 """The counts as metrics."""
 
 
-def report(modelbox: ModelBox, deployment: Ensured[Deployment], service: Ensured[Service], ctx: Context) -> None:
+def report(
+    modelbox: ModelBox, deployment: ApplyResult[Deployment], service: ApplyResult[Service], ctx: Context
+) -> None:
     """Everything that is known after the children were put in place, or were not."""
     _count(modelbox, deployment.child)
     status = modelbox.status

@@ -159,7 +159,7 @@ async def test_a_server_made_name_becomes_the_containers_name(client: Client, na
     assert main(await client.get(Deployment, ready.key)).name == ready.metadata.name
 
 
-async def test_a_spec_that_is_not_touched_is_not_judged_again(
+async def test_a_spec_that_is_not_touched_is_not_validated_again(
     client: Client, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """C8: stricter rules must not hold up a change of labels."""

@@ -4,7 +4,7 @@ from modelbox.api.v1.status import ModelBoxStatus
 from modelbox.status import GAUGES
 
 
-class Counted:
+class StubObject:
     """As much of an object as a gauge looks at."""
 
     status = ModelBoxStatus(
@@ -13,7 +13,7 @@ class Counted:
 
 
 def test_every_gauge_is_a_count_of_the_status() -> None:
-    assert {name: number(Counted()) for name, number in GAUGES.items()} == {
+    assert {name: number(StubObject()) for name, number in GAUGES.items()} == {
         "modelbox_replicas": 1,
         "modelbox_updated_replicas": 2,
         "modelbox_ready_replicas": 3,

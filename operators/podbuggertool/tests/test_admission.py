@@ -173,7 +173,7 @@ def test_a_tool_may_be_all_right() -> None:
     assert not errors
 
 
-def test_a_spec_that_is_not_touched_is_not_judged_again() -> None:
+def test_a_spec_that_is_not_touched_is_not_validated_again() -> None:
     stored, edited = a_tool(label="app"), a_tool(label="app", max_pods=3)
 
     assert not validate_podbuggertool.check(a_tool(label="app"), old=stored)

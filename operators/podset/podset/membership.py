@@ -58,7 +58,7 @@ async def claim(podset: PodSet, pods: Sequence[Pod], ctx: Context) -> list[Pod]:
         members.remove(stray)
     orphans = [pod for pod in pods if is_labelled(pod, podset) and controller_of(pod) is None and not is_deleting(pod)]
     if orphans:
-        await ctx.confirm()  # a set that is gone or going must not take in anybody
+        await ctx.confirm()  # a set that is deleted or terminating must not adopt pods
         members += [pod for orphan in orphans if (pod := await _adopt(podset, orphan, ctx)) is not None]
     return members
 

@@ -97,11 +97,11 @@ async def test_a_pod_that_will_not_leave_is_replaced_at_once_and_not_counted(hom
     await home.client.delete(Pod, stuck.key)
 
     after = await home.until(lambda seen: stuck.metadata.name not in seen.status.nodes and seen.status.replicas == 2)
-    leaving = await home.client.get(Pod, stuck.key)
-    assert leaving.metadata.deletion_timestamp is not None
+    terminating = await home.client.get(Pod, stuck.key)
+    assert terminating.metadata.deletion_timestamp is not None
     assert after.status.replicas == 2
-    leaving.metadata.finalizers.clear()
-    await home.client.patch(leaving)
+    terminating.metadata.finalizers.clear()
+    await home.client.patch(terminating)
     await gone(home.client, Pod, stuck.key, timeout=60)
 
 

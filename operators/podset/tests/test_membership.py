@@ -118,9 +118,9 @@ async def test_a_set_that_is_being_deleted_takes_in_nobody(home: Home) -> None:
 
     assert owner_of(await home.client.get(Pod, home.key("late"))) == ""
 
-    leaving = await home.client.get(PodSet, seen.key)
-    leaving.metadata.finalizers.clear()
-    await home.client.patch(leaving)
+    terminating = await home.client.get(PodSet, seen.key)
+    terminating.metadata.finalizers.clear()
+    await home.client.patch(terminating)
     await gone(home.client, PodSet, seen.key)
 
 

@@ -78,17 +78,17 @@ async def test_what_is_refused_is_told_as_a_warning(home: Home) -> None:
     assert event.object.type == "Warning"
 
 
-async def test_a_namespace_that_is_leaving_is_no_failure(home: Home) -> None:
+async def test_a_terminating_namespace_is_no_failure(home: Home) -> None:
     refused = 0
 
-    def leaving(request: HttpRequest) -> HttpResponse | None:
+    def terminating(request: HttpRequest) -> HttpResponse | None:
         nonlocal refused
         if request.method != "POST" or not request.path.endswith(f"/{home.namespace}/pods"):
             return None
         refused += 1
         return status(403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")])
 
-    home.faults.answer = leaving
+    home.faults.answer = terminating
     await ask(home, 3)
     seen = await home.until(lambda seen: seen.status.observed_generation == 1)
     elsewhere = await Home.new(home.operator)

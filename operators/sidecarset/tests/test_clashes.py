@@ -34,11 +34,11 @@ def test_sets_for_different_pods_or_namespaces_are_free() -> None:
     assert clashes(a_set("b", namespaceSelector=teams[0]), a_set("a", namespaceSelector=teams[1])) == []
 
 
-def test_a_set_does_not_clash_with_itself_nor_with_one_that_is_leaving() -> None:
-    leaving = a_set("a")
-    leaving.metadata.deletion_timestamp = datetime.now(UTC)
+def test_a_set_does_not_clash_with_itself_nor_with_a_terminating_one() -> None:
+    terminating = a_set("a")
+    terminating.metadata.deletion_timestamp = datetime.now(UTC)
 
-    assert clashes(a_set("b"), a_set("b"), leaving) == []
+    assert clashes(a_set("b"), a_set("b"), terminating) == []
 
 
 def test_a_volume_may_be_shared_if_it_is_the_same() -> None:

@@ -35,7 +35,7 @@ async def test_a_pod_that_was_created_before_the_set_was_seen_is_never_called_up
 
 
 async def test_the_first_status_after_a_change_is_right(home: Home) -> None:
-    # K1: no second look is needed.
+    # K1: no second reconcile is needed.
     sidecarset = await home.make_set(updateStrategy={"paused": True})
     await home.ready_pods(2)
     await home.counted(sidecarset, 2, 2, 2)

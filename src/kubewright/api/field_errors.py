@@ -46,11 +46,11 @@ _WITHOUT_VALUE: Final = ("Required", "Forbidden", "TooLong", "Internal")
 
 
 @final
-class _Omitted:
+class _OmitValueType:
     """The value of an error that shows none."""
 
 
-OMITTED: Final = _Omitted()
+OMITTED: Final = _OmitValueType()
 
 
 @final

@@ -1,6 +1,6 @@
 """A key in the queue, with its priority and causes.
 
-`Item` is what a worker gets. `Pending` is the same while the key still waits and later adds may be merged into it; it
+`Item` is what a worker gets. `QueueEntry` is the same while the key still waits and later adds may be merged into it; it
 never leaves the package. `priority` decides which key is next.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar, final
 
-__all__ = ("Item", "Pending")
+__all__ = ("Item", "QueueEntry")
 
 K = TypeVar("K", bound=Hashable)
 
@@ -30,7 +30,7 @@ class Item(NamedTuple, Generic[K]):
 
 
 @final
-class Pending(Generic[K]):
+class QueueEntry(Generic[K]):
     """A key that is ready, delayed, or dirty: added again while a worker has it."""
 
     __slots__ = ("added_at", "causes", "delayed", "key", "priority")

@@ -20,7 +20,7 @@ from collections.abc import Hashable
 from typing import Generic, TypeVar, final
 
 from kubewright.errors import ConfigError
-from kubewright.workqueue.item import Pending
+from kubewright.workqueue.item import QueueEntry
 
 __all__ = ("PriorityOrder",)
 
@@ -36,7 +36,7 @@ class _Level(Generic[K]):
     def __init__(self, priority: int) -> None:
         self.priority = priority
         # Not a deque: a promoted key leaves from the middle. Not a dict: taking its first is slow after many.
-        self.line: OrderedDict[K, Pending[K]] = OrderedDict()
+        self.line: OrderedDict[K, QueueEntry[K]] = OrderedDict()
 
     def effective(self, now: float, ageing: float) -> float:
         first = next(iter(self.line.values()))
@@ -66,7 +66,7 @@ class PriorityOrder(Generic[K]):
         self._levels: list[_Level[K]] = []
         self._by_priority: dict[int, _Level[K]] = {}
 
-    def push(self, entry: Pending[K]) -> None:  # hot
+    def push(self, entry: QueueEntry[K]) -> None:  # hot
         """Put a key that is not here at the end of its priority's line."""
         level = self._by_priority.get(entry.priority)
         if level is None:
@@ -74,7 +74,7 @@ class PriorityOrder(Generic[K]):
         level.line[entry.key] = entry
         self.size += 1
 
-    def promote(self, entry: Pending[K], priority: int) -> None:
+    def promote(self, entry: QueueEntry[K], priority: int) -> None:
         """Move a key that is here to the end of another priority's line."""
         old = self._by_priority[entry.priority]
         entry.priority = priority
@@ -84,7 +84,7 @@ class PriorityOrder(Generic[K]):
         if not old.line:
             self._close(old)
 
-    def pop(self, now: float) -> Pending[K]:  # hot
+    def pop(self, now: float) -> QueueEntry[K]:  # hot
         """Take the next key; there must be one."""
         levels = self._levels
         alone = len(levels) == 1

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar, final
 from kubewright._base.clock import Clock, SystemClock
 from kubewright.errors import KubewrightError
 from kubewright.workqueue.delays import Delays
-from kubewright.workqueue.item import Item, Pending
+from kubewright.workqueue.item import Item, QueueEntry
 from kubewright.workqueue.observer import QueueObserver
 from kubewright.workqueue.priority import PriorityOrder
 from kubewright.workqueue.rate_limiters import ExponentialFailureRateLimiter, RateLimiter
@@ -57,7 +57,7 @@ class WorkQueue(Generic[K]):
         self._observer = observer
         self._ready = PriorityOrder[K](ageing=ageing)
         self._delays = Delays[K](self._release, fail=self._fail, clock=clock)
-        self._pending: dict[K, Pending[K]] = {}
+        self._pending: dict[K, QueueEntry[K]] = {}
         self._processing: dict[K, float] = {}
         self._dirty = 0
         self._waiters: deque[asyncio.Future[bool]] = deque()
@@ -78,7 +78,7 @@ class WorkQueue(Generic[K]):
             return
         entry = self._pending.get(key)
         if entry is None:
-            self._pending[key] = entry = Pending(key, priority, cause, self._monotonic())
+            self._pending[key] = entry = QueueEntry(key, priority, cause, self._monotonic())
             self._place(entry)
             return
         self._merge(entry, priority, cause)
@@ -99,7 +99,7 @@ class WorkQueue(Generic[K]):
         entry = self._pending.get(key)
         if entry is None:
             self._delays.put(key, due)
-            self._pending[key] = entry = Pending(key, priority, cause, due)
+            self._pending[key] = entry = QueueEntry(key, priority, cause, due)
             entry.delayed = True
             return
         self._merge(entry, priority, cause)
@@ -230,7 +230,7 @@ class WorkQueue(Generic[K]):
 
     # Inside -------------------------------------------------------------------------------------------------
 
-    def _place(self, entry: Pending[K]) -> None:  # hot
+    def _place(self, entry: QueueEntry[K]) -> None:  # hot
         """Make a key that is due ready, or dirty if a worker has it."""
         if entry.key in self._processing:
             self._dirty += 1
@@ -241,7 +241,7 @@ class WorkQueue(Generic[K]):
         if self._observer is not None:
             self._observer.on_add()
 
-    def _merge(self, entry: Pending[K], priority: int, cause: Hashable) -> None:
+    def _merge(self, entry: QueueEntry[K], priority: int, cause: Hashable) -> None:
         entry.add_cause(cause)
         if priority > entry.priority:
             if entry.delayed or entry.key in self._processing:

@@ -133,10 +133,10 @@ async def test_a_foreground_deletion_waits_for_blocking_dependents(client: Clien
     await client.delete(owner, propagation="Foreground")
 
     await gone(client, ConfigMap, namespace, "free")
-    leaving = await reach(client, holding, lambda item: item.metadata.deletion_timestamp is not None)
+    terminating = await reach(client, holding, lambda item: item.metadata.deletion_timestamp is not None)
     waiting = await client.get(ConfigMap, owner.key)
     assert waiting.metadata.finalizers == ["foregroundDeletion"]
-    await client.patch_by_name(ConfigMap, leaving.key, {"metadata": {"finalizers": None}})
+    await client.patch_by_name(ConfigMap, terminating.key, {"metadata": {"finalizers": None}})
     await gone(client, ConfigMap, namespace, "owner", "holding")
 
 

@@ -89,9 +89,9 @@ class Lab:
         return await self.client.create(from_tree(ResourceClaim, {"metadata": metadata, "spec": spec}))
 
     def request(self, name: str = "gpu", *selectors: str, device_class: str = "", **exactly: Any) -> dict[str, Any]:
-        return {"name": name, "exactly": self.wish(*selectors, device_class=device_class, **exactly)}
+        return {"name": name, "exactly": self.device_request(*selectors, device_class=device_class, **exactly)}
 
-    def wish(self, *selectors: str, device_class: str = "", **rest: Any) -> dict[str, Any]:
+    def device_request(self, *selectors: str, device_class: str = "", **rest: Any) -> dict[str, Any]:
         cel = [{"cel": {"expression": text}} for text in selectors]
         return {"deviceClassName": device_class or self.driver, **({"selectors": cel} if cel else {}), **rest}
 
@@ -325,8 +325,8 @@ async def test_the_first_available_alternative_is_allocated(lab: Lab) -> None:
     wanted = {
         "name": "gpu",
         "firstAvailable": [
-            {"name": "large", **lab.wish(f'{size} == "large"')},
-            {"name": "small", **lab.wish(f'{size} == "small"', count=2)},
+            {"name": "large", **lab.device_request(f'{size} == "large"')},
+            {"name": "small", **lab.device_request(f'{size} == "small"', count=2)},
         ],
     }
     for number, node in enumerate((nodes[1], nodes[0])):

@@ -45,10 +45,10 @@ async def test_pods_of_a_silent_node_do_not_change_until_it_recovers(client: Cli
     await client.patch_by_name(Node, "node-2", unknown, patch_type="strategic", subresource="status")
 
     await until(client, Node, "node-2", lambda node: ("node.kubernetes.io/unreachable", "NoExecute") in taints(node))
-    leaving = await until(
+    terminating = await until(
         client, Pod, ObjectKey("default", "evicted"), lambda each: each.metadata.deletion_timestamp is not None
     )
-    assert is_ready(leaving)  # there is nobody to say otherwise
+    assert is_ready(terminating)  # there is nobody to say otherwise
     await client.create(pod("late", "default", tolerations=[{"operator": "Exists"}], **here))
     late = await until(client, Pod, ObjectKey("default", "late"), lambda each: each.spec.node_name == "node-2")
     assert late.status.start_time is None

@@ -105,9 +105,9 @@ async def test_a_pod_of_a_higher_priority_preempts_another_and_is_scheduled(
     assert nominated.status.nominated_node_name == "node-2"
     # It may have been looked at again by now, if a pod of another test has left.
     assert said(nominated).startswith(f"0/3 nodes are available: 3 Insufficient {arena.resource}.")
-    leaving = await reach(client, low, lambda item: item.metadata.deletion_timestamp is not None)
-    assert leaving.metadata.deletion_grace_period_seconds == 3600
-    target = condition(leaving, "DisruptionTarget")
+    terminating = await reach(client, low, lambda item: item.metadata.deletion_timestamp is not None)
+    assert terminating.metadata.deletion_grace_period_seconds == 3600
+    target = condition(terminating, "DisruptionTarget")
     assert target is not None
     assert (target.status, target.reason) == ("True", "PreemptionByScheduler")
     assert target.message == "default-scheduler: preempting to accommodate a higher priority pod"

@@ -71,8 +71,8 @@ async def test_an_unschedulable_pod_has_a_reason_until_a_node_fits(client: Clien
 async def test_preferred_affinity_decides_between_feasible_nodes(client: Client, namespace: str) -> None:
     label = f"disk-{uuid4().hex[:8]}"
     await client.patch_by_name(Node, "node-3", {"metadata": {"labels": {label: "ssd"}}})
-    wish = {"weight": 1, "preference": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
-    there = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    preference_term = {"weight": 1, "preference": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
+    there = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference_term]}}
     others = {"labelSelector": {"matchLabels": {"app": "first"}}, "topologyKey": "kubernetes.io/hostname"}
     near = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": others}]}
 

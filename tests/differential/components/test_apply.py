@@ -1,4 +1,4 @@
-"""Server-side apply and managed fields, judged by the real server: the same objects, owners and conflicts.
+"""Server-side apply and managed fields, compared with the real server: the same objects, owners and conflicts.
 
 Random writers apply, update and patch one object. Each step is foretold from what the server answered last, and
 then asked of it: the merged object, every entry of managedFields with its time and place, or the refusal must be
@@ -277,27 +277,27 @@ def deployment(rng: Rng) -> Tree:
     }
 
 
-class Judge:
-    """The real server, asked about one object at a time."""
+class ReferenceServer:
+    """The real API server, and one object at a time on it."""
 
     def __init__(self, client: Client, path: str, kinds: dict[GroupVersionKind, FieldType], namespace: str) -> None:
         self.client = client
-        self.form = path
+        self.path_template = path
         self.kinds = kinds
         self.namespace = namespace
         self.start()
 
     def start(self) -> None:
-        """Turn to a new object."""
+        """Begin with a new object."""
         self.name = f"o-{uuid4().hex[:8]}"
         self.live: Tree | None = None
-        self.speak(next(iter(self.kinds)))
+        self.use_version(next(iter(self.kinds)))
 
-    def speak(self, gvk: GroupVersionKind) -> None:
-        """Go on in this version; nothing but its name changes between versions."""
+    def use_version(self, gvk: GroupVersionKind) -> None:
+        """Send the next requests in this version; nothing but its name changes between versions."""
         self.gvk = gvk
         self.kind = self.kinds[gvk]
-        self.collection = self.form.format(version=gvk.version, namespace=self.namespace)
+        self.collection = self.path_template.format(version=gvk.version, namespace=self.namespace)
         self.path = f"{self.collection}/{self.name}"
         if self.live is not None:
             self.live = {**self.live, "apiVersion": gvk.api_version}
@@ -499,23 +499,25 @@ def tampered(rng: Rng, live: Tree) -> Any:
     )
 
 
-async def walk(judge: Judge, make: Callable[[Rng], Tree], steps: int, rng: Rng) -> None:
+async def walk(reference: ReferenceServer, make: Callable[[Rng], Tree], steps: int, rng: Rng) -> None:
     """Random writes by few managers, with a fresh object now and then."""
     for step in range(steps):
         if step % 12 == 0:
-            judge.start()
-        judge.speak(rng.choice(list(judge.kinds)))
+            reference.start()
+        reference.use_version(rng.choice(list(reference.kinds)))
         manager = rng.choice(["ann", "bob", "kim"])
-        body = judge.whole(make(rng), rng.metadata())
-        subresource = "status" if judge.live is not None and judge.gvk.kind == "Thing" and rng.random() < 0.25 else ""
+        body = reference.whole(make(rng), rng.metadata())
+        subresource = (
+            "status" if reference.live is not None and reference.gvk.kind == "Thing" and rng.random() < 0.25 else ""
+        )
         if rng.random() < 0.65:
-            await judge.apply(body, manager, force=rng.random() < 0.4, subresource=subresource)
+            await reference.apply(body, manager, force=rng.random() < 0.4, subresource=subresource)
         else:
-            if judge.live is not None and rng.random() < 0.15:
-                body["metadata"]["managedFields"] = tampered(rng, judge.live)
-            await judge.update(body, manager, subresource)
-        if judge.live is not None and judge.gvk.kind == "Deployment":
-            await judge.refresh()  # its controller writes too
+            if reference.live is not None and rng.random() < 0.15:
+                body["metadata"]["managedFields"] = tampered(rng, reference.live)
+            await reference.update(body, manager, subresource)
+        if reference.live is not None and reference.gvk.kind == "Deployment":
+            await reference.refresh()  # its controller writes too
 
 
 BUILT_IN = {
@@ -539,8 +541,8 @@ async def test_built_in_kinds_are_owned_as_on_the_real_server(client: Client, na
     gvk, path, make = BUILT_IN[name]
     kind = type_of_kind(gvk)
     assert kind is not None
-    judge = Judge(client, path, {gvk: kind}, namespace)
-    await walk(judge, make, STEPS, Rng(SEED))
+    reference = ReferenceServer(client, path, {gvk: kind}, namespace)
+    await walk(reference, make, STEPS, Rng(SEED))
 
 
 OTHER_SCHEMA: Tree = {
@@ -598,5 +600,5 @@ async def test_custom_kinds_are_owned_as_on_the_real_server(
 ) -> None:
     schemas = {"v1": SCHEMA, "v2": OTHER_SCHEMA}
     kinds = {GroupVersionKind(group, name, "Thing"): type_of_schema(schemas[name]) for name in versions}
-    judge = Judge(client, f"/apis/{group}/{{version}}/namespaces/{{namespace}}/things", kinds, namespace)
-    await walk(judge, custom, STEPS * 2, Rng(SEED))
+    reference = ReferenceServer(client, f"/apis/{group}/{{version}}/namespaces/{{namespace}}/things", kinds, namespace)
+    await walk(reference, custom, STEPS * 2, Rng(SEED))

@@ -1,4 +1,4 @@
-"""Managed fields in the corners of the API, judged by the real server: refusals, kubectl, many managers, scale.
+"""Managed fields in the corners of the API, compared with the real server: refusals, kubectl, many managers, scale.
 
 Covers: kubewright.apiserver.managedfields
 """

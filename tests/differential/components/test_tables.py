@@ -114,7 +114,7 @@ def objects() -> list[Tree]:
 
 
 async def create(server: Server, obj: Tree) -> None:
-    """The object, then its status, then the wish that it goes, if it is to be seen going."""
+    """Create the object, write its status, and delete it if the table is to show it as terminating."""
     resource, name = resource_of(obj), obj["metadata"]["name"]
     status = obj.pop("status", None)
     code, answer = await server.ask("POST", path_of(resource), obj)

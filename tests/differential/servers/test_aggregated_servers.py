@@ -209,7 +209,7 @@ async def spoken(apiserver: ServerClient, path: str, protocol: str) -> tuple[str
         writer.close()
 
 
-async def test_certificates_are_judged_alike(pair: ServerPair) -> None:
+async def test_certificates_are_verified_alike(pair: ServerPair) -> None:
     """A server whose certificate is wrong is available all the same; requests find out."""
     async with StubServer(hosts=(f"ext.{pair.namespace}.svc",)) as server:
         extension = AggregatedGroup(pair, (server, server))

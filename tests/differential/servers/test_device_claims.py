@@ -25,10 +25,10 @@ def claim(*requests: JSON, **devices: Any) -> Request:
 
 
 def exactly(name: str = "r", *selectors: str, **rest: Any) -> JSON:
-    return {"name": name, "exactly": wish(*selectors, **rest)}
+    return {"name": name, "exactly": device_request(*selectors, **rest)}
 
 
-def wish(*selectors: str, **rest: Any) -> JSON:
+def device_request(*selectors: str, **rest: Any) -> JSON:
     cel = [{"cel": {"expression": text}} for text in selectors]
     return {"deviceClassName": "any.example.com", **({"selectors": cel} if cel else {}), **rest}
 
@@ -64,7 +64,7 @@ CASES: dict[str, Sequence[Request]] = {
     "names of requests": [claim(exactly("")), claim(exactly("R!")), claim(exactly(), exactly())],
     "kinds of requests": [
         claim({"name": "r"}),
-        claim({"name": "r", "exactly": wish(), **either({"name": "a"} | wish())}),
+        claim({"name": "r", "exactly": device_request(), **either({"name": "a"} | device_request())}),
     ],
     "modes": [
         claim(exactly(allocationMode="Some")),
@@ -81,8 +81,8 @@ CASES: dict[str, Sequence[Request]] = {
         claim(exactly("r", 'cel.bind(a, device.attributes["x.example.com"], a.b == 1)')),
     ],
     "alternatives": [
-        claim(either({"name": "a"} | wish(), {"name": "a"} | wish())),
-        claim(either({"name": "A"} | wish("device.x"), {"name": "b", "deviceClassName": ""})),
+        claim(either({"name": "a"} | device_request(), {"name": "a"} | device_request())),
+        claim(either({"name": "A"} | device_request("device.x"), {"name": "b", "deviceClassName": ""})),
     ],
     "many requests": [claim(*(exactly(f"r{number}") for number in range(33)))],
     "constraints": [
@@ -163,5 +163,5 @@ CASES: dict[str, Sequence[Request]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_claims_for_devices_are_judged_alike(pair: ServerPair, case: str) -> None:
+async def test_claims_for_devices_are_validated_alike(pair: ServerPair, case: str) -> None:
     await run_case(pair, CASES[case])

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-__all__ = ("Asked", "Operation", "operations_of", "requests_to")
+__all__ = ("RandomRequest", "Operation", "operations_of", "requests_to")
 
 Tree = dict[str, Any]
 
@@ -176,7 +176,7 @@ class Operation(NamedTuple):
     schemas: Mapping[str, Tree]
 
 
-class Asked(NamedTuple):
+class RandomRequest(NamedTuple):
     """One request."""
 
     method: str
@@ -259,7 +259,7 @@ def _fitting(draw: st.DrawFn, schema: Tree, schemas: Mapping[str, Tree], depth: 
 
 
 @st.composite
-def requests_to(draw: st.DrawFn, operations: list[Operation]) -> Asked:
+def requests_to(draw: st.DrawFn, operations: list[Operation]) -> RandomRequest:
     """A request to one of the operations."""
     operation = draw(st.sampled_from(operations))
     path = operation.path
@@ -271,7 +271,9 @@ def requests_to(draw: st.DrawFn, operations: list[Operation]) -> Asked:
     method = draw(st.sampled_from((operation.method,) * 12 + ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")))
     media = draw(st.sampled_from(MEDIA)) if method == "PATCH" or draw(st.integers(0, 9)) == 9 else "application/json"
     headers = {"Content-Type": media, "Accept": draw(st.sampled_from(ACCEPTED)), "User-Agent": "random/1"}
-    return Asked(method, path + (f"?{urlencode(query)}" if query else ""), headers, draw(_body(operation, method)))
+    return RandomRequest(
+        method, path + (f"?{urlencode(query)}" if query else ""), headers, draw(_body(operation, method))
+    )
 
 
 @st.composite

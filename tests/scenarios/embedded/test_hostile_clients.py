@@ -171,9 +171,9 @@ async def test_pipelined_requests_are_answered_in_their_order(plain: Plain) -> N
 
 
 async def test_a_connection_continues_after_a_refused_upgrade(plain: Plain) -> None:
-    wish = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    upgrade = b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
     async with plain.connection() as (reader, writer):
-        for cut in (wish + HEALTH, wish):
+        for cut in (upgrade + HEALTH, upgrade):
             writer.write(cut)
         writer.write(HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         said = await reader.read()

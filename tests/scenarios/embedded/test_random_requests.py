@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.scenarios.embedded.requests_at_random import Asked, Operation, operations_of, requests_to
+from tests.scenarios.embedded.requests_at_random import RandomRequest, Operation, operations_of, requests_to
 from tests.scenarios.embedded.wire import Wire
 from yarl import URL
 
@@ -45,7 +45,7 @@ class Server:
         self.operations = operations
         self.codes: Counter[int] = Counter()
 
-    async def ask(self, asked: Asked) -> None:
+    async def ask(self, asked: RandomRequest) -> None:
         """Send it; an AssertionError if the server says that it is the server's fault."""
         url = URL(f"https://127.0.0.1{asked.path}", encoded=True).with_port(URL(self.cluster.url).port)
         async with (
@@ -102,7 +102,7 @@ async def test_no_request_at_random_is_an_internal_error(server: Server, quiet: 
         suppress_health_check=list(HealthCheck),
     )
     @given(batches)
-    def asked_all(batch: list[Asked]) -> None:
+    def asked_all(batch: list[RandomRequest]) -> None:
         async def ask() -> None:
             await asyncio.gather(*(server.ask(asked) for asked in batch))
 

@@ -24,11 +24,11 @@ class RecordingTracer(trace.NoOpTracer):
         attributes = dict(options["attributes"])
         self.spans.append((name, attributes))
 
-        class Recorded(trace.NonRecordingSpan):
+        class RecordingSpan(trace.NonRecordingSpan):
             def set_attribute(self, key: str, value: Any) -> None:
                 attributes[key] = value
 
-        yield Recorded(trace.INVALID_SPAN_CONTEXT)
+        yield RecordingSpan(trace.INVALID_SPAN_CONTEXT)
 
 
 def test_without_a_provider_a_span_is_one_shared_nothing() -> None:

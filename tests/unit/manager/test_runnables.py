@@ -31,7 +31,7 @@ class Part:
             await self.ready.wait()
 
 
-class Draining(Part):
+class DrainingPart(Part):
     """Finishes its work when it is cancelled, as a controller does."""
 
     def __init__(self, name: str, story: list[str], work: asyncio.Event) -> None:
@@ -90,7 +90,7 @@ async def test_what_is_cancelled_gets_to_finish_within_the_grace_period() -> Non
     story: list[str] = []
     clock, work = VirtualClock(), asyncio.Event()
     runnables = Runnables(grace=30, clock=clock)
-    runnables.add(Draining("controller", story, work))
+    runnables.add(DrainingPart("controller", story, work))
     runnables.add(Part("cache", story), group=RunnableGroup.CACHES)
     await start_all(runnables)
     await clock.settle()
@@ -108,7 +108,7 @@ async def test_after_the_grace_period_it_is_cancelled_again_and_the_others_still
     story: list[str] = []
     clock = VirtualClock()
     runnables = Runnables(grace=30, clock=clock)
-    runnables.add(Draining("slow", story, asyncio.Event()))
+    runnables.add(DrainingPart("slow", story, asyncio.Event()))
     runnables.add(Part("cache", story), group=RunnableGroup.CACHES)
     await start_all(runnables)
     await clock.settle()
@@ -126,7 +126,7 @@ async def test_a_group_in_a_hurry_gets_less_than_the_grace_period_and_never_more
     story: list[str] = []
     clock = VirtualClock()
     runnables = Runnables(grace=30.0, clock=clock)
-    runnables.add(Draining("slow", story, asyncio.Event()))
+    runnables.add(DrainingPart("slow", story, asyncio.Event()))
     await start_all(runnables)
 
     runnables.begin_stop()
@@ -256,12 +256,12 @@ def test_who_says_nothing_needs_to_lead() -> None:
     class Free(Part):
         needs_leader = False
 
-    class Serving(Part):
+    class ServerPart(Part):
         group = RunnableGroup.HTTP_SERVERS
 
     async def work() -> None: ...
 
-    parts: list[Runnable] = [Part("x", []), Free("x", []), Serving("x", [])]
+    parts: list[Runnable] = [Part("x", []), Free("x", []), ServerPart("x", [])]
     functions = [FunctionRunnable(work), FunctionRunnable(work, needs_leader=False)]
     assert [group_of(part) for part in parts] == [
         RunnableGroup.LEADER_ELECTION,
@@ -275,7 +275,7 @@ async def test_one_group_can_be_stopped_while_the_others_go_on() -> None:
     story: list[str] = []
     clock, work = VirtualClock(), asyncio.Event()
     runnables = Runnables(clock=clock)
-    runnables.add(Draining("leading", story, work))
+    runnables.add(DrainingPart("leading", story, work))
     runnables.add(Part("serving", story), group=RunnableGroup.HTTP_SERVERS)
     await start_all(runnables)
 

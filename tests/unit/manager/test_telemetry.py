@@ -152,7 +152,7 @@ class Kept:
         return self.count
 
 
-class Watching:
+class StubInformer:
     kind = Pod
     synced = True
     problem = None
@@ -170,7 +170,7 @@ class Watching:
 
 
 class Watches:
-    def __init__(self, *watching: Watching) -> None:
+    def __init__(self, *watching: StubInformer) -> None:
         self.watching = watching
 
     async def run(self) -> None: ...
@@ -180,16 +180,19 @@ class Watches:
     def problems(self) -> list[Problem]:
         return []
 
-    def informers(self) -> tuple[Watching, ...]:
+    def informers(self) -> tuple[StubInformer, ...]:
         return self.watching
 
-    def informer(self, kind: type[Any]) -> Watching:
+    def informer(self, kind: type[Any]) -> StubInformer:
         return self.watching[0]
 
 
 def test_a_kind_that_is_watched_in_several_scopes_and_clusters_is_added_up() -> None:
     shown = telemetry()
-    home, away = Watches(Watching(2.0, Kept(3, 4500)), Watching(7.0, Kept(1, 500))), Watches(Watching(1.0, Kept(2, 10)))
+    home, away = (
+        Watches(StubInformer(2.0, Kept(3, 4500)), StubInformer(7.0, Kept(1, 500))),
+        Watches(StubInformer(1.0, Kept(2, 10))),
+    )
     shown.watch_cache(home)
     shown.watch_cache(away)
 
@@ -204,7 +207,7 @@ def test_a_kind_that_is_watched_in_several_scopes_and_clusters_is_added_up() -> 
 
 def test_a_kind_that_is_no_longer_watched_is_not_shown() -> None:
     shown = telemetry()
-    cache = Watches(Watching(2.0, Kept(3, 4500)))
+    cache = Watches(StubInformer(2.0, Kept(3, 4500)))
     shown.watch_cache(cache)
     assert 'kubewright_watch_age_seconds{kind="Pod"}' in samples(shown)
 
@@ -215,7 +218,7 @@ def test_a_kind_that_is_no_longer_watched_is_not_shown() -> None:
 
 def test_another_cache_need_not_tell_what_it_keeps() -> None:
     shown = telemetry()
-    shown.watch_cache(Watches(Watching(2.0)))
+    shown.watch_cache(Watches(StubInformer(2.0)))
 
     values = samples(shown)
     assert values['kubewright_watch_age_seconds{kind="Pod"}'] == 2

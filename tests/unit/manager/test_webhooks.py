@@ -36,7 +36,7 @@ class Web(Resource[Spec, Status], group="shop.example.io", version="v1"):
 def check(web: Web) -> None: ...
 
 
-class Silent:
+class UnusedTransport:
     """A transport to a server that nobody asks."""
 
     async def send(self, request: HttpRequest) -> Any:
@@ -62,7 +62,7 @@ def folder_with_certificate(path: Path) -> str:
 
 async def test_webhooks_are_served_with_the_certificate_of_a_folder(tmp_path: Path) -> None:
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
-    async with Manager(check, client=Client(Silent()), options=options) as manager:
+    async with Manager(check, client=Client(UnusedTransport()), options=options) as manager:
         trusting = ssl.create_default_context(cadata=AUTHORITY.certificate.decode())
         _, writer = await asyncio.open_connection("127.0.0.1", manager.port("webhooks"), ssl=trusting)
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -73,8 +73,8 @@ async def test_webhooks_are_served_with_the_certificate_of_a_folder(tmp_path: Pa
 
 
 async def test_a_manager_is_not_ready_without_a_certificate() -> None:
-    source = Fixed(given=False)
-    manager = Manager(check, client=Client(Silent()), options=quiet(), certificates=source)
+    source = StaticCertificate(given=False)
+    manager = Manager(check, client=Client(UnusedTransport()), options=quiet(), certificates=source)
     starting = asyncio.create_task(manager.__aenter__())
     await source.asked.wait()
 
@@ -99,7 +99,7 @@ def test_a_pod_that_cannot_write_anywhere_has_no_place_for_temporary_files_and_n
 
 
 async def test_webhooks_that_are_off_are_not_served() -> None:
-    async with Manager(check, client=Client(Silent()), options=quiet(webhooks=False)) as manager:
+    async with Manager(check, client=Client(UnusedTransport()), options=quiet(webhooks=False)) as manager:
         with pytest.raises(ConfigError, match="the webhooks server is off"):
             manager.port("webhooks")
 
@@ -120,25 +120,25 @@ async def test_without_any_way_to_be_called_the_manager_says_what_to_give(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     with pytest.raises(ConfigError, match="give the manager a Config instead of a client, or its certificates"):
-        async with Manager(check, client=Client(Silent()), options=quiet()):
+        async with Manager(check, client=Client(UnusedTransport()), options=quiet()):
             pass
 
 
 async def test_the_folder_of_controllers_in_go_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_GO_FOLDER", Path(folder_with_certificate(tmp_path)))
 
-    async with Manager(check, client=Client(Silent()), options=quiet()) as manager:
+    async with Manager(check, client=Client(UnusedTransport()), options=quiet()) as manager:
         assert manager.port("webhooks")
 
 
 async def test_a_webhook_that_comes_too_late_is_refused(tmp_path: Path) -> None:
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
-    async with Manager(check, client=Client(Silent()), options=options) as manager:
+    async with Manager(check, client=Client(UnusedTransport()), options=options) as manager:
         with pytest.raises(ConfigError, match="webhooks are added before the manager starts; it is running"):
             manager.add(check)
 
 
-class Unlisted(Silent):
+class SlowListTransport(UnusedTransport):
     """A transport to a server that takes its time to list anything."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ async def test_a_manager_is_not_ready_until_what_its_webhooks_read_is_in_sync(tm
     @validate(Web, reads=[ConfigMap])
     async def check_limits(web: Web, cached: CacheReader) -> None: ...
 
-    server = Unlisted()
+    server = SlowListTransport()
     options = quiet(webhook_certificates=folder_with_certificate(tmp_path))
     manager = Manager(check_limits, client=Client(server), options=options)
     starting = asyncio.create_task(manager.__aenter__())
@@ -196,7 +196,7 @@ class Told:
             self.events.append(("end", self.server.problem is None))
 
 
-class Fixed:
+class StaticCertificate:
     """Always the same certificate, or never one."""
 
     def __init__(self, *, given: bool = True) -> None:
@@ -217,7 +217,7 @@ class Fixed:
 
 
 async def test_the_cluster_is_told_while_the_server_serves() -> None:
-    server = WebhookServer(WebhookRouter([check]), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), StaticCertificate(), host="127.0.0.1", port=0)
     told = Told(server)
     served = ServedWebhooks(server, [told])
     task = asyncio.create_task(served.run())
@@ -235,7 +235,7 @@ async def test_the_cluster_is_told_while_the_server_serves() -> None:
 
 
 async def test_a_failure_of_either_ends_both() -> None:
-    server = WebhookServer(WebhookRouter([check]), Fixed(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), StaticCertificate(), host="127.0.0.1", port=0)
     told = Told(server)
     told.fail.set()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from kubewright.errors import ConfigError
-from kubewright.workqueue.item import Pending
+from kubewright.workqueue.item import QueueEntry
 from kubewright.workqueue.priority import PriorityOrder
 
 
-def push(order: PriorityOrder[str], key: str, priority: int = 0, at: float = 0.0) -> Pending[str]:
-    entry = Pending(key, priority, None, at)
+def push(order: PriorityOrder[str], key: str, priority: int = 0, at: float = 0.0) -> QueueEntry[str]:
+    entry = QueueEntry(key, priority, None, at)
     order.push(entry)
     return entry
 

@@ -720,8 +720,8 @@ async def test_workers_drain_a_queue_to_its_end(queue: WorkQueue[str], clock: Vi
 # Being watched, being broken, being forgotten -----------------------------------------------------------------
 
 
-class Noting:
-    """An observer that writes everything down."""
+class RecordingObserver:
+    """An observer that records every call."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, float]] = []
@@ -740,8 +740,8 @@ class Noting:
 
 
 async def test_an_observer_hears_of_every_step_but_not_of_merged_adds(clock: VirtualClock) -> None:
-    noting = Noting()
-    queue = WorkQueue[str](clock=clock, observer=noting)
+    observer = RecordingObserver()
+    queue = WorkQueue[str](clock=clock, observer=observer)
     queue.add("a")
     queue.add("a")
     await clock.advance(2.0)
@@ -754,7 +754,7 @@ async def test_an_observer_hears_of_every_step_but_not_of_merged_adds(clock: Vir
     queue.done("a")
     await clock.advance(1.0)
 
-    assert noting.seen == [
+    assert observer.seen == [
         ("add", 0.0),
         ("get", 2.0),
         ("add", 0.0),
@@ -777,13 +777,13 @@ async def test_running_keys_are_listed_with_their_time(queue: WorkQueue[str], cl
     assert queue.processing() == {"a": 3.0, "b": 1.0}
 
 
-class Refusing(Noting):
+class FailingObserver(RecordingObserver):
     def on_add(self) -> None:
         raise RuntimeError("metrics are broken")
 
 
 async def test_a_timer_that_cannot_go_on_stops_the_queue_and_get_raises_why(clock: VirtualClock) -> None:
-    queue = WorkQueue[str](clock=clock, observer=Refusing())
+    queue = WorkQueue[str](clock=clock, observer=FailingObserver())
     worker = asyncio.create_task(queue.get())
     queue.add_after("a", 1.0)
     queue.add_after("b", 2.0)

@@ -1,7 +1,7 @@
-"""What is done about Applications: a Deployment, perhaps a Service, and a farewell in good order.
+"""The controller of Applications: it applies a Deployment and perhaps a Service, and drains the pods before deletion.
 
-The parts are elsewhere, each a noun: what the children look like in `children`, the ConfigMap in `config`, the farewell
-in `drain` and `ownership`, what is said about it all in `status`, what may go wrong in `failures`.
+It only calls the other modules: `children` builds the children, `config` reads the ConfigMap, `drain` and `ownership`
+handle deletion, `status` reports conditions and counts, `failures` says what each error means.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ def application_of(pod: KubeObject) -> Iterable[ObjectKey]:
     gauges=GAUGES,
 )
 class ApplicationController:
-    """Keeps the children right, and lets them go."""
+    """Applies the children, and drains them before the Application is deleted."""
 
     async def reconcile(self, application: Application, ctx: Context) -> Result | None:
         """Bring the cluster in line with the Application. Runs after each change, and may run at any other time."""

@@ -11,33 +11,33 @@ from kubewright.k8s.core.v1 import Service
 from modelbox.api.v1.modelbox import ModelBox
 from modelbox.children.handover import hand_over_replicas
 from modelbox.children.labels import selector_of
-from modelbox.failures import Failure, Refused, failure_of
+from modelbox.failures import APPLY_ERRORS, Failure, failure_of
 
-__all__ = ("Ensured", "ensure")
+__all__ = ("ApplyResult", "ensure")
 
 K = TypeVar("K", Deployment, Service)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ensured(Generic[K]):
-    """A child after the attempt."""
+class ApplyResult(Generic[K]):
+    """A child after the attempt to apply it."""
 
     child: K | None
     """As it is in the cluster; None if it is not there, or not ours."""
     failure: Failure | None = None
 
 
-async def ensure(modelbox: ModelBox, wanted: K, ctx: Context) -> Ensured[K]:
+async def ensure(modelbox: ModelBox, wanted: K, ctx: Context) -> ApplyResult[K]:
     """Apply a child, and take it over if it carries our label and nobody owns it."""
     before = await ctx.client.find(type(wanted), wanted.key)
     try:
         if isinstance(wanted, Deployment) and wanted.spec.replicas is None:
             await hand_over_replicas(wanted, ctx)
         after = await ctx.apply(wanted, adopt=selector_of(modelbox))
-    except Refused as error:
-        return Ensured(child=before if _is_ours(before, modelbox) else None, failure=failure_of(error))
+    except APPLY_ERRORS as error:
+        return ApplyResult(child=before if _is_ours(before, modelbox) else None, failure=failure_of(error))
     _announce(before, after, ctx)
-    return Ensured(child=after)
+    return ApplyResult(child=after)
 
 
 def _is_ours(child: KubeObject | None, modelbox: ModelBox) -> bool:

@@ -9,6 +9,6 @@ __all__ = ("check_name",)
 
 
 def check_name(modelbox: ModelBox, errors: FieldErrors) -> None:
-    """Services are named more strictly than most objects. A name that the server has yet to make is not judged."""
+    """Services are named more strictly than most objects. A name that the server has yet to generate is not checked."""
     for problem in dns1035_label_errors(modelbox.metadata.name) if modelbox.metadata.name else ():
         errors.add("metadata.name", problem)

@@ -9,18 +9,18 @@ from kubewright.k8s.core.v1 import Service
 
 from boxes import box
 from modelbox.children.deployment import deployment_for
-from modelbox.children.ensuring import Ensured
+from modelbox.children.ensuring import ApplyResult
 from modelbox.children.service import service_for
 from modelbox.conditions import Verdict, available, degraded, progressing, ready, service_ready
 from modelbox.failures import failure_of
 
-SERVICE: Ensured[Service] = Ensured(child=service_for(box("web")))
+SERVICE: ApplyResult[Service] = ApplyResult(child=service_for(box("web")))
 FINE = {"Available": ("True", "MinimumReplicasAvailable"), "Progressing": ("True", "NewReplicaSetAvailable")}
 
 
 def deployed(
     *, conditions: dict[str, tuple[str, str]] | None = None, paused: bool | None = None, **numbers: Any
-) -> Ensured[Deployment]:
+) -> ApplyResult[Deployment]:
     """A Deployment of two, all well but for what is said."""
     child = deployment_for(box("web", replicas=2))
     child.metadata.generation = 3
@@ -33,10 +33,10 @@ def deployed(
         ],
         **good | numbers,
     )
-    return Ensured(child=child)
+    return ApplyResult(child=child)
 
 
-def judged(deployment: Ensured[Deployment]) -> dict[str, Verdict]:
+def conditions_for(deployment: ApplyResult[Deployment]) -> dict[str, Verdict]:
     """All conditions, with a Service that is fine."""
     verdicts = {
         "Available": available(deployment),
@@ -48,7 +48,7 @@ def judged(deployment: Ensured[Deployment]) -> dict[str, Verdict]:
 
 
 def test_a_deployment_at_rest_is_ready() -> None:
-    verdicts = judged(deployed())
+    verdicts = conditions_for(deployed())
 
     assert {kind: verdict.status for kind, verdict in verdicts.items()} == {
         "Available": True,
@@ -66,7 +66,7 @@ def test_a_deployment_at_rest_is_ready() -> None:
 )
 def test_a_rollout_under_way_is_not_ready(numbers: dict[str, Any]) -> None:
     """1.3."""
-    verdicts = judged(deployed(**numbers))
+    verdicts = conditions_for(deployed(**numbers))
 
     assert verdicts["Progressing"].status is True
     assert verdicts["Ready"].status is False
@@ -74,25 +74,25 @@ def test_a_rollout_under_way_is_not_ready(numbers: dict[str, Any]) -> None:
 
 def test_availability_of_an_older_generation_says_nothing() -> None:
     """1.3."""
-    assert judged(deployed(observed_generation=2))["Available"].status is None
+    assert conditions_for(deployed(observed_generation=2))["Available"].status is None
 
 
 def test_a_pod_that_is_lost_later_is_no_rollout() -> None:
-    verdicts = judged(deployed(available_replicas=1))
+    verdicts = conditions_for(deployed(available_replicas=1))
 
     assert verdicts["Progressing"].status is False
     assert verdicts["Ready"] == Verdict(status=False, reason="PodsMissing", message="1 of 2 pods are available")
 
 
 def test_pods_that_have_not_been_available_together_are_a_rollout_still() -> None:
-    verdicts = judged(deployed(conditions={"Progressing": ("True", "ReplicaSetUpdated")}, available_replicas=1))
+    verdicts = conditions_for(deployed(conditions={"Progressing": ("True", "ReplicaSetUpdated")}, available_replicas=1))
 
     assert verdicts["Progressing"].status is True
 
 
 def test_a_rollout_that_takes_too_long_needs_somebody() -> None:
     """1.3."""
-    verdicts = judged(deployed(conditions={"Progressing": ("False", "ProgressDeadlineExceeded")}, replicas=3))
+    verdicts = conditions_for(deployed(conditions={"Progressing": ("False", "ProgressDeadlineExceeded")}, replicas=3))
 
     assert (verdicts["Degraded"].status, verdicts["Degraded"].reason) == (True, "ProgressDeadlineExceeded")
     assert verdicts["Ready"].reason == "ProgressDeadlineExceeded"
@@ -100,12 +100,12 @@ def test_a_rollout_that_takes_too_long_needs_somebody() -> None:
 
 def test_a_paused_deployment_makes_no_progress_and_says_so() -> None:
     """1.3."""
-    assert judged(deployed(paused=True))["Progressing"].reason == "DeploymentPaused"
+    assert conditions_for(deployed(paused=True))["Progressing"].reason == "DeploymentPaused"
 
 
 def test_what_keeps_pods_from_being_made_is_in_the_message() -> None:
     """1.8."""
-    verdict = judged(
+    verdict = conditions_for(
         deployed(
             conditions={
                 "Available": ("False", "MinimumReplicasUnavailable"),
@@ -120,7 +120,7 @@ def test_what_keeps_pods_from_being_made_is_in_the_message() -> None:
 
 def test_a_missing_deployment_is_named_with_its_reason() -> None:
     """1.3."""
-    verdicts = judged(Ensured(child=None, failure=failure_of(NotOwned("somebody else's"))))
+    verdicts = conditions_for(ApplyResult(child=None, failure=failure_of(NotOwned("somebody else's"))))
 
     assert verdicts["Available"] == Verdict(status=False, reason="DeploymentMissing", message="somebody else's")
     assert (verdicts["Degraded"].status, verdicts["Ready"].reason) == (True, "NameConflict")
@@ -128,4 +128,4 @@ def test_a_missing_deployment_is_named_with_its_reason() -> None:
 
 def test_a_missing_service_is_named() -> None:
     """1.3."""
-    assert service_ready(Ensured(child=None)).reason == "ServiceMissing"
+    assert service_ready(ApplyResult(child=None)).reason == "ServiceMissing"

@@ -60,7 +60,7 @@ def test_nothing_failed_means_nothing_is_tried_again() -> None:
 
 
 def test_a_refusal_keeps_its_class_for_the_queue() -> None:
-    """W10: the framework knows a conflict and a leaving namespace by their class."""
+    """W10: the framework knows a conflict and a terminating namespace by their class."""
     error = answer(403, "Forbidden", "terminating", cause="NamespaceTerminating")
 
     with pytest.raises(Forbidden):

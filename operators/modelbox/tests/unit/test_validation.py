@@ -183,7 +183,7 @@ def test_no_replicas_and_a_rollout_of_all_at_once_are_warned_of_and_accepted() -
 
 @given(modelboxes)
 def test_a_valid_object_stays_valid_when_defaults_are_filled_in(modelbox: ModelBox) -> None:
-    """C7: the webhooks run one after the other, the reconciler judges what they have not seen."""
+    """C7: the webhooks run one after the other, the reconciler checks what they have not seen."""
     before = [error.path for error in validate_modelbox.check(modelbox)]
 
     assert [error.path for error in validate_modelbox.check(default_modelbox.defaulted(modelbox))] == before

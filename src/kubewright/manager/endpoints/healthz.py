@@ -75,7 +75,7 @@ class Checks:
     def __init__(self, title: str, *, clock: Clock | None = None) -> None:
         self.title = title
         self._clock = clock or SystemClock()
-        self._checks: dict[str, _Limited] = {}
+        self._checks: dict[str, _CheckRunner] = {}
 
     def add(self, name: str, check: Check, *, timeout: float = _TIME_LIMIT) -> None:
         """Run this check too. Names are unique, and usable in a path."""
@@ -85,7 +85,7 @@ class Checks:
             )
         if name in self._checks:
             raise ConfigError(f"there is a {self.title} check {name!r} already; choose another name")
-        self._checks[name] = _Limited(check, timeout, self._clock)
+        self._checks[name] = _CheckRunner(check, timeout, self._clock)
 
     def names(self) -> tuple[str, ...]:
         return tuple(self._checks)
@@ -116,8 +116,8 @@ class Checks:
 
 
 @final
-class _Limited:
-    """One check, asked at most once at a time: a stuck one must not pile up with every probe."""
+class _CheckRunner:
+    """Runs one check, at most once at a time: a stuck check must not pile up with every probe."""
 
     def __init__(self, check: Check, seconds: float, clock: Clock) -> None:
         self._check = check

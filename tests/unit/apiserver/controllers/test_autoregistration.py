@@ -13,7 +13,7 @@ from kubewright.apiserver.wire.decoding import decode_json
 TABLE = "apiregistration.k8s.io/apiservices"
 
 
-class Awaited:
+class TableWaiter:
     """Waits until a table holds certain names and no others."""
 
     def __init__(self, store: Store) -> None:
@@ -38,7 +38,7 @@ class Awaited:
 
 async def test_a_server_that_starts_again_keeps_those_it_has_and_removes_those_of_lost_definitions() -> None:
     store = Store()
-    services = Awaited(store)
+    services = TableWaiter(store)
     first = ApiServer(store=store)
     await first.start()
     for plural, group in (("ones", "a.example.io"), ("twos", "b.example.io")):

@@ -36,7 +36,7 @@ class StoppedClock(HandClock):
         await asyncio.Event().wait()
 
 
-class Noting:
+class RecordingTransport:
     """A transport that notes when each path was asked for."""
 
     def __init__(self, clock: HandClock) -> None:
@@ -74,43 +74,43 @@ def ask(path: str) -> HttpRequest:
 
 async def test_a_burst_passes_at_once_and_the_rest_comes_evenly_in_order() -> None:
     clock = HandClock()
-    noting = Noting(clock)
-    throttled = RateLimitedTransport(noting, qps=10.0, burst=3, clock=clock)
+    recorder = RecordingTransport(clock)
+    throttled = RateLimitedTransport(recorder, qps=10.0, burst=3, clock=clock)
 
     await asyncio.gather(*(throttled.send(ask(f"/{i}")) for i in range(6)))
 
-    assert noting.seen == [("/0", 0.0), ("/1", 0.0), ("/2", 0.0), ("/3", 0.1), ("/4", 0.2), ("/5", 0.3)]
+    assert recorder.seen == [("/0", 0.0), ("/1", 0.0), ("/2", 0.0), ("/3", 0.1), ("/4", 0.2), ("/5", 0.3)]
 
 
 async def test_a_pause_fills_the_burst_again_but_not_beyond_it() -> None:
     clock = HandClock()
-    noting = Noting(clock)
-    throttled = RateLimitedTransport(noting, qps=1.0, burst=2, clock=clock)
+    recorder = RecordingTransport(clock)
+    throttled = RateLimitedTransport(recorder, qps=1.0, burst=2, clock=clock)
     await throttled.send(ask("/a"))
 
     clock.time += 1000.0
     for path in ("/b", "/c", "/d"):
         await throttled.send(ask(path))
 
-    assert [when for _, when in noting.seen] == [0.0, 1000.0, 1000.0, 1001.0]
+    assert [when for _, when in recorder.seen] == [0.0, 1000.0, 1000.0, 1001.0]
 
 
 async def test_an_odd_rate_never_waits_for_ever() -> None:
     clock = HandClock()
-    noting = Noting(clock)
-    throttled = RateLimitedTransport(noting, qps=0.3, burst=1, clock=clock)
+    recorder = RecordingTransport(clock)
+    throttled = RateLimitedTransport(recorder, qps=0.3, burst=1, clock=clock)
 
     for i in range(200):
         await throttled.send(ask(f"/{i}"))
 
-    assert len(noting.seen) == 200
+    assert len(recorder.seen) == 200
     assert clock.time == pytest.approx(199 / 0.3)
 
 
 async def test_a_cancelled_waiter_takes_no_turn_from_the_next() -> None:
     clock = StoppedClock()
-    noting = Noting(clock)
-    throttled = RateLimitedTransport(noting, qps=1.0, burst=1, clock=clock)
+    recorder = RecordingTransport(clock)
+    throttled = RateLimitedTransport(recorder, qps=1.0, burst=1, clock=clock)
     await throttled.send(ask("/first"))
     waiter = asyncio.ensure_future(throttled.send(ask("/cancelled")))
     await asyncio.sleep(0)
@@ -120,29 +120,29 @@ async def test_a_cancelled_waiter_takes_no_turn_from_the_next() -> None:
     clock.time += 1.0
     await throttled.send(ask("/second"))
 
-    assert noting.seen == [("/first", 0.0), ("/second", 1.0)]
+    assert recorder.seen == [("/first", 0.0), ("/second", 1.0)]
 
 
 async def test_opening_a_stream_counts_as_one_request() -> None:
     clock = HandClock()
-    noting = Noting(clock)
-    throttled = RateLimitedTransport(noting, qps=2.0, burst=1, clock=clock)
+    recorder = RecordingTransport(clock)
+    throttled = RateLimitedTransport(recorder, qps=2.0, burst=1, clock=clock)
 
     async with throttled.stream(ask("/watch")):
         await throttled.send(ask("/get"))
 
-    assert noting.seen == [("/watch", 0.0), ("/get", 0.5)]
+    assert recorder.seen == [("/watch", 0.0), ("/get", 0.5)]
 
 
 @pytest.mark.parametrize(("qps", "burst"), [(0.0, 1), (-1.0, 1), (5.0, 0)])
 def test_a_limit_that_lets_nothing_through_is_refused(qps: float, burst: int) -> None:
     with pytest.raises(ConfigError, match="lets nothing through"):
-        RateLimitedTransport(Noting(HandClock()), qps=qps, burst=burst)
+        RateLimitedTransport(RecordingTransport(HandClock()), qps=qps, burst=burst)
 
 
 async def test_closing_closes_what_is_wrapped() -> None:
-    noting = Noting(HandClock())
+    recorder = RecordingTransport(HandClock())
 
-    await RateLimitedTransport(noting, qps=1.0, burst=1).close()
+    await RateLimitedTransport(recorder, qps=1.0, burst=1).close()
 
-    assert noting.closed
+    assert recorder.closed

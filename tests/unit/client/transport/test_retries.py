@@ -66,7 +66,7 @@ class ScriptedStream:
         return self._body
 
 
-class Scripted:
+class ScriptedTransport:
     """A transport that plays a script, and repeats its last line for ever."""
 
     def __init__(self, *script: HttpResponse | TransportError) -> None:
@@ -108,7 +108,7 @@ def request(method: str = "GET") -> HttpRequest:
 
 
 def retrying(
-    transport: Scripted,
+    transport: ScriptedTransport,
     clock: HandClock,
     *,
     attempts: int = 10,
@@ -126,7 +126,7 @@ REFUSED = ConnectFailed("refused")
 @pytest.mark.parametrize("method", VERBS)
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
 async def test_every_verb_waits_at_least_as_long_as_the_server_asks(method: str, code: int) -> None:
-    transport, clock = Scripted(answer(code, "3"), answer(code, "5"), OK), HandClock()
+    transport, clock = ScriptedTransport(answer(code, "3"), answer(code, "5"), OK), HandClock()
 
     response = await retrying(transport, clock).send(request(method))
 
@@ -138,7 +138,7 @@ async def test_every_verb_waits_at_least_as_long_as_the_server_asks(method: str,
 
 @pytest.mark.parametrize("method", VERBS)
 async def test_the_same_request_is_sent_each_time(method: str) -> None:
-    transport = Scripted(answer(429, "1"), REFUSED, OK)
+    transport = ScriptedTransport(answer(429, "1"), REFUSED, OK)
     asked = request(method)
 
     await retrying(transport, HandClock()).send(asked)
@@ -149,7 +149,7 @@ async def test_the_same_request_is_sent_each_time(method: str) -> None:
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
 @pytest.mark.parametrize("method", VERBS)
 async def test_without_a_time_to_wait_the_answer_is_returned_at_once(method: str, code: int) -> None:
-    transport, clock = Scripted(answer(code), OK), HandClock()
+    transport, clock = ScriptedTransport(answer(code), OK), HandClock()
 
     response = await retrying(transport, clock).send(request(method))
 
@@ -159,7 +159,7 @@ async def test_without_a_time_to_wait_the_answer_is_returned_at_once(method: str
 
 @pytest.mark.parametrize("code", [200, 301, 400, 401, 403, 404, 409, 410, 422])
 async def test_other_statuses_are_never_retried(code: int) -> None:
-    transport = Scripted(answer(code, "1"))
+    transport = ScriptedTransport(answer(code, "1"))
 
     response = await retrying(transport, HandClock()).send(request())
 
@@ -168,7 +168,7 @@ async def test_other_statuses_are_never_retried(code: int) -> None:
 
 
 async def test_the_time_to_wait_may_be_a_date() -> None:
-    transport, clock = Scripted(answer(503, "Thu, 01 Jan 2026 12:00:09 GMT"), OK), HandClock()
+    transport, clock = ScriptedTransport(answer(503, "Thu, 01 Jan 2026 12:00:09 GMT"), OK), HandClock()
 
     await retrying(transport, clock, rng=Lowest()).send(request())
 
@@ -177,7 +177,7 @@ async def test_the_time_to_wait_may_be_a_date() -> None:
 
 async def test_the_time_to_wait_may_stand_in_the_status_only() -> None:
     body = json.dumps({"kind": "Status", "details": {"retryAfterSeconds": 4}}).encode()
-    transport, clock = Scripted(answer(429, body=body), OK), HandClock()
+    transport, clock = ScriptedTransport(answer(429, body=body), OK), HandClock()
 
     await retrying(transport, clock, rng=Lowest()).send(request("POST"))
 
@@ -185,7 +185,7 @@ async def test_the_time_to_wait_may_stand_in_the_status_only() -> None:
 
 
 async def test_a_time_of_zero_still_waits_a_little() -> None:
-    transport, clock = Scripted(answer(429, "0"), OK), HandClock()
+    transport, clock = ScriptedTransport(answer(429, "0"), OK), HandClock()
 
     await retrying(transport, clock, rng=Lowest()).send(request())
 
@@ -193,7 +193,7 @@ async def test_a_time_of_zero_still_waits_a_little() -> None:
 
 
 async def test_after_the_last_attempt_the_answer_is_returned() -> None:
-    transport, clock = Scripted(answer(429, "1")), HandClock()
+    transport, clock = ScriptedTransport(answer(429, "1")), HandClock()
 
     response = await retrying(transport, clock, attempts=10).send(request())
 
@@ -202,7 +202,7 @@ async def test_after_the_last_attempt_the_answer_is_returned() -> None:
 
 
 async def test_a_wait_beyond_max_wait_is_not_begun() -> None:
-    transport, clock = Scripted(answer(429, "50")), HandClock()
+    transport, clock = ScriptedTransport(answer(429, "50")), HandClock()
 
     response = await retrying(transport, clock, max_wait=120.0, rng=Lowest()).send(request())
 
@@ -211,7 +211,7 @@ async def test_a_wait_beyond_max_wait_is_not_begun() -> None:
 
 
 async def test_a_broken_connection_is_retried_for_reads_with_a_growing_short_wait() -> None:
-    transport, clock = Scripted(BROKEN, BROKEN, BROKEN, OK), HandClock()
+    transport, clock = ScriptedTransport(BROKEN, BROKEN, BROKEN, OK), HandClock()
 
     response = await retrying(transport, clock, rng=Lowest()).send(request("GET"))
 
@@ -221,7 +221,7 @@ async def test_a_broken_connection_is_retried_for_reads_with_a_growing_short_wai
 
 @pytest.mark.parametrize("method", WRITES)
 async def test_a_broken_connection_is_not_retried_for_writes(method: str) -> None:
-    transport = Scripted(BROKEN, OK)
+    transport = ScriptedTransport(BROKEN, OK)
 
     with pytest.raises(TransportError, match="reset"):
         await retrying(transport, HandClock()).send(request(method))
@@ -231,7 +231,7 @@ async def test_a_broken_connection_is_not_retried_for_writes(method: str) -> Non
 
 @pytest.mark.parametrize("method", VERBS)
 async def test_a_connection_that_never_came_about_is_retried_for_every_verb(method: str) -> None:
-    transport = Scripted(REFUSED, REFUSED, OK)
+    transport = ScriptedTransport(REFUSED, REFUSED, OK)
 
     response = await retrying(transport, HandClock()).send(request(method))
 
@@ -248,7 +248,7 @@ async def test_a_connection_that_never_came_about_is_retried_for_every_verb(meth
 async def test_what_cannot_get_better_and_what_took_too_long_is_raised_at_once(
     method: str, error: TransportError
 ) -> None:
-    transport = Scripted(error, OK)
+    transport = ScriptedTransport(error, OK)
 
     with pytest.raises(TransportError) as caught:
         await retrying(transport, HandClock()).send(request(method))
@@ -258,7 +258,7 @@ async def test_what_cannot_get_better_and_what_took_too_long_is_raised_at_once(
 
 
 async def test_a_server_that_stays_away_is_reported_after_a_few_seconds_of_waiting() -> None:
-    transport, clock = Scripted(REFUSED), HandClock()
+    transport, clock = ScriptedTransport(REFUSED), HandClock()
 
     with pytest.raises(ConnectFailed):
         await retrying(transport, clock).send(request())
@@ -268,7 +268,7 @@ async def test_a_server_that_stays_away_is_reported_after_a_few_seconds_of_waiti
 
 
 async def test_cancelling_ends_the_wait_and_nothing_is_sent_after_it() -> None:
-    transport, clock = Scripted(answer(429, "60"), OK), StoppedClock()
+    transport, clock = ScriptedTransport(answer(429, "60"), OK), StoppedClock()
     task = asyncio.ensure_future(retrying(transport, clock).send(request()))
     await clock.waiting.wait()
 
@@ -282,7 +282,7 @@ async def test_cancelling_ends_the_wait_and_nothing_is_sent_after_it() -> None:
 async def test_opening_a_stream_is_retried_after_refusals_and_breaks() -> None:
     body = json.dumps({"details": {"retryAfterSeconds": 2}}).encode()
     good = answer(200, body=b"line\n")
-    transport, clock = Scripted(BROKEN, REFUSED, answer(429, "3"), answer(500, body=body), good), HandClock()
+    transport, clock = ScriptedTransport(BROKEN, REFUSED, answer(429, "3"), answer(500, body=body), good), HandClock()
 
     async with retrying(transport, clock, rng=Lowest()).stream(request()) as stream:
         open_now = transport.open_streams
@@ -295,7 +295,7 @@ async def test_opening_a_stream_is_retried_after_refusals_and_breaks() -> None:
 
 
 async def test_a_refused_stream_is_handed_on_with_its_body() -> None:
-    transport = Scripted(answer(500, body=b"why"))
+    transport = ScriptedTransport(answer(500, body=b"why"))
 
     async with retrying(transport, HandClock()).stream(request()) as stream:
         body = await stream.read()
@@ -305,7 +305,7 @@ async def test_a_refused_stream_is_handed_on_with_its_body() -> None:
 
 
 async def test_a_stream_that_breaks_while_it_is_read_is_not_opened_again() -> None:
-    transport = Scripted(answer(200))
+    transport = ScriptedTransport(answer(200))
 
     with pytest.raises(TransportError, match="cut"):
         async with retrying(transport, HandClock()).stream(request()):
@@ -316,7 +316,7 @@ async def test_a_stream_that_breaks_while_it_is_read_is_not_opened_again() -> No
 
 
 async def test_a_stream_that_cannot_be_opened_raises_the_last_error() -> None:
-    transport = Scripted(REFUSED)
+    transport = ScriptedTransport(REFUSED)
 
     with pytest.raises(ConnectFailed):
         async with retrying(transport, HandClock(), attempts=3).stream(request()):
@@ -326,7 +326,7 @@ async def test_a_stream_that_cannot_be_opened_raises_the_last_error() -> None:
 
 
 async def test_closing_closes_what_is_wrapped() -> None:
-    transport = Scripted(OK)
+    transport = ScriptedTransport(OK)
 
     await retrying(transport, HandClock()).close()
 

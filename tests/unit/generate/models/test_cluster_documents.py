@@ -16,7 +16,7 @@ from kubewright.generate.models.modules import generate_models
 from kubewright.k8s.documents import openapi_document
 
 
-class Scripted:
+class StubTransport:
     """Answers from a table, and remembers what was asked."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
@@ -87,7 +87,7 @@ ANSWERS: dict[str, Any] = {
 
 
 async def test_only_kinds_without_a_class_are_asked_for() -> None:
-    transport = Scripted(ANSWERS)
+    transport = StubTransport(ANSWERS)
 
     documents = await cluster_documents(Client(transport))
 
@@ -98,7 +98,7 @@ async def test_only_kinds_without_a_class_are_asked_for() -> None:
 
 
 async def test_a_class_is_made_with_what_discovery_says() -> None:
-    documents = await cluster_documents(Client(Scripted(ANSWERS)))
+    documents = await cluster_documents(Client(StubTransport(ANSWERS)))
 
     source = generate_models(documents, package="models")["shop/v1.py"].decode()
 
@@ -108,7 +108,7 @@ async def test_a_class_is_made_with_what_discovery_says() -> None:
 
 async def test_all_documents_are_asked_for_when_wanted() -> None:
     core = openapi_document("v1")
-    transport = Scripted(ANSWERS | {"/openapi/v3/api/v1": core})
+    transport = StubTransport(ANSWERS | {"/openapi/v3/api/v1": core})
 
     documents = await cluster_documents(Client(transport), builtin=True)
 
@@ -119,12 +119,12 @@ async def test_a_cluster_with_nothing_new_is_told_so() -> None:
     answers = ANSWERS | {"/openapi/v3": {"paths": {"api/v1": _entry("api/v1")}}}
 
     with pytest.raises(ConfigError, match="only kinds Kubewright has classes for"):
-        await cluster_documents(Client(Scripted(answers)))
+        await cluster_documents(Client(StubTransport(answers)))
 
 
 async def test_a_server_that_is_too_old_is_told_so() -> None:
     with pytest.raises(ConfigError, match=r"Kubernetes 1\.24 or newer"):
-        await cluster_documents(Client(Scripted({})))
+        await cluster_documents(Client(StubTransport({})))
 
 
 @pytest.mark.parametrize("answer", [None, ""], ids=["not found", "nothing"])
@@ -136,7 +136,7 @@ async def test_group_that_goes_while_it_is_asked_for_is_left_out(answer: str | N
     if answer is not None:
         answers["/openapi/v3/apis/going.example.io/v1"] = answer
 
-    found = await cluster_documents(Client(Scripted(answers)))
+    found = await cluster_documents(Client(StubTransport(answers)))
 
     assert "shop.example.io/v1" in found.documents
     assert "going.example.io/v1" not in found.documents

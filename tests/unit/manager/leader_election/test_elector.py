@@ -6,7 +6,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from tests.lease_server import PATH, Jumping, LeaseServer, Skewed, candidate, running
+from tests.lease_server import PATH, JumpingClock, LeaseServer, SkewedClock, candidate, running
 
 from kubewright.errors import ConfigError, LeadershipLost
 from kubewright.manager.leader_election.elector import LeaderElector, LeaseTimes
@@ -261,7 +261,7 @@ async def test_a_lease_deleted_under_the_leader_is_made_again() -> None:
 @pytest.mark.parametrize("rate", [1.0, 1.4])
 async def test_wrong_clocks_never_make_two_leaders(off: timedelta, rate: float) -> None:
     server, clock = LeaseServer(), VirtualClock()
-    first, second = candidate(server, "a", clock), candidate(server, "b", Skewed(clock, off=off, rate=rate))
+    first, second = candidate(server, "a", clock), candidate(server, "b", SkewedClock(clock, off=off, rate=rate))
     async with running(first), running(second):
         for step in range(1200):
             if step == 300:
@@ -275,7 +275,7 @@ async def test_wrong_clocks_never_make_two_leaders(off: timedelta, rate: float) 
 async def test_a_process_that_was_frozen_knows_at_once_that_it_does_not_lead() -> None:
     clock = VirtualClock()
     server = LeaseServer()
-    frozen = Jumping(clock)
+    frozen = JumpingClock(clock)
     first = candidate(server, "a", frozen)
     async with running(first):
         await clock.advance(0)

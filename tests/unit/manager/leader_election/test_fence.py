@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.lease_server import PATH, Jumping, LeaseServer, LeaseTransport, candidate, running
+from tests.lease_server import PATH, JumpingClock, LeaseServer, LeaseTransport, candidate, running
 
 from kubewright.client.client import Client
 from kubewright.client.transport.transport import HttpRequest, HttpResponse
@@ -54,7 +54,7 @@ async def test_no_write_leaves_after_the_deadline_whatever_else_happens() -> Non
 
 async def test_a_frozen_process_writes_nothing_when_it_wakes_up() -> None:
     server, clock = LeaseServer(), VirtualClock()
-    frozen = Jumping(clock)
+    frozen = JumpingClock(clock)
     leadership = candidate(server, "a", frozen)
     async with running(leadership):
         await clock.advance(0)

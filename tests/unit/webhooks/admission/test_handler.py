@@ -121,7 +121,7 @@ async def test_a_defaulter_is_not_asked_about_a_deletion(serving: Callable[..., 
 
 async def test_a_handler_gets_what_it_names(serving: Callable[..., WebhookRouter]) -> None:
     seen: dict[str, Any] = {}
-    transport = Recording()
+    transport = RecordingTransport()
     client = Client(transport)
 
     @validate(Web, on=("create", "update", "delete"))
@@ -151,7 +151,7 @@ async def test_a_handler_gets_what_it_names(serving: Callable[..., WebhookRouter
 
 
 async def test_writes_of_a_handler_are_dry_runs_in_a_dry_run(serving: Callable[..., WebhookRouter]) -> None:
-    transport = Recording()
+    transport = RecordingTransport()
 
     @validate(Web)
     async def write(obj: Web, client: Client) -> None:
@@ -434,7 +434,7 @@ class Observer:
         self.panics.append(path)
 
 
-class Recording:
+class RecordingTransport:
     """A transport that answers every request with an empty ConfigMap."""
 
     def __init__(self) -> None:

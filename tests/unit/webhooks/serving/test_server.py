@@ -193,11 +193,11 @@ async def test_a_port_in_use_is_reported_at_once() -> None:
 
 
 async def test_a_source_that_fails_ends_the_server_with_its_error() -> None:
-    class Failing(StaticSource):
+    class FailingSource(StaticSource):
         async def run(self) -> None:
             raise ConfigError("the secret cannot be read")
 
-    server = WebhookServer(WebhookRouter([check]), Failing(), host="127.0.0.1", port=0)
+    server = WebhookServer(WebhookRouter([check]), FailingSource(), host="127.0.0.1", port=0)
 
     with pytest.raises(ConfigError, match="the secret cannot be read"):
         await server.run()

@@ -50,7 +50,7 @@ def pod(**meta: Any) -> dict[str, Any]:
     return {"metadata": {"name": "web", **meta}, "spec": PLAIN}
 
 
-async def test_the_policy_a_pod_was_judged_by_is_noted() -> None:
+async def test_the_policy_a_pod_was_checked_against_is_noted() -> None:
     store = Store()
     plugin = PodSecurity(store)
     namespace(store, audit="baseline", enforce_version="v1.30")

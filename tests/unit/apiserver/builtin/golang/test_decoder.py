@@ -168,7 +168,7 @@ def places(tree: Any) -> list[tuple[Any, Any]]:
 
 def test_no_body_makes_validation_fail() -> None:
     chance = random.Random(20240501)
-    judged = 0
+    validated = 0
     for _ in range(1500):
         tree = deployment()
         for _ in range(chance.randint(1, 3)):
@@ -181,8 +181,8 @@ def test_no_body_makes_validation_fail() -> None:
             normalize(DEPLOYMENT, tree)
         except StatusError:
             continue
-        judged += 1
+        validated += 1
         errors = [*validate_create(DEPLOYMENT, tree), *validate_update(DEPLOYMENT, tree, deployment())]
         assert all(error.message for error in errors)
 
-    assert judged > 100
+    assert validated > 100

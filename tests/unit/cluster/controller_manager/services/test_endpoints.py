@@ -23,9 +23,9 @@ def service(*, labels: dict[str, str] | None = None, **spec: Any) -> Service:
     )
 
 
-def pod(name: str, ip: str | None, *, ready: bool = True, leaving: bool = False, **spec: Any) -> Pod:
+def pod(name: str, ip: str | None, *, ready: bool = True, terminating: bool = False, **spec: Any) -> Pod:
     metadata: dict[str, Any] = {"name": name, "namespace": "shop", "uid": name}
-    if leaving:
+    if terminating:
         metadata["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     status: dict[str, Any] = {
         "phase": "Running",
@@ -58,13 +58,13 @@ def test_pods_without_an_address_and_finished_pods_are_left_out() -> None:
     over = pod("b", "10.244.0.2")
     over.status.phase = "Succeeded"
 
-    assert addresses(service(), pod("a", None), over, pod("c", "10.244.0.3", leaving=True)) == []
+    assert addresses(service(), pod("a", None), over, pod("c", "10.244.0.3", terminating=True)) == []
 
 
 def test_a_service_may_publish_addresses_that_are_not_ready() -> None:
     tolerant = service(publishNotReadyAddresses=True)
 
-    found = addresses(tolerant, pod("a", "10.244.0.1", ready=False), pod("b", "10.244.0.2", leaving=True))
+    found = addresses(tolerant, pod("a", "10.244.0.1", ready=False), pod("b", "10.244.0.2", terminating=True))
 
     assert found == [(["10.244.0.1", "10.244.0.2"], [], [(None, 80)])]
 
@@ -100,7 +100,7 @@ def test_a_loopback_address_is_left_out() -> None:
 
 
 def test_slices_have_the_conditions_ready_serving_and_terminating() -> None:
-    groups = endpoint_groups(service(), [pod("b", "10.244.0.2", leaving=True), pod("a", "10.244.0.1")])
+    groups = endpoint_groups(service(), [pod("b", "10.244.0.2", terminating=True), pod("a", "10.244.0.1")])
 
     (((family, ports), endpoints),) = groups.items()
     assert (family, ports) == ("IPv4", (("", 80, "TCP", None),))

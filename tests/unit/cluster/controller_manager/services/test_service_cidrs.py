@@ -51,7 +51,7 @@ def context(*objects: Any) -> tuple[Context, list[Any]]:
         (60.0, [service("10.1.0.5")], None, []),
         (60.0, [service("10.2.0.5"), service("None")], None, [[]]),
         (60.0, [service("10.1.0.5"), cidr("wide", "10.1.0.0/16")], None, [[]]),
-        (60.0, [service("10.1.0.5"), cidr("leaving", "10.1.0.0/16", gone_for=1)], None, []),
+        (60.0, [service("10.1.0.5"), cidr("terminating", "10.1.0.0/16", gone_for=1)], None, []),
     ],
 )
 async def test_an_unused_range_is_released_after_its_grace_period(

@@ -86,13 +86,13 @@ def test_a_pod_is_available_after_min_ready_seconds() -> None:
 
 
 def test_deleted_pod_is_terminating_until_it_has_ended() -> None:
-    going = pod("a")
-    going.metadata.deletion_timestamp = NOW
+    terminating = pod("a")
+    terminating.metadata.deletion_timestamp = NOW
 
-    assert is_terminating(going)
-    assert not is_active(going)
-    going.status.phase = "Failed"
-    assert not is_terminating(going)
+    assert is_terminating(terminating)
+    assert not is_active(terminating)
+    terminating.status.phase = "Failed"
+    assert not is_terminating(terminating)
 
 
 def test_pod_has_what_the_template_says_and_a_generated_name() -> None:

@@ -22,7 +22,7 @@ NOTHING_MISSING = MissingReferences()
 pod = partial(builders.pod, uid="u-1", nodeName="node-1", restartPolicy="Always")
 
 
-class Simulated:
+class PodSimulation:
     """A pod, its lifecycle and a manual clock."""
 
     def __init__(self, given: Pod, *, timing: Timing | None = None) -> None:
@@ -80,47 +80,47 @@ def reason(status: ContainerStatus) -> str | None:
 
 
 def test_a_pod_is_created_then_runs_then_is_ready() -> None:
-    simulated = Simulated(pod())
-    assert simulated.status.phase == "Pending"
-    assert reason(simulated.container()) == "ContainerCreating"
-    assert simulated.status.pod_ip is None
-    assert simulated.conditions()["PodReadyToStartContainers"] == "False"
+    simulation = PodSimulation(pod())
+    assert simulation.status.phase == "Pending"
+    assert reason(simulation.container()) == "ContainerCreating"
+    assert simulation.status.pod_ip is None
+    assert simulation.conditions()["PodReadyToStartContainers"] == "False"
 
-    simulated.run_for()
+    simulation.run_for()
 
-    assert simulated.status.phase == "Running"
-    assert simulated.status.pod_ip == "10.244.0.1"
-    assert simulated.container().ready
-    assert simulated.container().started
-    assert simulated.conditions() == {
+    assert simulation.status.phase == "Running"
+    assert simulation.status.pod_ip == "10.244.0.1"
+    assert simulation.container().ready
+    assert simulation.container().started
+    assert simulation.conditions() == {
         "PodReadyToStartContainers": "True",
         "Initialized": "True",
         "Ready": "True",
         "ContainersReady": "True",
         "PodScheduled": "True",
     }
-    assert simulated.event_reasons() == ["Pulled", "Created", "Started"]
+    assert simulation.event_reasons() == ["Pulled", "Created", "Started"]
 
 
 def test_init_containers_run_one_after_the_other() -> None:
     given = pod(initContainers=[{"name": "one", "image": "setup"}, {"name": "two", "image": "setup"}])
-    simulated = Simulated(given)
-    assert reason(simulated.container("one")) == "PodInitializing"
+    simulation = PodSimulation(given)
+    assert reason(simulation.container("one")) == "PodInitializing"
 
-    simulated.step(0.005)
-    assert [reason(simulated.container(name)) for name in ("one", "two", "main")] == [
+    simulation.step(0.005)
+    assert [reason(simulation.container(name)) for name in ("one", "two", "main")] == [
         "running", "PodInitializing", "PodInitializing",
     ]  # fmt: skip
-    assert simulated.status.phase == "Pending"
-    assert simulated.conditions()["Initialized"] == "False"
+    assert simulation.status.phase == "Pending"
+    assert simulation.conditions()["Initialized"] == "False"
 
-    simulated.step(0.01)
-    assert [reason(simulated.container(name)) for name in ("one", "two")] == ["Completed", "running"]
+    simulation.step(0.01)
+    assert [reason(simulation.container(name)) for name in ("one", "two")] == ["Completed", "running"]
 
-    simulated.run_for()
-    assert simulated.status.phase == "Running"
-    assert simulated.container("two").ready
-    assert simulated.conditions()["Initialized"] == "True"
+    simulation.run_for()
+    assert simulation.status.phase == "Running"
+    assert simulation.container("two").ready
+    assert simulation.conditions()["Initialized"] == "True"
 
 
 def test_a_sidecar_starts_before_the_others_and_keeps_running() -> None:
@@ -130,54 +130,54 @@ def test_a_sidecar_starts_before_the_others_and_keeps_running() -> None:
         "restartPolicy": "Always",
         "startupProbe": {"exec": {}, "initialDelaySeconds": 3},
     }
-    simulated = Simulated(pod(initContainers=[sidecar]))
-    simulated.run_for(1)
-    assert reason(simulated.container("proxy")) == "running"
-    assert reason(simulated.container()) == "PodInitializing"
+    simulation = PodSimulation(pod(initContainers=[sidecar]))
+    simulation.run_for(1)
+    assert reason(simulation.container("proxy")) == "running"
+    assert reason(simulation.container()) == "PodInitializing"
 
-    simulated.run_for(3)
+    simulation.run_for(3)
 
-    assert reason(simulated.container("proxy")) == "running"
-    assert reason(simulated.container()) == "running"
-    assert simulated.conditions()["Ready"] == "True"
+    assert reason(simulation.container("proxy")) == "running"
+    assert reason(simulation.container()) == "running"
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_sidecars_end_when_the_main_containers_have_ended() -> None:
     sidecar = {"name": "proxy", "image": "proxy", "restartPolicy": "Always"}
     work = {"name": "main", "image": "busybox", "command": ["sleep", "2"]}
-    simulated = Simulated(pod(initContainers=[sidecar], containers=[work], restartPolicy="Never"))
+    simulation = PodSimulation(pod(initContainers=[sidecar], containers=[work], restartPolicy="Never"))
 
-    simulated.run_for(3)
+    simulation.run_for(3)
 
-    assert simulated.status.phase == "Succeeded"
-    assert reason(simulated.container("proxy")) == "Completed"
+    assert simulation.status.phase == "Succeeded"
+    assert reason(simulation.container("proxy")) == "Completed"
 
 
 def test_a_failing_init_container_fails_the_pod_that_is_never_restarted() -> None:
-    simulated = Simulated(pod(initContainers=[{"name": "one", "image": "crasher"}], restartPolicy="Never"))
+    simulation = PodSimulation(pod(initContainers=[{"name": "one", "image": "crasher"}], restartPolicy="Never"))
 
-    simulated.run_for()
+    simulation.run_for()
 
-    assert simulated.status.phase == "Failed"
-    assert simulated.conditions()["Ready"] == "False"
-    assert reason(simulated.container()) == "PodInitializing"
+    assert simulation.status.phase == "Failed"
+    assert simulation.conditions()["Ready"] == "False"
+    assert reason(simulation.container()) == "PodInitializing"
 
 
 def test_a_failing_init_container_restarts_with_back_off() -> None:
-    simulated = Simulated(pod(initContainers=[{"name": "one", "image": "crasher"}]))
+    simulation = PodSimulation(pod(initContainers=[{"name": "one", "image": "crasher"}]))
 
-    simulated.run_for()
+    simulation.run_for()
 
-    assert simulated.status.phase == "Pending"
-    assert reason(simulated.container("one")) == "CrashLoopBackOff"
-    assert simulated.container("one").restart_count == 1
+    assert simulation.status.phase == "Pending"
+    assert reason(simulation.container("one")) == "CrashLoopBackOff"
+    assert simulation.container("one").restart_count == 1
 
 
 def test_a_crashing_container_is_restarted_at_once_and_then_with_growing_back_off() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "crasher"}]))
-    simulated.run_for(1)
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "crasher"}]))
+    simulation.run_for(1)
 
-    crashed = simulated.container()
+    crashed = simulation.container()
     assert crashed.state is not None
     assert crashed.state.waiting is not None
     assert crashed.state.waiting.message == "back-off 10s restarting failed container=main pod=web_shop(u-1)"
@@ -185,23 +185,23 @@ def test_a_crashing_container_is_restarted_at_once_and_then_with_growing_back_of
     assert crashed.last_state.terminated is not None
     assert crashed.last_state.terminated.exit_code == 1
     assert crashed.restart_count == 1
-    assert simulated.status.phase == "Running"
-    assert "BackOff" in simulated.event_reasons()
+    assert simulation.status.phase == "Running"
+    assert "BackOff" in simulation.event_reasons()
 
-    simulated.run_for(10)
-    assert simulated.container().restart_count == 2
-    waiting = simulated.container().state
+    simulation.run_for(10)
+    assert simulation.container().restart_count == 2
+    waiting = simulation.container().state
     assert waiting is not None
     assert waiting.waiting is not None
     assert "back-off 20s" in (waiting.waiting.message or "")
 
 
 def test_back_off_has_a_limit_and_is_printed_as_go_does() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "crasher"}]))
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "crasher"}]))
 
-    simulated.run_for(3600)
+    simulation.run_for(3600)
 
-    state = simulated.container().state
+    state = simulation.container().state
     assert state is not None
     assert state.waiting is not None
     assert "back-off 5m0s" in (state.waiting.message or "")
@@ -212,7 +212,7 @@ def test_the_restart_policy_decides_whether_a_container_restarts() -> None:
     fails = {"name": "main", "image": "busybox", "command": ["false"]}
 
     def phase(container: dict[str, Any], policy: str) -> str | None:
-        return Simulated(pod(containers=[container], restartPolicy=policy)).run_for().phase
+        return PodSimulation(pod(containers=[container], restartPolicy=policy)).run_for().phase
 
     assert phase(ends, "Never") == "Succeeded"
     assert phase(fails, "Never") == "Failed"
@@ -229,91 +229,91 @@ def test_an_unknown_program_of_a_job_succeeds() -> None:
         restartPolicy="Never",
     )
 
-    assert Simulated(given).run_for().phase == "Succeeded"
+    assert PodSimulation(given).run_for().phase == "Succeeded"
 
 
 def test_a_failed_pull_is_reported_and_retried() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
-    simulated.step(0.005)
-    assert reason(simulated.container()) == "ErrImagePull"
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
+    simulation.step(0.005)
+    assert reason(simulation.container()) == "ErrImagePull"
 
-    simulated.run_for()
-    assert reason(simulated.container()) == "ImagePullBackOff"
-    assert simulated.status.phase == "Pending"
-    assert simulated.event_reasons() == ["Pulling", "Failed", "Failed", "BackOff", "Failed"]
+    simulation.run_for()
+    assert reason(simulation.container()) == "ImagePullBackOff"
+    assert simulation.status.phase == "Pending"
+    assert simulation.event_reasons() == ["Pulling", "Failed", "Failed", "BackOff", "Failed"]
 
-    simulated.step(10)
-    assert reason(simulated.container()) == "ErrImagePull"
+    simulation.step(10)
+    assert reason(simulation.container()) == "ErrImagePull"
 
 
 def test_a_corrected_image_is_pulled_at_once() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
-    simulated.run_for()
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
+    simulation.run_for()
 
-    simulated.pod.spec.containers[0].image = "nginx"
-    simulated.step()
+    simulation.pod.spec.containers[0].image = "nginx"
+    simulation.step()
 
-    assert simulated.status.phase == "Running"
+    assert simulation.status.phase == "Running"
 
 
 def test_a_changed_image_restarts_only_that_container() -> None:
     given = pod(containers=[{"name": "main", "image": "nginx:1"}, {"name": "other", "image": "nginx:1"}])
-    simulated = Simulated(given)
-    simulated.run_for()
+    simulation = PodSimulation(given)
+    simulation.run_for()
 
-    simulated.pod.spec.containers[0].image = "nginx:2"
-    simulated.step()
-    simulated.run_for()
+    simulation.pod.spec.containers[0].image = "nginx:2"
+    simulation.step()
+    simulation.run_for()
 
-    assert simulated.container().restart_count == 1
-    assert simulated.container().image == "docker.io/library/nginx:2"
-    assert simulated.container("other").restart_count == 0
-    assert simulated.conditions()["Ready"] == "True"
+    assert simulation.container().restart_count == 1
+    assert simulation.container().image == "docker.io/library/nginx:2"
+    assert simulation.container("other").restart_count == 0
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_a_container_with_a_changed_image_is_not_ready_until_it_restarts() -> None:
-    simulated = Simulated(pod(restartPolicy="Never"))
-    simulated.run_for()
-    before = simulated.container().image_id
+    simulation = PodSimulation(pod(restartPolicy="Never"))
+    simulation.run_for()
+    before = simulation.container().image_id
 
-    simulated.pod.spec.containers[0].image = "nginx:2"
-    simulated.step()
-    assert reason(simulated.container()) == "Completed"
-    assert simulated.container().image_id == before
-    assert simulated.conditions()["Ready"] == "False"
+    simulation.pod.spec.containers[0].image = "nginx:2"
+    simulation.step()
+    assert reason(simulation.container()) == "Completed"
+    assert simulation.container().image_id == before
+    assert simulation.conditions()["Ready"] == "False"
 
-    simulated.run_for()
-    assert simulated.status.phase == "Running"
-    assert simulated.container().image_id != before
-    assert simulated.conditions()["Ready"] == "True"
+    simulation.run_for()
+    assert simulation.status.phase == "Running"
+    assert simulation.container().image_id != before
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_a_changed_image_that_cannot_be_pulled_keeps_the_old_image_in_the_status() -> None:
-    simulated = Simulated(pod())
-    simulated.run_for()
-    before = simulated.container().image_id
+    simulation = PodSimulation(pod())
+    simulation.run_for()
+    before = simulation.container().image_id
 
-    simulated.pod.spec.containers[0].image = "nginx:nonexistent"
-    simulated.step()
-    simulated.run_for()
+    simulation.pod.spec.containers[0].image = "nginx:nonexistent"
+    simulation.step()
+    simulation.run_for()
 
-    assert reason(simulated.container()) == "ImagePullBackOff"
-    assert simulated.container().image_id == before
-    assert simulated.container().image == "docker.io/library/nginx:latest"
-    assert simulated.conditions()["Ready"] == "False"
+    assert reason(simulation.container()) == "ImagePullBackOff"
+    assert simulation.container().image_id == before
+    assert simulation.container().image == "docker.io/library/nginx:latest"
+    assert simulation.conditions()["Ready"] == "False"
 
 
 def test_probes_delay_readiness_by_their_initial_delay() -> None:
     probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 5}
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx", "readinessProbe": probe}]))
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "nginx", "readinessProbe": probe}]))
 
-    simulated.run_for(1)
-    assert simulated.conditions()["Ready"] == "False"
-    assert simulated.status.phase == "Running"
-    assert simulated.lifecycle.next_sync == 5.005
+    simulation.run_for(1)
+    assert simulation.conditions()["Ready"] == "False"
+    assert simulation.status.phase == "Running"
+    assert simulation.lifecycle.next_sync == 5.005
 
-    simulated.run_for(5)
-    assert simulated.conditions()["Ready"] == "True"
+    simulation.run_for(5)
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_annotations_override_the_program() -> None:
@@ -322,95 +322,95 @@ def test_annotations_override_the_program() -> None:
         metadata={"annotations": {f"{prefix}run-for": "2s", f"{prefix}exit-code": "7", f"{prefix}logs": "a\nb"}},
         restartPolicy="Never",
     )
-    simulated = Simulated(given)
-    simulated.run_for(1)
-    assert simulated.status.phase == "Running"
-    printed = [event.output for event in simulated.lifecycle.events if event.type == "ContainerStarted"]
+    simulation = PodSimulation(given)
+    simulation.run_for(1)
+    assert simulation.status.phase == "Running"
+    printed = [event.output for event in simulation.lifecycle.events if event.type == "ContainerStarted"]
     assert printed == [("a", "b")]
 
-    simulated.run_for(2)
+    simulation.run_for(2)
 
-    assert simulated.status.phase == "Failed"
-    ended = simulated.container().state
+    assert simulation.status.phase == "Failed"
+    ended = simulation.container().state
     assert ended is not None
     assert ended.terminated is not None
     assert ended.terminated.exit_code == 7
 
 
 def test_an_annotation_keeps_a_pod_from_being_ready_until_it_is_changed() -> None:
-    simulated = Simulated(pod(metadata={"annotations": {"simulation.kubewright.io/ready": "false"}}))
-    simulated.run_for()
-    assert simulated.conditions()["Ready"] == "False"
+    simulation = PodSimulation(pod(metadata={"annotations": {"simulation.kubewright.io/ready": "false"}}))
+    simulation.run_for()
+    assert simulation.conditions()["Ready"] == "False"
 
-    simulated.pod.metadata.annotations.clear()
-    simulated.step()
+    simulation.pod.metadata.annotations.clear()
+    simulation.step()
 
-    assert simulated.conditions()["Ready"] == "True"
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_an_invalid_annotation_is_reported_once() -> None:
-    simulated = Simulated(pod(metadata={"annotations": {"simulation.kubewright.io/run-for": "soon"}}))
-    simulated.run_for()
+    simulation = PodSimulation(pod(metadata={"annotations": {"simulation.kubewright.io/run-for": "soon"}}))
+    simulation.run_for()
 
-    assert simulated.event_reasons().count("BadAnnotation") == 1
+    assert simulation.event_reasons().count("BadAnnotation") == 1
 
 
 def test_a_missing_volume_source_blocks_all_containers() -> None:
-    simulated = Simulated(pod())
-    simulated.missing = MissingReferences(
+    simulation = PodSimulation(pod())
+    simulation.missing = MissingReferences(
         volumes=('MountVolume.SetUp failed for volume "v" : configmap "c" not found',)
     )
-    simulated.step(1)
-    assert reason(simulated.container()) == "ContainerCreating"
-    assert simulated.lifecycle.blocked
-    assert simulated.event_reasons() == ["FailedMount"]
+    simulation.step(1)
+    assert reason(simulation.container()) == "ContainerCreating"
+    assert simulation.lifecycle.blocked
+    assert simulation.event_reasons() == ["FailedMount"]
 
-    simulated.missing = NOTHING_MISSING
-    simulated.step()
+    simulation.missing = NOTHING_MISSING
+    simulation.step()
 
-    assert simulated.status.phase == "Running"
+    assert simulation.status.phase == "Running"
 
 
 def test_a_missing_reference_of_the_environment_is_a_configuration_error_of_that_container() -> None:
-    simulated = Simulated(pod())
-    simulated.missing = MissingReferences(containers={"main": 'configmap "c" not found'})
-    simulated.step(1)
-    simulated.step(1)
+    simulation = PodSimulation(pod())
+    simulation.missing = MissingReferences(containers={"main": 'configmap "c" not found'})
+    simulation.step(1)
+    simulation.step(1)
 
-    assert reason(simulated.container()) == "CreateContainerConfigError"
-    assert simulated.event_reasons() == ["Failed"]
+    assert reason(simulation.container()) == "CreateContainerConfigError"
+    assert simulation.event_reasons() == ["Failed"]
 
 
 def test_a_deleted_pod_is_first_not_ready_and_then_finished() -> None:
-    simulated = Simulated(pod())
-    simulated.run_for()
-    simulated.event_reasons()
+    simulation = PodSimulation(pod())
+    simulation.run_for()
+    simulation.event_reasons()
 
-    simulated.pod.metadata.deletion_timestamp = START
-    simulated.pod.metadata.deletion_grace_period_seconds = 30
-    simulated.step()
-    assert simulated.conditions()["Ready"] == "False"
-    assert reason(simulated.container()) == "running"
-    assert simulated.event_reasons() == ["Killing"]
-    assert not simulated.lifecycle.finished
+    simulation.pod.metadata.deletion_timestamp = START
+    simulation.pod.metadata.deletion_grace_period_seconds = 30
+    simulation.step()
+    assert simulation.conditions()["Ready"] == "False"
+    assert reason(simulation.container()) == "running"
+    assert simulation.event_reasons() == ["Killing"]
+    assert not simulation.lifecycle.finished
 
-    simulated.run_for()
-    assert simulated.lifecycle.finished
-    assert simulated.status.phase == "Succeeded"
-    assert reason(simulated.container()) == "Completed"
+    simulation.run_for()
+    assert simulation.lifecycle.finished
+    assert simulation.status.phase == "Succeeded"
+    assert reason(simulation.container()) == "Completed"
 
 
 def test_the_grace_period_limits_termination_and_sleep_is_killed() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "busybox", "command": ["sleep", "99"]}]))
-    simulated.run_for()
-    simulated.pod.metadata.deletion_timestamp = START
-    simulated.pod.metadata.deletion_grace_period_seconds = 0
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "busybox", "command": ["sleep", "99"]}]))
+    simulation.run_for()
+    simulation.pod.metadata.deletion_timestamp = START
+    simulation.pod.metadata.deletion_grace_period_seconds = 0
 
-    simulated.step()
-    simulated.step()
+    simulation.step()
+    simulation.step()
 
-    assert simulated.lifecycle.finished
-    ended = simulated.container().state
+    assert simulation.lifecycle.finished
+    ended = simulation.container().state
     assert ended is not None
     assert ended.terminated is not None
     assert ended.terminated.exit_code == 137
@@ -419,42 +419,42 @@ def test_the_grace_period_limits_termination_and_sleep_is_killed() -> None:
 def test_a_pre_stop_sleep_delays_termination_within_the_grace_period() -> None:
     for grace, over_after in ((30, 20), (15, 15)):
         hook = {"preStop": {"sleep": {"seconds": 20}}}
-        simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx", "lifecycle": hook}]))
-        simulated.run_for()
-        simulated.pod.metadata.deletion_timestamp = START
-        simulated.pod.metadata.deletion_grace_period_seconds = grace
-        simulated.step()
+        simulation = PodSimulation(pod(containers=[{"name": "main", "image": "nginx", "lifecycle": hook}]))
+        simulation.run_for()
+        simulation.pod.metadata.deletion_timestamp = START
+        simulation.pod.metadata.deletion_grace_period_seconds = grace
+        simulation.step()
 
-        simulated.run_for(over_after - 1)
-        assert not simulated.lifecycle.finished
-        assert reason(simulated.container()) == "running"
-        simulated.run_for(2)
-        assert simulated.lifecycle.finished
+        simulation.run_for(over_after - 1)
+        assert not simulation.lifecycle.finished
+        assert reason(simulation.container()) == "running"
+        simulation.run_for(2)
+        assert simulation.lifecycle.finished
 
 
 def test_a_pod_deleted_before_it_ran_is_finished() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
-    simulated.run_for()
-    simulated.pod.metadata.deletion_timestamp = START
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "nginx:nonexistent"}]))
+    simulation.run_for()
+    simulation.pod.metadata.deletion_timestamp = START
 
-    simulated.step()
-    simulated.run_for()
+    simulation.step()
+    simulation.run_for()
 
-    assert simulated.lifecycle.finished
-    assert simulated.status.phase == "Failed"
-    assert reason(simulated.container()) == "ContainerStatusUnknown"
+    assert simulation.lifecycle.finished
+    assert simulation.status.phase == "Failed"
+    assert reason(simulation.container()) == "ContainerStatusUnknown"
 
 
 def test_a_pod_past_its_deadline_fails() -> None:
-    simulated = Simulated(pod(activeDeadlineSeconds=5))
-    simulated.run_for(4)
-    assert simulated.status.phase == "Running"
+    simulation = PodSimulation(pod(activeDeadlineSeconds=5))
+    simulation.run_for(4)
+    assert simulation.status.phase == "Running"
 
-    simulated.run_for(2)
+    simulation.run_for(2)
 
-    assert simulated.status.phase == "Failed"
-    assert simulated.status.reason == "DeadlineExceeded"
-    assert reason(simulated.container()) == "Completed"
+    assert simulation.status.phase == "Failed"
+    assert simulation.status.reason == "DeadlineExceeded"
+    assert reason(simulation.container()) == "Completed"
 
 
 def test_the_termination_message_falls_back_to_the_log() -> None:
@@ -464,73 +464,73 @@ def test_the_termination_message_falls_back_to_the_log() -> None:
         "command": ["sh", "-c", "echo broken; exit 1"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
-    simulated = Simulated(pod(containers=[container], restartPolicy="Never"))
+    simulation = PodSimulation(pod(containers=[container], restartPolicy="Never"))
 
-    simulated.run_for()
+    simulation.run_for()
 
-    ended = simulated.container().state
+    ended = simulation.container().state
     assert ended is not None
     assert ended.terminated is not None
     assert ended.terminated.message == "broken\n"
 
 
 def test_an_ephemeral_container_starts_in_a_running_pod() -> None:
-    simulated = Simulated(pod())
-    simulated.run_for()
-    changed = to_tree(simulated.pod)
+    simulation = PodSimulation(pod())
+    simulation.run_for()
+    changed = to_tree(simulation.pod)
     changed["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "tools", "command": ["sleep", "1"]}]
-    simulated.pod = from_tree(Pod, changed)
+    simulation.pod = from_tree(Pod, changed)
 
-    simulated.step()
-    assert reason(simulated.container("debug")) == "running"
+    simulation.step()
+    assert reason(simulation.container("debug")) == "running"
 
-    simulated.run_for(2)
-    assert reason(simulated.container("debug")) == "Completed"
-    assert simulated.conditions()["Ready"] == "True"
+    simulation.run_for(2)
+    assert reason(simulation.container("debug")) == "Completed"
+    assert simulation.conditions()["Ready"] == "True"
 
 
 def test_the_lifecycle_is_restored_from_the_status() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "busybox", "command": ["sleep", "60"]}]))
-    simulated.run_for(20)
-    before = simulated.status
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "busybox", "command": ["sleep", "60"]}]))
+    simulation.run_for(20)
+    before = simulation.status
 
     wall = START + timedelta(seconds=30)
-    lifecycle = PodLifecycle(simulated.pod, timing=Timing(), now=1000.0, wall=wall)
-    lifecycle.advance(simulated.pod, NOTHING_MISSING, now=1000.0, wall=wall)
-    after = generate_status(simulated.pod, lifecycle, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=wall)
+    lifecycle = PodLifecycle(simulation.pod, timing=Timing(), now=1000.0, wall=wall)
+    lifecycle.advance(simulation.pod, NOTHING_MISSING, now=1000.0, wall=wall)
+    after = generate_status(simulation.pod, lifecycle, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=wall)
 
     assert after == before
     assert lifecycle.next_sync == 1030.0  # half of its minute was over
 
 
 def test_a_finished_pod_is_restored_as_finished() -> None:
-    simulated = Simulated(pod(containers=[{"name": "main", "image": "crasher"}], restartPolicy="Never"))
-    before = simulated.run_for()
+    simulation = PodSimulation(pod(containers=[{"name": "main", "image": "crasher"}], restartPolicy="Never"))
+    before = simulation.run_for()
 
-    lifecycle = PodLifecycle(simulated.pod, timing=Timing(), now=1000.0, wall=START)
-    lifecycle.advance(simulated.pod, NOTHING_MISSING, now=1000.0, wall=START)
+    lifecycle = PodLifecycle(simulation.pod, timing=Timing(), now=1000.0, wall=START)
+    lifecycle.advance(simulation.pod, NOTHING_MISSING, now=1000.0, wall=START)
 
     assert (
-        generate_status(simulated.pod, lifecycle, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=START)
+        generate_status(simulation.pod, lifecycle, host_ip="127.0.0.1", pod_ip="10.244.0.1", now=1000.0, wall=START)
         == before
     )
     assert lifecycle.next_sync == math.inf
 
 
 def test_readiness_gates_decide_the_condition_ready() -> None:
-    simulated = Simulated(pod(readinessGates=[{"conditionType": "example.io/gate"}]))
-    simulated.run_for()
+    simulation = PodSimulation(pod(readinessGates=[{"conditionType": "example.io/gate"}]))
+    simulation.run_for()
 
-    ready = next(item for item in simulated.status.conditions or () if item.type == "Ready")
+    ready = next(item for item in simulation.status.conditions or () if item.type == "Ready")
     assert ready.status == "False"
     assert ready.reason == "ReadinessGatesNotReady"
-    assert simulated.conditions()["ContainersReady"] == "True"
+    assert simulation.conditions()["ContainersReady"] == "True"
 
 
 def test_the_patch_has_only_changes_and_removes_old_reasons() -> None:
-    simulated = Simulated(pod())
-    before = from_tree(Pod, to_tree(simulated.pod))
-    after = simulated.run_for()
+    simulation = PodSimulation(pod())
+    before = from_tree(Pod, to_tree(simulation.pod))
+    after = simulation.run_for()
 
     patch = status_patch(before, after)
 
@@ -542,4 +542,4 @@ def test_the_patch_has_only_changes_and_removes_old_reasons() -> None:
     assert ready["status"] == "True"
     assert ready["reason"] is None
     assert {item["type"] for item in patch["status"]["conditions"]}.isdisjoint({"PodScheduled", "Initialized"})
-    assert status_patch(simulated.pod, after) is None
+    assert status_patch(simulation.pod, after) is None

@@ -1,4 +1,4 @@
-"""What happens between the wish to delete an Application and its end."""
+"""What happens between the deletion request for an Application and its removal."""
 
 import logging
 
