@@ -26,7 +26,7 @@ from typing import Final
 
 from kubewright.k8s.documents import group_versions, openapi_document
 
-__all__ = ("EXAMPLES", "SOURCE", "unknown_names", "unknown_names_of")
+__all__ = ("EXAMPLES", "SOURCE", "is_known", "is_of_go", "packages", "unknown_names", "unknown_names_of")
 
 SOURCE: Final = Path(__file__).parents[2] / "src"
 DATA: Final = Path(__file__).parent
@@ -54,8 +54,8 @@ def unknown_names_of(path: Path, *, rooms: tuple[str, ...]) -> Iterator[tuple[in
         follows_go = ".go" in str(node.value)
         for line, content in enumerate(str(node.value).splitlines(), node.lineno):
             for match in _NAME.finditer(content):
-                is_go = _GO.fullmatch(match[1]) or (follows_go and match[1][0].isupper())
-                if not is_go and not _is_known(match[1], here, rooms):
+                follows = is_of_go(match[1]) or (follows_go and match[1][0].isupper())
+                if not follows and not is_known(match[1], here, rooms):
                     yield line, match[1]
 
 
@@ -74,11 +74,16 @@ def _without(text: str, docstrings: list[ast.Constant]) -> str:
     return "\n".join(lines)
 
 
-def _is_known(name: str, here: set[str], rooms: tuple[str, ...]) -> bool:
+def is_of_go(name: str) -> bool:
+    """Whether a name is spelled as only a function or method of Go is."""
+    return _GO.fullmatch(name) is not None
+
+
+def is_known(name: str, here: set[str], rooms: tuple[str, ...]) -> bool:
     if name in EXAMPLES:
         return True
     parts = name.split(".")
-    if len(parts) > 1 and (parts[0] in _packages() or parts[0] == "kubewright"):
+    if len(parts) > 1 and (parts[0] in packages() or parts[0] == "kubewright"):
         rest = parts[1:] if parts[0] == "kubewright" else parts
         # `controllers.crds` is said in the API server of its own room, not of the package.
         return any(_leads_somewhere([*rooms[:end], *rest]) for end in range(len(rooms) + 1))
@@ -97,7 +102,7 @@ def _leads_somewhere(parts: list[str]) -> bool:
 
 
 @cache
-def _packages() -> frozenset[str]:
+def packages() -> frozenset[str]:
     return frozenset(path.name for path in (SOURCE / "kubewright").iterdir() if (path / "__init__.py").exists())
 
 

@@ -73,7 +73,10 @@ def _call_problem(name: str, keywords: list[str]) -> str | None:
 def _keywords(target: Any) -> set[str]:
     if isinstance(target, type) and issubclass(target, msgspec.Struct):
         return {field.name for field in msgspec.structs.fields(target)}
-    return set(inspect.signature(target).parameters)
+    try:
+        return set(inspect.signature(target).parameters)
+    except ValueError:  # an exception without an __init__ of its own
+        return set()
 
 
 def _found(name: str) -> Any:
