@@ -95,7 +95,9 @@ def _parameters() -> dict[str, set[str]]:
     for path in (SOURCE / "kubewright").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())) if "k8s" not in path.parts else ():
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found[node.name] |= {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+                found[node.name] |= {
+                    arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                }
             elif isinstance(node, ast.ClassDef):
                 fields = (inner.target for inner in node.body if isinstance(inner, ast.AnnAssign))
                 found[node.name] |= {field.id for field in fields if isinstance(field, ast.Name)}

@@ -1,7 +1,7 @@
 """A key in the queue, with its priority and causes.
 
-`Item` is what a worker gets. `QueueEntry` is the same while the key still waits and later adds may be merged into it; it
-never leaves the package. `priority` decides which key is next.
+`Item` is what a worker gets. `QueueEntry` is the same while the key still waits and later adds may be merged into it;
+it never leaves the package. `priority` decides which key is next.
 """
 
 from __future__ import annotations
