@@ -1,5 +1,4 @@
-"""Which changes cause a reconcile. The predicates run before anything is queued, so a change they drop costs
-nothing."""
+"""Which changes cause a reconcile. They run before anything is queued, so a change they drop costs nothing."""
 
 from typing import Any
 
@@ -20,7 +19,9 @@ def _data_changed(change: Change[Any]) -> bool:
     return old is None or new is None or (old.data, old.binary_data) != (new.data, new.binary_data)
 
 
-desired_state_changed = ( generation_changed | Predicate(_deletion_changed) | Predicate(lambda change: change.resync,
-"resync") ) """Of an Application: its spec, that it is being deleted, or the periodic resync. Not its status, labels,
-annotations.""" data_changed = Predicate(_data_changed, "data_changed") """Of a ConfigMap: that it came, went, or has
-other data."""
+desired_state_changed = (
+    generation_changed | Predicate(_deletion_changed) | Predicate(lambda change: change.resync, "resync")
+)
+"""Of an Application: its spec, that it is terminating, or the periodic resync. Not its status, labels, annotations."""
+data_changed = Predicate(_data_changed, "data_changed")
+"""Of a ConfigMap: that it came, went, or has other data."""

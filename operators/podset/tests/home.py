@@ -47,10 +47,15 @@ class Home:
     async def resize(self, size: int, *, name: str = "web") -> None:
         await self.client.scales.set(PodSet, name, size, namespace=self.namespace)
 
-    async def settled(self, size: int, *, name: str = "web") -> PodSet: """The set, as soon as its status says that
-    exactly so many pods are there and ready, and none is terminating.""" return await self.until( lambda seen: (
-    (seen.spec.size, seen.status.replicas, seen.status.ready_replicas) == (size, size, size) and
-    seen.status.observed_generation == seen.metadata.generation ), name=name, )
+    async def settled(self, size: int, *, name: str = "web") -> PodSet:
+        """The set, as soon as its status says that exactly so many pods exist and are ready, and none is terminating."""
+        return await self.until(
+            lambda seen: (
+                (seen.spec.size, seen.status.replicas, seen.status.ready_replicas) == (size, size, size)
+                and seen.status.observed_generation == seen.metadata.generation
+            ),
+            name=name,
+        )
 
     async def until(self, holds: Callable[[PodSet], object], *, name: str = "web") -> PodSet:
         return await until(self.client, PodSet, self.key(name), holds, timeout=60)

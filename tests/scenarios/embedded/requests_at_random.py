@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-__all__ = ("RandomRequest", "Operation", "operations_of", "requests_to")
+__all__ = ("Operation", "RandomRequest", "operations_of", "requests_to")
 
 Tree = dict[str, Any]
 

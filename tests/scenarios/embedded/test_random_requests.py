@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.scenarios.embedded.requests_at_random import RandomRequest, Operation, operations_of, requests_to
+from tests.scenarios.embedded.requests_at_random import Operation, RandomRequest, operations_of, requests_to
 from tests.scenarios.embedded.wire import Wire
 from yarl import URL
 
