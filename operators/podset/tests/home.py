@@ -48,7 +48,7 @@ class Home:
         await self.client.scales.set(PodSet, name, size, namespace=self.namespace)
 
     async def settled(self, size: int, *, name: str = "web") -> PodSet:
-        """The set, as soon as its status says that exactly so many pods exist and are ready, and none is terminating."""
+        """The set, as soon as its status says that exactly that many pods are ready, and none is terminating."""
         return await self.until(
             lambda seen: (
                 (seen.spec.size, seen.status.replicas, seen.status.ready_replicas) == (size, size, size)
