@@ -611,21 +611,21 @@ async def test_the_server_fills_in_the_defaults_of_the_class(server: Server, cas
 
 
 async def test_a_crd_that_is_being_deleted_is_installed_again_when_it_is_gone(client: Client, namespace: str) -> None:
-    class Leaving(Resource[Spec, Status], group="leaving.example.io", version="v1"):
+    class Parcel(Resource[Spec, Status], group="parcel.example.io", version="v1"):
         """Deleted and installed at once."""
 
-    await install_crds(client, Leaving)
-    kept = Leaving(metadata=ObjectMeta(name="kept", namespace=namespace, finalizers=["example.io/guard"]))
+    await install_crds(client, Parcel)
+    kept = Parcel(metadata=ObjectMeta(name="kept", namespace=namespace, finalizers=["example.io/guard"]))
     await client.create(kept)
-    crd = await client.get(CRD, "leavings.leaving.example.io")
+    crd = await client.get(CRD, "parcels.parcel.example.io")
     await client.delete(crd)
 
-    installing = asyncio.create_task(install_crds(client, Leaving))
+    installing = asyncio.create_task(install_crds(client, Parcel))
     await until(client, CRD, crd.metadata.name, lambda seen: seen.metadata.deletion_timestamp is not None)
-    await client.patch_by_name(Leaving, kept.key, {"metadata": {"finalizers": None}})
+    await client.patch_by_name(Parcel, kept.key, {"metadata": {"finalizers": None}})
     await installing
 
     again = await client.get(CRD, crd.metadata.name)
     assert again.metadata.uid != crd.metadata.uid
     assert again.metadata.deletion_timestamp is None
-    assert list(await client.list(Leaving)) == []
+    assert list(await client.list(Parcel)) == []

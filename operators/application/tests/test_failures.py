@@ -11,7 +11,7 @@ OVERLOAD = api_error("not now", code=503)
 INVALID = api_error("spec.ports: Required value", code=422, reason="Invalid")
 FORBIDDEN = api_error('User "x" cannot patch', code=403, reason="Forbidden")
 QUOTA = api_error("exceeded quota: small", code=403, reason="Forbidden")
-LEAVING = api_error("no new content", code=403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")])
+TERMINATING = api_error("no new content", code=403, reason="Forbidden", causes=[Cause(reason="NamespaceTerminating")])
 TAKEN = NotOwned("Deployment shop/web exists")
 
 
@@ -22,7 +22,7 @@ TAKEN = NotOwned("Deployment shop/web exists")
         (INVALID, "Rejected"),
         (FORBIDDEN, "Forbidden"),
         (QUOTA, "QuotaExceeded"),
-        (LEAVING, None),
+        (TERMINATING, None),
         (CONFLICT, None),
         (OVERLOAD, None),
         (RetryAfter(2.0), None),
@@ -52,7 +52,7 @@ def test_what_waits_for_people_is_looked_at_again_in_five_minutes(error: Excepti
     assert collected(error).verdict() == Result(requeue_after=300.0)
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, QUOTA, LEAVING, CONFLICT, OVERLOAD, RetryAfter(2.0)])
+@pytest.mark.parametrize("error", [FORBIDDEN, QUOTA, TERMINATING, CONFLICT, OVERLOAD, RetryAfter(2.0)])
 def test_everything_else_is_left_to_the_queue(error: Exception) -> None:
     with pytest.raises(type(error)) as raised:
         collected(INVALID, error).verdict()

@@ -76,17 +76,17 @@ async def test_an_expected_end_is_no_failure_even_by_an_error() -> None:
         try:
             await forever()
         finally:
-            raise ValueError("while leaving")
+            raise ValueError("while cancelled")
 
     tasks = Tasks("owner")
-    leaving = tasks.start(fail_when_cancelled(), name="leaving")
+    cancelled = tasks.start(fail_when_cancelled(), name="cancelled")
     await asyncio.sleep(0)
-    tasks.expect_end(leaving)
+    tasks.expect_end(cancelled)
 
-    await cancel_and_wait(leaving)
+    await cancel_and_wait(cancelled)
     await asyncio.sleep(0)
 
-    assert isinstance(failure_of(leaving), ValueError)
+    assert isinstance(failure_of(cancelled), ValueError)
     assert tasks.failure is None
 
 
