@@ -26,7 +26,7 @@ from typing import Final
 
 from kubewright.k8s.documents import group_versions, openapi_document
 
-__all__ = ("EXAMPLES", "SOURCE", "is_known", "is_of_go", "packages", "unknown_names", "unknown_names_of")
+__all__ = ("EXAMPLES", "SOURCE", "is_known", "is_of_go", "names_under", "packages", "unknown_names", "unknown_names_of")
 
 SOURCE: Final = Path(__file__).parents[2] / "src"
 DATA: Final = Path(__file__).parent
@@ -106,14 +106,19 @@ def packages() -> frozenset[str]:
     return frozenset(path.name for path in (SOURCE / "kubewright").iterdir() if (path / "__init__.py").exists())
 
 
-@cache
 def _names() -> frozenset[str]:
-    """Every module, and every name that one defines at its top or in a class."""
+    return names_under(SOURCE / "kubewright")
+
+
+@cache
+def names_under(root: Path) -> frozenset[str]:
+    """Every module of a folder, and every name that one defines at its top or in a class."""
     found: set[str] = set()
-    for path in (SOURCE / "kubewright").rglob("*.py"):
-        if "k8s" in path.relative_to(SOURCE).parts[:-1]:
+    for path in root.rglob("*.py"):
+        folders = path.relative_to(root.parent).parts[:-1]
+        if "k8s" in folders:
             continue
-        found |= {path.stem, *path.relative_to(SOURCE).parts[:-1]}
+        found |= {path.stem, *folders}
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 found.add(node.name)

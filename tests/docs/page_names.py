@@ -1,10 +1,10 @@
 """Names in backticks on a page, looked up in the code.
 
-    `cache.reflector`   `Context.apply`   `@controller(..., finalizer=)`   `resource_version`
+    `cache.reflector`   `Context.apply`   `@controller(..., finalizer=)`   `resource_version`   `errors.py`
 
 `unknown_names_on` finds those that lead nowhere. A page may name what a docstring may (`docstring_names`), what its own
-blocks of code say, and what page_examples.txt lists. A name of the package must have the member that the page names
-(`names`), and a function or class must take the keywords of a call.
+blocks of code say, a file, a metric or a reason of an event, and what page_examples.txt lists. A public class must have
+the member that the page names (`names`), and whatever is called must take the keywords of the call.
 """
 
 from __future__ import annotations
@@ -23,40 +23,59 @@ from tests.public_api import public_names
 
 __all__ = ("EXAMPLES", "unknown_names_on")
 
+ROOT: Final = SOURCE.parent
 EXAMPLES: Final = frozenset((Path(__file__).parent / "page_examples.txt").read_text().split())
 """Names that stand for something of a user's, of Kubernetes or of another program."""
+_INSTANCES: Final = (
+    ("ctx.client.", "kubewright.cache.CachedClient."),
+    ("ctx.", "kubewright.Context."),
+    ("client.", "kubewright.Client."),
+)
+"""What pages call an object of a class. The last is also a package, so that `client.transport` is a module."""
 _FENCED: Final = re.compile(r"^( *)(```+).*?^\1\2$", re.MULTILINE | re.DOTALL)
+_FIRST_COLUMNS: Final = re.compile(r"^\|.*(?<!\\)\|(?=.*\|$)", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_INSTANCES: Final = {"ctx": "Context", "client": "Client", "manager": "Manager", "env": "Environment"}
-"""What pages call an object of a class."""
+_KEYWORD: Final = re.compile(r"([a-z_]+)=(?!=)")
 _OPEN_KEYWORD: Final = re.compile(r"=(?=[,)])")
+_TELLING: Final = re.compile(r"[a-z]+(?:_[a-z]+){2,}|(?:[A-Z][a-z]+){2,}|KUBEWRIGHT_[A-Z_]+")
+"""Texts in the code that can only be a metric, a variable of the environment, or a reason or value of Kubernetes."""
 
 
-def unknown_names_on(text: str) -> Iterator[str]:
-    """Each name on a page that leads nowhere, and each call with a keyword that nothing takes."""
-    here = {word for block in _FENCED.finditer(text) for word in _WORD.findall(block[0])}
-    for code in _CODE.findall(_FENCED.sub("", text)):
+def unknown_names_on(text: str, *, translates: bool = False, known: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Each name on a page that leads nowhere, and each call with a keyword that nothing takes.
+
+    In the tables of a page that translates, only the last column has names of ours.
+    """
+    here = {*known, *(word for block in _FENCED.finditer(text) for word in _WORD.findall(block[0]))}
+    text = _FENCED.sub("", text)
+    for code in _CODE.findall(_FIRST_COLUMNS.sub("", text) if translates else text):
         name = code.removeprefix("@").removesuffix("()")
         if name in EXAMPLES:
             continue
-        if _NAME.fullmatch(name):
-            if not _exists(name, here):
-                yield code
-        elif not all(_takes(call, here) for call in _calls(name)):
+        if keyword := _KEYWORD.match(name):
+            is_right = keyword[1] in _parameters()
+        elif _NAME.fullmatch(name):
+            is_right = _exists(name, here)
+        else:
+            is_right = all(_takes(call, here) for call in _calls(name))
+        if not is_right:
             yield code
 
 
 def _exists(name: str, here: set[str]) -> bool:
     first, *rest = name.split(".")
-    if rest and first in _INSTANCES and problem_with(".".join([_INSTANCES[first], *rest])) is None:
+    if rest:
+        if name in _files() or problem_with(_of_class(name), inside=True) is None:
+            return True
+        if first == "kubewright" or first in packages():
+            return is_known(name, here, ())
+        if first == "ctx" or _is_public(first):
+            return False
+    if name in _parameters() or name in _texts() or name.removeprefix("KUBEWRIGHT_").lower() in _parameters():
         return True
-    if rest and _is_public(first):
-        return problem_with(name) is None
-    if rest and (first == "kubewright" or first in packages()):
-        return is_known(name, here, ())
-    return is_of_go(name) or name in _parameters_of_all() or is_known(name, here, ())
+    return is_of_go(name) or is_known(name, here, ()) or any(name in names for names in public_names().values())
 
 
 def _calls(code: str) -> Iterator[ast.Call]:
@@ -65,23 +84,25 @@ def _calls(code: str) -> Iterator[ast.Call]:
         tree = ast.parse(_OPEN_KEYWORD.sub("=...", code))
     except SyntaxError:
         return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield node
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _takes(call: ast.Call, here: set[str]) -> bool:
     """Whether the function of a call exists and has the keywords of the call."""
     name = ast.unparse(call.func)
     keywords = [keyword.arg for keyword in call.keywords if keyword.arg]
-    if not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name) or name in EXAMPLES:
         return True
-    first, dot, rest = name.partition(".")
-    name = f"{_INSTANCES.get(first, first)}{dot}{rest}" if dot else name
-    if _is_public(name.partition(".")[0]):
-        return problem_with(f"{name}({', '.join(f'{keyword}=' for keyword in keywords)})") is None
-    known = _parameters().get(name.rpartition(".")[2])
+    full = _of_class(name)
+    if full != name or _is_public(name.partition(".")[0]):
+        return problem_with(f"{full}({', '.join(f'{keyword}=' for keyword in keywords)})", inside=True) is None
+    known = _keywords().get(name.rpartition(".")[2])
     return _exists(name, here) and (known is None or known.issuperset(keywords))
+
+
+def _of_class(name: str) -> str:
+    """A member of an object as a member of its class: `ctx.apply` is `kubewright.Context.apply`."""
+    return next((name.replace(short, full, 1) for short, full in _INSTANCES if name.startswith(short)), name)
 
 
 def _is_public(name: str) -> bool:
@@ -89,22 +110,40 @@ def _is_public(name: str) -> bool:
 
 
 @cache
-def _parameters() -> dict[str, set[str]]:
+def _nodes() -> tuple[ast.AST, ...]:
+    paths = (path for path in (SOURCE / "kubewright").rglob("*.py") if "k8s" not in path.relative_to(SOURCE).parts)
+    return tuple(node for path in paths for node in ast.walk(ast.parse(path.read_text())))
+
+
+@cache
+def _keywords() -> dict[str, set[str]]:
     """What every function or class of Kubewright takes, by its name: arguments, and the fields of a class."""
     found: dict[str, set[str]] = defaultdict(set)
-    for path in (SOURCE / "kubewright").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())) if "k8s" not in path.parts else ():
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found[node.name] |= {
-                    arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-                }
-            elif isinstance(node, ast.ClassDef):
-                fields = (inner.target for inner in node.body if isinstance(inner, ast.AnnAssign))
-                found[node.name] |= {field.id for field in fields if isinstance(field, ast.Name)}
-                found[node.name] |= found["__init__"]
+    for node in _nodes():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found[node.name] |= {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+        elif isinstance(node, ast.ClassDef):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                    found[node.name].add(inner.target.id)
+                elif isinstance(inner, ast.arg):
+                    found[node.name].add(inner.arg)
     return found
 
 
 @cache
-def _parameters_of_all() -> frozenset[str]:
-    return frozenset().union(*_parameters().values())
+def _parameters() -> frozenset[str]:
+    return frozenset(word for words in _keywords().values() for word in words)
+
+
+@cache
+def _texts() -> frozenset[str]:
+    texts = (node.value for node in _nodes() if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return frozenset(text for text in texts if _TELLING.fullmatch(text))
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(path.name for place in (SOURCE, ROOT / "tests") for path in place.rglob("*.*")) | frozenset(
+        path.name for path in ROOT.iterdir()
+    )
