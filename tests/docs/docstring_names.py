@@ -26,7 +26,7 @@ from typing import Final
 
 from kubewright.k8s.documents import group_versions, openapi_document
 
-__all__ = ("EXAMPLES", "SOURCE", "is_known", "is_of_go", "names_under", "packages", "unknown_names", "unknown_names_of")
+__all__ = ("EXAMPLES", "SOURCE", "is_known", "is_of_go", "names_under", "unknown_names", "unknown_names_of")
 
 SOURCE: Final = Path(__file__).parents[2] / "src"
 DATA: Final = Path(__file__).parent
@@ -83,7 +83,7 @@ def is_known(name: str, here: set[str], rooms: tuple[str, ...]) -> bool:
     if name in EXAMPLES:
         return True
     parts = name.split(".")
-    if len(parts) > 1 and (parts[0] in packages() or parts[0] == "kubewright"):
+    if len(parts) > 1 and (parts[0] in _packages() or parts[0] == "kubewright"):
         rest = parts[1:] if parts[0] == "kubewright" else parts
         # `controllers.crds` is said in the API server of its own room, not of the package.
         return any(_leads_somewhere([*rooms[:end], *rest]) for end in range(len(rooms) + 1))
@@ -102,7 +102,7 @@ def _leads_somewhere(parts: list[str]) -> bool:
 
 
 @cache
-def packages() -> frozenset[str]:
+def _packages() -> frozenset[str]:
     return frozenset(path.name for path in (SOURCE / "kubewright").iterdir() if (path / "__init__.py").exists())
 
 

@@ -4,7 +4,8 @@
 
 `unknown_names_on` finds those that lead nowhere. A page may name what a docstring may (`docstring_names`), what its own
 blocks of code say, a file, a metric or a reason of an event, and what page_examples.txt lists. A public class must have
-the member that the page names (`names`), and whatever is called must take the keywords of the call.
+the member that the page names (`names`), and whatever is called must take the keywords of the call. In the tables of a
+page that translates from another framework, only the last column has names of ours.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.docs.docstring_names import SOURCE, is_known, is_of_go, packages
+from tests.docs.docstring_names import SOURCE, is_known, is_of_go
 from tests.docs.names import problem_with
 from tests.public_api import public_names
 
@@ -26,41 +28,35 @@ __all__ = ("EXAMPLES", "unknown_names_on")
 ROOT: Final = SOURCE.parent
 EXAMPLES: Final = frozenset((Path(__file__).parent / "page_examples.txt").read_text().split())
 """Names that stand for something of a user's, of Kubernetes or of another program."""
-_INSTANCES: Final = (
-    ("ctx.client.", "kubewright.cache.CachedClient."),
-    ("ctx.", "kubewright.Context."),
-    ("client.", "kubewright.Client."),
-)
-"""What pages call an object of a class. The last is also a package, so that `client.transport` is a module."""
+_INSTANCES: Final = {
+    "ctx.client.": "kubewright.cache.CachedClient.",
+    "ctx.": "kubewright.Context.",
+    "client.": "kubewright.Client.",
+    "manager.": "kubewright.Manager.",
+}
+"""What pages call an object of a class. Two are packages too: `client.transport` is a module."""
 _FENCED: Final = re.compile(r"^( *)(```+).*?^\1\2$", re.MULTILINE | re.DOTALL)
 _FIRST_COLUMNS: Final = re.compile(r"^\|.*(?<!\\)\|(?=.*\|$)", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _KEYWORD: Final = re.compile(r"([a-z_]+)=(?!=)")
-_OPEN_KEYWORD: Final = re.compile(r"=(?=[,)])")
 _TELLING: Final = re.compile(r"[a-z]+(?:_[a-z]+){2,}|(?:[A-Z][a-z]+){2,}|KUBEWRIGHT_[A-Z_]+")
 """Texts in the code that can only be a metric, a variable of the environment, or a reason or value of Kubernetes."""
 
 
 def unknown_names_on(text: str, *, translates: bool = False, known: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Each name on a page that leads nowhere, and each call with a keyword that nothing takes.
-
-    In the tables of a page that translates, only the last column has names of ours.
-    """
-    here = {*known, *(word for block in _FENCED.finditer(text) for word in _WORD.findall(block[0]))}
-    text = _FENCED.sub("", text)
-    for code in _CODE.findall(_FIRST_COLUMNS.sub("", text) if translates else text):
+    """Each name on a page that leads nowhere, and each call with a keyword that nothing takes."""
+    here = {*known, *(word for block in _FENCED.finditer(text) for word in re.findall(r"\w+", block[0]))}
+    prose = _FENCED.sub("", text)
+    for code in _CODE.findall(_FIRST_COLUMNS.sub("", prose) if translates else prose):
         name = code.removeprefix("@").removesuffix("()")
-        if name in EXAMPLES:
-            continue
         if keyword := _KEYWORD.match(name):
             is_right = keyword[1] in _parameters()
         elif _NAME.fullmatch(name):
             is_right = _exists(name, here)
         else:
             is_right = all(_takes(call, here) for call in _calls(name))
-        if not is_right:
+        if not is_right and name not in EXAMPLES:
             yield code
 
 
@@ -69,9 +65,9 @@ def _exists(name: str, here: set[str]) -> bool:
     if rest:
         if name in _files() or problem_with(_of_class(name), inside=True) is None:
             return True
-        if first == "kubewright" or first in packages():
-            return is_known(name, here, ())
-        if first == "ctx" or _is_public(first):
+        if homes := _rooms().get(first):
+            return any(problem_with(f"{home}{name}", inside=True) is None for home in homes)
+        if first in ("ctx", "kubewright") or _is_public(first):
             return False
     if name in _parameters() or name in _texts() or name.removeprefix("KUBEWRIGHT_").lower() in _parameters():
         return True
@@ -80,29 +76,26 @@ def _exists(name: str, here: set[str]) -> bool:
 
 def _calls(code: str) -> Iterator[ast.Call]:
     """The calls in a piece of Python; `Field(ge=, le=)` leaves the values out. Nothing, if it is no Python."""
-    try:
-        tree = ast.parse(_OPEN_KEYWORD.sub("=...", code))
-    except SyntaxError:
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    with suppress(SyntaxError):
+        tree = ast.parse(re.sub(r"=(?=[,)])", "=...", code))
+        yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _takes(call: ast.Call, here: set[str]) -> bool:
     """Whether the function of a call exists and has the keywords of the call."""
     name = ast.unparse(call.func)
     keywords = [keyword.arg for keyword in call.keywords if keyword.arg]
+    full = _of_class(name)
     if not _NAME.fullmatch(name) or name in EXAMPLES:
         return True
-    full = _of_class(name)
     if full != name or _is_public(name.partition(".")[0]):
         return problem_with(f"{full}({', '.join(f'{keyword}=' for keyword in keywords)})", inside=True) is None
-    known = _keywords().get(name.rpartition(".")[2])
-    return _exists(name, here) and (known is None or known.issuperset(keywords))
+    return _exists(name, here) and _keywords().get(name.rpartition(".")[2], set(keywords)).issuperset(keywords)
 
 
 def _of_class(name: str) -> str:
     """A member of an object as a member of its class: `ctx.apply` is `kubewright.Context.apply`."""
-    return next((name.replace(short, full, 1) for short, full in _INSTANCES if name.startswith(short)), name)
+    return next((name.replace(short, full, 1) for short, full in _INSTANCES.items() if name.startswith(short)), name)
 
 
 def _is_public(name: str) -> bool:
@@ -120,14 +113,12 @@ def _keywords() -> dict[str, set[str]]:
     """What every function or class of Kubewright takes, by its name: arguments, and the fields of a class."""
     found: dict[str, set[str]] = defaultdict(set)
     for node in _nodes():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            found[node.name] |= {arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-        elif isinstance(node, ast.ClassDef):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             for inner in ast.walk(node):
-                if isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
-                    found[node.name].add(inner.target.id)
-                elif isinstance(inner, ast.arg):
+                if isinstance(inner, ast.arg):
                     found[node.name].add(inner.arg)
+                elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+                    found[node.name].add(inner.target.id)
     return found
 
 
@@ -138,12 +129,21 @@ def _parameters() -> frozenset[str]:
 
 @cache
 def _texts() -> frozenset[str]:
-    texts = (node.value for node in _nodes() if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    texts = (str(node.value) for node in _nodes() if isinstance(node, ast.Constant))
     return frozenset(text for text in texts if _TELLING.fullmatch(text))
 
 
 @cache
+def _rooms() -> dict[str, list[str]]:
+    """What stands before the name of each package or room in its whole path: `kubewright.cluster.` before `planes`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in (SOURCE / "kubewright").glob("[!k]*/**/__init__.py"):  # not k8s, which is generated
+        *before, name = path.relative_to(SOURCE).parts[:-1]
+        found[name].append("".join(f"{part}." for part in before))
+    return found
+
+
+@cache
 def _files() -> frozenset[str]:
-    return frozenset(path.name for place in (SOURCE, ROOT / "tests") for path in place.rglob("*.*")) | frozenset(
-        path.name for path in ROOT.iterdir()
-    )
+    below = (path for place in ("src", "tests") for path in (ROOT / place).rglob("*.*"))
+    return frozenset(path.name for path in (*ROOT.iterdir(), *below))

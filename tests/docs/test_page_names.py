@@ -32,7 +32,8 @@ def test_every_name_on_a_page_leads_somewhere(page: Path) -> None:
         "kubewright.Nothing",
         "cache.reflectors",
         "client.httptools_transport",
-        "cluster.planes.direct",
+        "cluster.direct",
+        "planes.nothing",
         "Reconciliator",
         "Context.nothing",
         "ctx.nothing",
@@ -63,6 +64,7 @@ def test_a_name_that_leads_nowhere_is_found(name: str) -> None:
         "kubewright.cache",
         "cache.reflector",
         "client.transport",
+        "planes.embedded",
         "client.get",
         "Context.apply",
         "ctx.client.list(Pod, index=())",
@@ -85,9 +87,9 @@ def test_a_page_may_name_what_its_blocks_define() -> None:
 
 
 def test_only_the_last_column_of_a_translation_is_ours() -> None:
-    row = "| `builder.Owns`, `Watches` | `Reconciliator` |\n"
+    row = "| `predicate.Or`, `WatchesMetadata` | `Reconciliator` |\n"
 
-    assert list(unknown_names_on(row)) == ["Watches", "Reconciliator"]
+    assert list(unknown_names_on(row)) == ["WatchesMetadata", "Reconciliator"]
     assert list(unknown_names_on(row, translates=True)) == ["Reconciliator"]
 
 
