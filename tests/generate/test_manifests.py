@@ -197,7 +197,7 @@ def test_the_server_takes_everything_without_a_warning(run: Kubectl, operator: O
     finally:
         run("delete", "namespace", operator.namespace, "--wait=false")
 
-    elsewhere = run("apply", "--server-side", "--dry-run=server", "-k", config / "rbac" / "elsewhere")
+    elsewhere = run("apply", "--server-side", "--dry-run=server", "-k", config / "rbac" / "other_namespaces")
     assert answer.stderr + elsewhere.stderr == ""
     assert answer.stdout.count("serverside-applied") == len(built(run, config / "default"))
     assert elsewhere.stdout.count("serverside-applied") == 2
