@@ -47,6 +47,7 @@ _ORDER = (
     "runtime",
     "generate",
     "contract",
+    "security",
     "differential",
     "clients",
     "examples",
