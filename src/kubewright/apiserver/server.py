@@ -122,7 +122,7 @@ class ApiServer:
         )
         self.compaction = Compactor(self.store, self.clock)
         self.watches = WatchHandler(self.store)
-        self._registry = Registry(self.store, self.admission, self.clock)
+        self._registry = Registry(self.store, self.admission, self.clock, access=self._access)
         self._creates = CreateHandler(self._registry)
         self._updates = UpdateHandler(self._registry, self._creates)
         applies = ApplyHandler(self._registry, self._creates, self._updates)

@@ -56,9 +56,8 @@ class RbacEscalationCheck:
             self._check_binding(attributes, attributes.object)
 
     def _check_role(self, attributes: Attributes, role: dict[str, Any]) -> None:
-        # The URL of a create has no name, so a role with resourceNames does not allow it.
-        name = attributes.name if attributes.operation == "UPDATE" else ""
-        if self._is_authorized(attributes, "escalate", attributes.resource.plural, name):
+        # The path of a POST has no name, so a role with resourceNames does not allow it.
+        if self._is_authorized(attributes, "escalate", attributes.resource.plural, attributes.path_name):
             return
         self._confirm_no_escalation(attributes, _rules(role.get("rules")))
         if any(_aggregates(tree) for tree in (role, attributes.old) if tree):

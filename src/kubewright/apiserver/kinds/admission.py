@@ -45,6 +45,8 @@ class Attributes:
     old: Tree | None
     user: User
     subresource: str = ""
+    path_name: str = ""
+    """The name in the path of the request, which a POST of a collection does not have."""
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as a tree, with kind and apiVersion."""
@@ -144,6 +146,7 @@ def write_attributes(
         old=old,
         user=call.user,
         subresource=call.info.subresource,
+        path_name=call.info.name,
         dry_run=options.dry_run,
         options=described,
         warnings=call.warnings,

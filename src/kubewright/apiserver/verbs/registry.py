@@ -1,20 +1,24 @@
 """The generic registry: how objects of every resource are created, updated and removed in the store.
 
 The order of steps is that of kube-apiserver's registry, because clients rely on it (staging/src/k8s.io/apiserver/pkg/
-registry/generic/registry/store.go): system metadata, the strategy's preparation and validation, admission plugins that
-validate, then the store. The handlers (`create`, `update`, `patch`, `apply`) have decoded the object and let admission
-mutate it. Other requests may run while this one waits for a webhook, so the last step compares the object in the store
-with the one the request began with, and does not wait for anything before it writes.
+registry/generic/registry/store.go): system metadata, the strategy's preparation and validation, the right to create if
+an update or an apply creates, admission plugins that validate, then the store. The handlers (`create`, `update`,
+`patch`, `apply`) have decoded the object and let admission mutate it. Other requests may run while this one waits for a
+webhook, so the last step compares the object in the store with the one the request began with, and does not wait for
+anything before it writes.
 """
 
 from __future__ import annotations
 
 from typing import Final, final
 
+from msgspec import structs
+
 from kubewright._base.clock import Clock
 from kubewright.api.patches import json_equal
 from kubewright.apiserver.builtin.strategy import WITHOUT_METADATA_VALIDATION
 from kubewright.apiserver.builtin.validation import error_kind
+from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree, key_of
@@ -55,7 +59,9 @@ _NAME_TRIES: Final = 8  # maxNameGenerationCreateAttempts
 class Registry:
     """Writes objects to a store, once admission and validation have agreed."""
 
-    def __init__(self, store: Store, admission: Chain, clock: Clock) -> None:
+    def __init__(self, store: Store, admission: Chain, clock: Clock, *, access: Access) -> None:
+        """`access` authorizes the creation of an object by an update or an apply."""
+        self._access = access
         self.store = store
         self.admission = admission
         self.clock = clock
@@ -91,6 +97,8 @@ class Registry:
             raise invalid(error_kind(resource.kind), str(meta.get("name", "")), errors)
         for text in resource.strategy.warnings(tree, None):
             call.warn(text)
+        if call.info.verb != "create":
+            self._authorize_create(call)
         await self.admission.validate(attributes)
         if parse_version(meta_of(tree)) and not options.dry_run:
             raise status_error(500, "", "resourceVersion should not be set on objects to be created")
@@ -107,6 +115,18 @@ class Registry:
         response = respond_object(call, self._commit(resource, key, tree, stored, dry_run=options.dry_run), code=201)
         response.object_name = name
         return response
+
+    def _authorize_create(self, call: Call) -> None:
+        """Refuse an update or an apply that creates, unless the user may create the object of this name, too.
+
+        kube-apiserver: `withAuthorization` in staging/src/k8s.io/apiserver/pkg/endpoints/handlers/update.go. The router
+        has authorized the verb of the request only.
+        """
+        info = structs.replace(call.info, verb="create")
+        decision = self._access.decide(call.user, info)
+        if not decision.allowed:
+            # Without the headers that the router's refusal has: kube-apiserver's handlers do not set them.
+            raise StatusError(forbidden_to(call.user, info, decision.reason).status)
 
     def _free_key(self, call: Call, tree: Tree, *, is_generated: bool) -> str:
         """The key of a new object. A generated name that is taken is generated anew: no client has seen it yet."""

@@ -13,6 +13,7 @@ from kubewright.apiserver.admission.resource_quota import ResourceQuota
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.controllers.crd_resources import resources_of
+from kubewright.apiserver.kinds.access import OpenAccess
 from kubewright.apiserver.kinds.admission import Chain
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.storage.store import Store
@@ -62,7 +63,7 @@ class Namespace:
         self.store, self.converter = Store(), SlowConverter()
         catalog, clock = Catalog(ServiceAllocator()), SystemClock()
         catalog.serve("widgets.example.com", resources_of(WIDGETS, self.converter))
-        registry = Registry(self.store, Chain([ResourceQuota(self.store, catalog, clock)]), clock)
+        registry = Registry(self.store, Chain([ResourceQuota(self.store, catalog, clock)]), clock, access=OpenAccess())
         creates = CreateHandler(registry)
         updates = UpdateHandler(registry, creates)
         patches = PatchHandler(registry, updates, ApplyHandler(registry, creates, updates))

@@ -13,6 +13,7 @@ import pytest
 from kubewright._base.clock import SystemClock
 from kubewright.apiserver.builtin.service_allocator import ServiceAllocator
 from kubewright.apiserver.catalog import Catalog
+from kubewright.apiserver.kinds.access import OpenAccess
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.verbs.apply import ApplyHandler
@@ -61,7 +62,7 @@ class Writers:
         self.interference.write = self._write
 
     def _client(self, chain: Chain) -> Loopback:
-        registry = Registry(self.store, chain, SystemClock())
+        registry = Registry(self.store, chain, SystemClock(), access=OpenAccess())
         creates = CreateHandler(registry)
         updates = UpdateHandler(registry, creates)
         patches = PatchHandler(registry, updates, ApplyHandler(registry, creates, updates))
