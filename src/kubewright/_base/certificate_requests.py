@@ -53,12 +53,17 @@ _PURPOSES: Final = {
 class CertificateRequestInfo:
     """The subject and the alternative names of a request."""
 
-    common_name: str
+    common_names: tuple[str, ...]
     organizations: tuple[str, ...]
     hosts: tuple[str, ...]
     addresses: tuple[str, ...]
     emails: tuple[str, ...]
     uris: tuple[str, ...]
+
+    @property
+    def common_name(self) -> str:
+        """The last common name, which is the one that counts in Go; empty without one."""
+        return self.common_names[-1] if self.common_names else ""
 
 
 def parse_request(request: bytes) -> CertificateRequestInfo:
@@ -68,11 +73,9 @@ def parse_request(request: bytes) -> CertificateRequestInfo:
 
     csr = _load_request(request)
     names = _alternative_names(csr)
-    subject = csr.subject
-    common = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return CertificateRequestInfo(
-        common_name=str(common[-1].value) if common else "",
-        organizations=tuple(str(each.value) for each in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)),
+        common_names=tuple(str(each.value) for each in csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),
+        organizations=tuple(str(each.value) for each in csr.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)),
         hosts=tuple(names.get_values_for_type(x509.DNSName)) if names else (),
         addresses=tuple(map(str, names.get_values_for_type(x509.IPAddress))) if names else (),
         emails=tuple(names.get_values_for_type(x509.RFC822Name)) if names else (),
@@ -83,11 +86,10 @@ def parse_request(request: bytes) -> CertificateRequestInfo:
 def sign_request(
     request: bytes, issuer: KeyPair, *, usages: Iterable[str], not_before: datetime, not_after: datetime
 ) -> bytes:
-    """The certificate, PEM, for a request, with its subject and alternative names; other requested extensions are
-    ignored.
+    """The certificate, PEM, for a request, with its subject and alternative names as far as Go's signer copies them.
 
-    `usages` are named as in certificates.k8s.io/v1. The certificate never outlives its issuer. DecodeError if the
-    request cannot be parsed, or is not signed by its own key.
+    Other requested extensions are ignored. `usages` are named as in certificates.k8s.io/v1. The certificate never
+    outlives its issuer. DecodeError if the request cannot be parsed, or is not signed by its own key.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -99,7 +101,7 @@ def sign_request(
     authority = x509.load_pem_x509_certificate(issuer.certificate)
     key = serialization.load_pem_private_key(issuer.key, password=None)
     builder = x509.CertificateBuilder(
-        subject_name=csr.subject,
+        subject_name=_subject(csr.subject),
         issuer_name=authority.subject,
         public_key=csr.public_key(),
         serial_number=x509.random_serial_number(),
@@ -133,19 +135,57 @@ def _extensions(
     return extensions
 
 
+def _subject(subject: x509.Name) -> x509.Name:
+    """A subject as Go's signer copies it: known attributes, in Go's order, and of common names the last one.
+
+    Go: `Name.ToRDNSequence` in crypto/x509/pkix/pkix.go. What is signed is then what the signer has looked at.
+    """
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    parts = []
+    for oid in (
+        *(NameOID.COUNTRY_NAME, NameOID.STATE_OR_PROVINCE_NAME, NameOID.LOCALITY_NAME, NameOID.STREET_ADDRESS),
+        *(NameOID.POSTAL_CODE, NameOID.ORGANIZATION_NAME, NameOID.ORGANIZATIONAL_UNIT_NAME),
+        *(NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER),
+    ):
+        found = subject.get_attributes_for_oid(oid)
+        if found:
+            kept = found[-1:] if oid in (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER) else list(dict.fromkeys(found))
+            parts.append(x509.RelativeDistinguishedName(kept))
+    return x509.Name(parts)
+
+
 def _alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName | None:
+    """The alternative names of the types that Go knows; None without any."""
     from cryptography import x509
 
     try:
-        return request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return None
+    known = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    kept = [name for name in names if isinstance(name, known)]
+    return x509.SubjectAlternativeName(kept) if kept else None
 
 
 def _load_request(request: bytes) -> x509.CertificateSigningRequest:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        return x509.load_pem_x509_csr(request)
-    except ValueError as error:
+        csr = x509.load_pem_x509_csr(request)
+        # Parsed only when asked for: an odd one is found here, not by the caller.
+        for attribute in csr.subject:
+            _check_text(attribute)
+        _ = csr.extensions, csr.public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise DecodeError(f"this is no PEM certificate request: {error}") from None
+    return csr
+
+
+def _check_text(attribute: x509.NameAttribute[str | bytes]) -> None:
+    """Refuse text that two readers may take for different names: bits, control characters, and not Unicode."""
+    value = attribute.value
+    if not isinstance(value, str) or not value.isprintable():
+        raise ValueError(f"the attribute {attribute.oid.dotted_string} of its subject is no printable text")

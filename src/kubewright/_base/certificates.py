@@ -60,6 +60,8 @@ class CertificateInfo:
     hosts: frozenset[str]
     """The DNS names and IP addresses it is valid for."""
     serial: int
+    fingerprint: str
+    """SHA-256 of the certificate, in hex."""
 
 
 @final
@@ -149,6 +151,7 @@ def certificate_info(certificate: bytes) -> CertificateInfo:
     """The content of the first certificate in a PEM text; DecodeError if there is none."""
     _need_cryptography()
     from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
 
     try:
         read = x509.load_pem_x509_certificate(certificate)
@@ -162,6 +165,7 @@ def certificate_info(certificate: bytes) -> CertificateInfo:
         not_after=read.not_valid_after_utc,
         hosts=names,
         serial=read.serial_number,
+        fingerprint=read.fingerprint(hashes.SHA256()).hex(),
     )
 
 

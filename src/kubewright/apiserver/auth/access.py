@@ -43,9 +43,9 @@ class RbacAccess:
         self.client_ca = client_ca
         self.proxy_ca = proxy_ca
         self.accounts = ServiceAccounts(store, signer, clock or SystemClock())
-        proxy_issuer = certificate_info(proxy_ca).subject.removeprefix("CN=") if proxy_ca else ""
+        fingerprint = certificate_info(proxy_ca).fingerprint if proxy_ca else ""
         self.authentication = Authenticator(
-            self.accounts, tokens=tokens or {}, anonymous=anonymous, proxy_issuer=proxy_issuer
+            self.accounts, tokens=tokens or {}, anonymous=anonymous, proxy_ca=fingerprint
         )
         self.roles = RbacAuthorizer(store)
 

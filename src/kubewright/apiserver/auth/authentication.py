@@ -33,24 +33,24 @@ class Authenticator:
     """Authenticates requests and tokens."""
 
     def __init__(
-        self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool, proxy_issuer: str = ""
+        self, accounts: ServiceAccounts, *, tokens: Mapping[str, User], anonymous: bool, proxy_ca: str = ""
     ) -> None:
-        """`proxy_issuer` is the common name of the front-proxy CA; if empty, the X-Remote headers are ignored."""
+        """`proxy_ca` is the fingerprint of the front-proxy CA; if empty, the X-Remote headers are ignored."""
         self._accounts = accounts
         self._tokens = {token: _authenticated(user) for token, user in tokens.items()}
         self._anonymous = anonymous
-        self._proxy_issuer = proxy_issuer
+        self._proxy_ca = proxy_ca
 
     def authenticate_request(self, request: Request) -> User:
         """The user of a request; raises 401 for a bad token, or without credentials if anonymous is disabled."""
         peer = request.peer
-        from_proxy = bool(self._proxy_issuer) and peer.issuer == self._proxy_issuer
+        from_proxy = bool(self._proxy_ca) and peer.root_fingerprint == self._proxy_ca
         if from_proxy and peer.common_name in _PROXY_NAMES and request.header(_REMOTE_USER):
             return _proxy_user(request)
-        if peer.common_name and not from_proxy:
+        if peer.common_name and not from_proxy and _has_valid_uid(peer):
             return _certificate_user(peer)
-        if from_proxy and not _bearer_token(request.header("authorization")):
-            raise unauthorized()  # the proxy's certificate is no user's, and its headers name none
+        if peer.fingerprint and not _bearer_token(request.header("authorization")):
+            raise unauthorized()  # with a certificate that is no user's, a request is not anonymous
         try:
             identity = self.authenticate_header(request.header("authorization"))
         except BadToken:
@@ -79,7 +79,12 @@ class Authenticator:
 
 def _certificate_user(peer: Peer) -> User:
     extra = {_CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
-    return _authenticated(User(peer.common_name, peer.organizations, "", extra))
+    return _authenticated(User(peer.common_name, peer.organizations, "".join(peer.uids), extra))
+
+
+def _has_valid_uid(peer: Peer) -> bool:
+    """Whether a certificate has one uid or none (`parseUIDFromCert`, authentication/request/x509/x509.go)."""
+    return not peer.uids or (len(peer.uids) == 1 and bool(peer.uids[0]))
 
 
 def _proxy_user(request: Request) -> User:

@@ -7,6 +7,7 @@ other direction.
 
 from __future__ import annotations
 
+import _ssl
 import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -32,6 +33,8 @@ LIMITS: Final = Limits(
     idle_seconds=180.0,
     connections=1_000_000,
 )
+_UID: Final = "1.3.6.1.4.1.57683.2"
+"""The attribute of a subject with the uid of a user: `X509UID` in k8s.io/apimachinery/pkg/util/asn1."""
 _GZIP_ABOVE: Final = 128 * 1024
 _SEPARATE: Final = ("impersonate-", "x-remote-")
 """Headers with names of users and groups, which may contain commas, so repeated ones are not joined."""
@@ -68,14 +71,24 @@ def _peer_of(connection: Connection) -> Peer:
     where = address[0] if isinstance(address, tuple) else ""
     secure = transport.get_extra_info("ssl_object") is not None
     certificate: dict[str, Any] = transport.get_extra_info("peercert") or {}
-    encoded = transport.get_extra_info("ssl_object").getpeercert(binary_form=True) if certificate else None
+    if not certificate:
+        return Peer(address=where, secure=secure)
+    tls = transport.get_extra_info("ssl_object")
     names = [pair for group in certificate.get("subject", ()) for pair in group]
-    signed_by = [pair for group in certificate.get("issuer", ()) for pair in group]
     return Peer(
         address=where,
         secure=secure,
-        common_name=next((value for name, value in names if name == "commonName"), ""),
+        # Of several common names the last counts, as in Go's crypto/x509/pkix (`Name.FillFromRDNSequence`).
+        common_name=next((value for name, value in reversed(names) if name == "commonName"), ""),
         organizations=tuple(value for name, value in names if name == "organizationName"),
-        issuer=next((value for name, value in signed_by if name == "commonName"), ""),
-        fingerprint=hashlib.sha256(encoded).hexdigest() if encoded else "",
+        uids=tuple(value for name, value in names if name == _UID),
+        fingerprint=hashlib.sha256(tls.getpeercert(binary_form=True)).hexdigest(),
+        root_fingerprint=hashlib.sha256(_root_of(tls)).hexdigest(),
     )
+
+
+def _root_of(tls: Any) -> bytes:
+    """The last certificate of the client's verified chain, DER: one of the authorities this server trusts."""
+    if hasattr(tls, "get_verified_chain"):  # since Python 3.13
+        return bytes(tls.get_verified_chain()[-1])
+    return bytes(tls._sslobj.get_verified_chain()[-1].public_bytes(_ssl.ENCODING_DER))

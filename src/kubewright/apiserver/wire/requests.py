@@ -34,10 +34,11 @@ class Peer(Struct, frozen=True):
     secure: bool = False
     common_name: str = ""
     organizations: tuple[str, ...] = ()
-    issuer: str = ""
-    """The common name of the issuer."""
+    uids: tuple[str, ...] = ()
     fingerprint: str = ""
-    """SHA-256 of the certificate, in hex."""
+    """SHA-256 of the certificate, in hex; empty without one."""
+    root_fingerprint: str = ""
+    """SHA-256 of the authority's certificate that the verified chain ends with, in hex."""
 
 
 class Request(Struct):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubewright._base.certificates import certificate_info
 from kubewright.apiserver.wire.requests import Peer, Request
 
 WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -160,8 +161,13 @@ async def _who_by_proxy(server: Any, peer: Peer, **headers: str) -> tuple[int, A
     return reply.code, tree["status"]["userInfo"] if reply.code == 201 else tree["reason"]
 
 
+def _peer(server: Any, name: str, *, from_proxy: bool = True) -> Peer:
+    root = certificate_info(server.access.proxy_ca).fingerprint if from_proxy else "cd"
+    return Peer(common_name=name, fingerprint="ab", root_fingerprint=root)
+
+
 async def test_a_front_proxy_names_the_user(server: Any) -> None:
-    proxy = Peer(common_name="front-proxy-client", issuer="proxies", fingerprint="ab")
+    proxy = _peer(server, "front-proxy-client")
 
     code, who = await _who_by_proxy(
         server, proxy, x_remote_user="ann", x_remote_group="a,b\nc", **{"x-remote-extra-acme%2fteam": "x\ny"}
@@ -176,15 +182,13 @@ async def test_a_front_proxy_names_the_user(server: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "peer",
-    [
-        Peer(common_name="somebody-else", issuer="proxies"),
-        Peer(common_name="front-proxy-client", issuer="clients"),
-        Peer(common_name=""),
-    ],
-    ids=["another name", "another CA", "no certificate"],
+    ("name", "from_proxy"),
+    [("somebody-else", True), ("front-proxy-client", False), ("", False)],
+    ids=["another name", "another CA", "no name"],
 )
-async def test_only_a_front_proxy_names_users(server: Any, peer: Peer) -> None:
+async def test_only_a_front_proxy_names_users(server: Any, name: str, from_proxy: bool) -> None:
+    peer = _peer(server, name, from_proxy=from_proxy)
+
     _, who = await _who_by_proxy(server, peer, x_remote_user="ann", x_remote_group="system:masters")
 
     assert "ann" not in str(who)
@@ -192,10 +196,7 @@ async def test_only_a_front_proxy_names_users(server: Any, peer: Peer) -> None:
 
 
 async def test_the_certificate_of_a_front_proxy_is_no_users(server: Any) -> None:
-    assert await _who_by_proxy(server, Peer(common_name="front-proxy-client", issuer="proxies")) == (
-        401,
-        "Unauthorized",
-    )
+    assert await _who_by_proxy(server, _peer(server, "front-proxy-client")) == (401, "Unauthorized")
 
 
 @pytest.mark.parametrize("way", ["exec?command=true&stdout=1", "attach?stdout=1", "portforward"])

@@ -30,6 +30,9 @@ _SHORT_LIVED: Final = timedelta(hours=8)
 
 def validation_error(signer: str, request: CertificateRequestInfo, usages: Collection[str]) -> str | None:
     """Why a signer rejects a request; None if it accepts it."""
+    # Upstream accepts several and keeps the last; nobody asks for two names who wants to be one user.
+    if len(request.common_names) > 1:
+        return "subject has more than one common name"
     if signer == CLIENT:
         return _validate_client(usages)
     if signer == KUBELET_CLIENT:
