@@ -1,13 +1,14 @@
 """Generated files and a folder: write the files that differ, or list them.
 
-Only generated files are changed; other files in the folder stay. Shared by every generator with a `--check`.
+Only generated files are changed; other files in the folder stay, and no path leads out of it. Shared by every
+generator with a `--check`.
 """
 
 from __future__ import annotations
 
 import difflib
 import gzip
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ _MAX_DIFF_LINES: Final = 200
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Write the files that are missing or differ; returns their paths within the folder."""
+    _check_paths(folder, files)
     changed = [path for path, content in sorted(files.items()) if not _same(folder / path, content)]
     try:
         for path in changed:
@@ -32,11 +34,20 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 
 def differences(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """One text per file that is missing or differs, with a diff if it is text; empty if all are up to date."""
+    _check_paths(folder, files)
     return [
         _difference(folder / path, content)
         for path, content in sorted(files.items())
         if not _same(folder / path, content)
     ]
+
+
+def _check_paths(folder: Path, paths: Iterable[str]) -> None:
+    """Names of groups and kinds are part of the paths, and they can be a stranger's."""
+    for path in paths:
+        parts = path.split("/")
+        if "\\" in path or "\0" in path or not all(part not in ("", ".", "..") for part in parts):
+            raise ConfigError(f"{path!r} leads outside of {folder}; the file is not written, correct the name")
 
 
 def _same(file: Path, content: bytes) -> bool:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from kubewright.errors import ConfigError
 from kubewright.generate.models.openapi import Documents
 from kubewright.k8s.documents import module_of
 
@@ -27,7 +28,9 @@ def archive_files(documents: Documents, *, modules: Mapping[str, str]) -> dict[s
             schemas[module_of(name)][name] = schema
     files: dict[str, Any] = {"discovery": {"items": list(documents.discovery)}}
     for group_version, document in documents.documents.items():
-        module = modules[group_version]
+        module = modules.get(group_version)
+        if module is None:
+            raise ConfigError(f"{group_version} has no kind of its own; leave its document out")
         files[module] = _document_file(document, module, schemas.pop(module, {}))
     # The rest belongs to no served group-version: apimachinery types that every kind uses.
     for module, rest in schemas.items():

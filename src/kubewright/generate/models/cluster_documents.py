@@ -30,18 +30,30 @@ async def cluster_documents(client: Client, *, builtin: bool = False) -> Documen
     except NotFound as exc:
         raise ConfigError("the server has no /openapi/v3; it needs to be Kubernetes 1.24 or newer") from exc
     answers = [(path, await _get(client, path)) for path in ("/version", "/api", "/apis")]
-    for name, entry in sorted(index.get("paths", {}).items()):
+    for name, entry in sorted(_paths(index).items()):
         group_version = name.removeprefix("apis/").removeprefix("api/")
         # `apis` and `apis/apps` describe no kinds.
         if name.count("/") < (2 if name.startswith("apis") else 1):
             continue
         if builtin or group_version not in packaged.group_versions():
             with suppress(NotFound):  # its last CRD was deleted since the index was read
-                answers.append((name, await _get(client, entry["serverRelativeURL"])))
+                answers.append((name, await _get(client, entry)))
     found = from_responses(iter(answers))
     if not found.documents:
         raise ConfigError("the cluster serves only kinds Kubewright has classes for; install the CRDs first")
     return found
+
+
+def _paths(index: Mapping[str, Any]) -> dict[str, str]:
+    """Each document's name and address."""
+    paths = index.get("paths")
+    addresses = {
+        name: entry.get("serverRelativeURL") if isinstance(entry, Mapping) else None
+        for name, entry in (paths.items() if isinstance(paths, Mapping) else ())
+    }
+    if not all(isinstance(address, str) for address in addresses.values()):
+        raise ConfigError("the server's /openapi/v3 has a path without a serverRelativeURL; ask who runs the server")
+    return {name: str(address) for name, address in addresses.items()}
 
 
 async def _get(client: Client, address: str) -> Mapping[str, Any]:

@@ -118,7 +118,7 @@ def _definitions(manifests: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, De
             raise ConfigError(f"{where}: apiVersion is {api_version!r}; write it as apiextensions.k8s.io/v1")
         try:
             yield where, from_tree(CustomResourceDefinition, manifest).spec
-        except DecodeError as exc:
+        except (DecodeError, UnicodeEncodeError) as exc:  # YAML can write half of a surrogate pair
             raise ConfigError(f"{where}: {exc}; correct the manifest") from exc
 
 

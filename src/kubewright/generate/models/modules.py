@@ -6,6 +6,9 @@ returns paths and their content; the caller writes them. The same documents give
 It makes Kubewright's own built-in kinds (`package="kubewright.k8s"`) and classes for users' custom resources; the
 latter import Pod, LabelSelector and so on from the built-in kinds instead of repeating them.
 
+The documents are a stranger's: names go through `models.names`, texts through `models.python_source`, and what comes
+out is checked by `models.python_tree` before anybody may write it.
+
 A field becomes snake_case and optional unless the schema requires it. There are two exceptions, because of how Go
 writes JSON: a required list or map has a default (an empty one is often sent as null), and a required time is optional
 (a zero time is null).
@@ -18,8 +21,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final, final
 
 from kubewright.api.resource import KubeObject
+from kubewright.errors import SchemaError
 from kubewright.generate.models.archive import archive_files
-from kubewright.generate.models.names import attribute_name, camel_case, module_name
+from kubewright.generate.models.names import (
+    attribute_name,
+    camel_case,
+    component_class_name,
+    module_name,
+    unique_name,
+)
 from kubewright.generate.models.openapi import (
     Api,
     Documents,
@@ -36,9 +46,11 @@ from kubewright.generate.models.python_source import (
     ClassDefinition,
     Imports,
     ModuleText,
+    docstring,
     quoted,
     render,
 )
+from kubewright.generate.models.python_tree import check_module
 from kubewright.k8s import documents as builtin
 
 __all__ = ("BUILTIN_PACKAGE", "generate_models")
@@ -87,15 +99,19 @@ def generate_models(documents: Documents, *, package: str) -> dict[str, bytes]:
         files[f"{module.replace('.', '/')}.py"] = _ModuleWriter(api, modules, module, names).text()
     if package != BUILTIN_PACKAGE:
         files["__init__.py"] = '"""Kinds as classes, one module per group-version."""\n'
-        return {path: text.encode() for path, text in files.items()}
+        return _checked(files, package)
     index = _index(api, modules)
     files["index.py"] = _index_source(index, api.version)
     by_group_version = {group_version: module for group_version, (module, _) in index.items()}
     archive = archive_files(documents, modules=by_group_version)
-    return {
-        **{path: text.encode() for path, text in files.items()},
-        **{f"openapi/{name}": content for name, content in archive.items()},
-    }
+    return {**_checked(files, package), **{f"openapi/{name}": content for name, content in archive.items()}}
+
+
+def _checked(files: Mapping[str, str], package: str) -> dict[str, bytes]:
+    own = frozenset(f"{package}.{path.removesuffix('.py').replace('/', '.')}" for path in files)
+    for path, text in files.items():
+        check_module(path, text, modules=own)
+    return {path: text.encode() for path, text in files.items()}
 
 
 @final
@@ -111,18 +127,27 @@ class _ModuleMap:
         self.modules: dict[str, list[str]] = defaultdict(list)
         for name in own:
             self.modules[self._own_modules[name]].append(name)
+        self._classes = {name: one for names in self.modules.values() for name, one in _class_names(names)}
 
     def find(self, name: str) -> tuple[str, str]:
         """Module and class name to import."""
         if name in _HANDWRITTEN:
             return _HANDWRITTEN[name]
-        module = self._own_modules.get(name)
-        prefix = self._package if module else BUILTIN_PACKAGE
-        return f"{prefix}.{module or builtin.module_of(name)}", name.rpartition(".")[2]
+        if name in self._own_modules:
+            return f"{self._package}.{self._own_modules[name]}", self._classes[name]
+        if builtin.component(name) is None or name.endswith("List"):
+            raise SchemaError(
+                f"{name!r} is a list of a kind and has no class of its own; remove the field of that type"
+            )
+        return f"{BUILTIN_PACKAGE}.{builtin.module_of(name)}", name.rpartition(".")[2]
+
+    def class_for(self, name: str) -> str:
+        """The class of a schema that is generated here; no other in its module has the same name."""
+        return self._classes[name]
 
     def module_for(self, name: str) -> str:
-        """The module of a schema that is generated here."""
-        return self._own_modules[name]
+        """The module of a schema that is generated here; empty for any other."""
+        return self._own_modules.get(name, "")
 
     def _is_generated(self, name: str) -> bool:
         schema = self._api.schemas.get(name)
@@ -145,11 +170,20 @@ class _ModuleMap:
         return modules
 
 
+def _class_names(names: list[str]) -> Iterator[tuple[str, str]]:
+    """The class of each schema of a module; those that need no change come first and keep their names."""
+    taken: set[str] = set()
+    for name in sorted(names, key=lambda name: (component_class_name(name) != name.rpartition(".")[2], name)):
+        chosen = unique_name(component_class_name(name), taken)
+        taken.add(chosen)
+        yield name, chosen
+
+
 def _is_list_kind(schema: ObjectSchema) -> bool:
     """Whether it is the list of a kind; one generic class serves for all."""
     metadata = schema.find("metadata")
     return (
-        schema.class_name.endswith("List")
+        schema.name.endswith("List")
         and schema.find("items") is not None
         and metadata is not None
         and (metadata.type.target == f"{_META}.ListMeta")
@@ -164,8 +198,8 @@ class _ModuleWriter:
         self._api = api
         self._modules = modules
         self._module = module
-        self._names = sorted(names, key=lambda name: name.rpartition(".")[2])
-        self._imports = Imports(name.rpartition(".")[2] for name in names)
+        self._names = sorted(names, key=modules.class_for)
+        self._imports = Imports(map(modules.class_for, names))
 
     def text(self) -> str:
         # Parts first: the class statement of a kind refers to the class of its status.
@@ -196,12 +230,16 @@ class _ModuleWriter:
         return f"{title}\n\nGenerated by `kubewright generate models`{source}; do not edit."
 
     def _alias(self, name: str) -> Alias:
-        self._imports.use("typing", "TypeAlias")
-        return Alias(name=name.rpartition(".")[2], type=self._imports.use("typing", "Any"), doc=self._api.aliases[name])
+        return Alias(
+            name=self._modules.class_for(name),
+            annotation=self._imports.use("typing", "TypeAlias"),
+            type=self._imports.use("typing", "Any"),
+            doc=self._api.aliases[name],
+        )
 
     def _part(self, schema: ObjectSchema) -> ClassDefinition:
         return ClassDefinition(
-            name=schema.class_name,
+            name=self._modules.class_for(schema.name),
             base=self._imports.use("kubewright.api.model", "Model"),
             doc=schema.description or f"Part of {self._module}.",
             attributes=tuple(self._attributes(schema)),
@@ -211,10 +249,11 @@ class _ModuleWriter:
         schema = self._api.schemas[kind.schema]
         base = self._resource_base(schema)
         skipped = (*_OF_EVERY_KIND, "spec", "status") if base else _OF_EVERY_KIND
+        name = self._modules.class_for(schema.name)
         return ClassDefinition(
-            name=schema.class_name,
+            name=name,
             base=base or self._imports.use("kubewright.api.resource", "KubeObject"),
-            keywords=tuple(_class_keywords(kind, schema.class_name)),
+            keywords=tuple(_class_keywords(kind, name)),
             doc=schema.description or f"The {kind.gvk.kind} kind.",
             attributes=tuple(self._attributes(schema, skipped=skipped, of_kind=True)),
         )
@@ -288,7 +327,7 @@ class _ModuleWriter:
             written = f"list[{item}]" if value_type.kind is TypeKind.LIST else f"dict[str, {item}]"
         else:
             module, name = self._modules.find(value_type.target)
-            own = module.endswith(f".{self._module}") and value_type.target in self._names
+            own = self._modules.module_for(value_type.target) == self._module
             written = name if own else self._imports.use(module, name)
         return f"{written} | None" if value_type.nullable else written
 
@@ -343,10 +382,11 @@ def _index(api: Api, modules: _ModuleMap) -> Mapping[str, tuple[str, tuple[str, 
 
 def _index_source(index: Mapping[str, tuple[str, tuple[str, ...]]], version: str) -> str:
     lines = [
-        '"""Which built-in kind is in which module. Plain data, so that nothing is imported to look a kind up.',
-        "",
-        f"Generated by `kubewright generate models` from Kubernetes {version}; do not edit.",
-        '"""',
+        *docstring(
+            "Which built-in kind is in which module. Plain data, so that nothing is imported to look a kind up.\n\n"
+            f"Generated by `kubewright generate models` from Kubernetes {version}; do not edit.",
+            "",
+        ),
         "",
         "from __future__ import annotations",
         "",
@@ -354,17 +394,17 @@ def _index_source(index: Mapping[str, tuple[str, tuple[str, ...]]], version: str
         "",
         '__all__ = ("MODULES", "SERVER_VERSION")',
         "",
-        f'SERVER_VERSION: Final = "{version}"',
+        f"SERVER_VERSION: Final = {quoted(version)}",
         '"""The kube-apiserver whose documents these are."""',
         "",
         "MODULES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {",
     ]
     for group_version, (module, kinds) in index.items():
-        lines += [f'    "{group_version}": (', f'        "{module}",']
+        lines += [f"    {quoted(group_version)}: (", f"        {quoted(module)},"]
         if len(kinds) == 1:
-            lines.append(f'        ("{kinds[0]}",),')
+            lines.append(f"        ({quoted(kinds[0])},),")
         else:
-            lines += ["        (", *(f'            "{kind}",' for kind in kinds), "        ),"]
+            lines += ["        (", *(f"            {quoted(kind)}," for kind in kinds), "        ),"]
         lines.append("    ),")
     lines += ["}", '"""Group-version to module below `kubewright.k8s`, and the names of its kinds."""', ""]
     return "\n".join(lines)

@@ -1,7 +1,8 @@
 """Names: from JSON to Python and back.
 
 A field `clusterIPs` becomes `cluster_ips`, a group `cert-manager.io` becomes the module `cert_manager`, and an inline
-object at `spec.keystores` of a Certificate becomes the class `CertificateSpecKeystores`. Pure functions on text, for
+object at `spec.keystores` of a Certificate becomes the class `CertificateSpecKeystores`. Whatever the text, the result
+is an ASCII identifier and no keyword: the text is a stranger's, and the name becomes code. Pure functions on text, for
 `models.openapi` and `models.modules`.
 """
 
@@ -17,6 +18,7 @@ __all__ = (
     "attribute_name",
     "camel_case",
     "class_name",
+    "component_class_name",
     "module_name",
     "singular",
     "snake_case",
@@ -35,6 +37,8 @@ _WORD: Final = re.compile(
     r"|[A-Z]?[a-z0-9]+"
     r"|[A-Z]+[0-9]*"
 )
+
+_CLASS: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 
 
 def snake_case(name: str) -> str:
@@ -67,7 +71,18 @@ def class_name(*words: str) -> str:
     """`CertificateSpec` and `jksKeystore` to `CertificateSpecJksKeystore`; inner capitals stay as they are."""
     parts = [part for word in words for part in re.split(r"[^A-Za-z0-9]+", word) if part]
     name = "".join(part[0].upper() + part[1:] for part in parts) or "Value"
-    return f"V{name}" if name[0].isdigit() else name
+    if name[0].isdigit():
+        return f"V{name}"
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def component_class_name(component: str) -> str:
+    """The class for a component: the last part of its name, changed only if it is no name of a class.
+
+    It begins with a capital, so no attribute of a class and no type of Python's, all in lower case, has its name.
+    """
+    last = component.rpartition(".")[2]
+    return last if _CLASS.fullmatch(last) and not keyword.iskeyword(last) else class_name(last)
 
 
 def module_name(group: str) -> str:

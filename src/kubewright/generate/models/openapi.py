@@ -2,13 +2,16 @@
 
 In: one OpenAPI v3 document per group-version, as served under `/openapi/v3`, and the aggregated discovery. Out: an
 `Api` of kinds and object schemas whose fields have one of a dozen types. Inline objects, which is all a custom resource
-has, get a name and become schemas of their own. Nothing is fetched or printed here: `models.sources` loads documents,
-`models.modules` makes modules.
+has, get a name and become schemas of their own. A document may hold anything anywhere: what is no OpenAPI is a
+DecodeError that says where. Nothing is fetched or printed here: `models.sources` loads documents, `models.modules`
+makes modules.
 """
 
 from __future__ import annotations
 
 import enum
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
@@ -32,6 +35,12 @@ _WELL_KNOWN: Final = {
     frozenset(("matchExpressions", "matchLabels")): f"{_META}.LabelSelector",
 }
 """Objects that nearly every CRD repeats inline, recognised by their fields."""
+
+_DEEPEST: Final = 60
+"""How deep schemas may be nested. A CRD is seldom deeper than fifteen, and Python reads a hundred nested brackets."""
+
+_NO_FIELD: Final = re.compile(r'["\\\x00-\x1f\ud800-\udfff]')
+"""What msgspec takes in no field's name, and what no JSON text can hold."""
 
 _QUANTITY_PATTERN: Final = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"
 """The pattern that controller-gen writes for a resource.Quantity, which has no type of its own in a CRD."""
@@ -98,11 +107,6 @@ class ObjectSchema(msgspec.Struct, frozen=True, kw_only=True):
     properties: tuple[Property, ...] = ()
     kinds: tuple[GroupVersionKind, ...] = ()
     extensions: Mapping[str, Any] = {}
-
-    @property
-    def class_name(self) -> str:
-        """The last part of the name."""
-        return self.name.rpartition(".")[2]
 
     def find(self, name: str) -> Property | None:
         """The field with that JSON name."""
@@ -173,7 +177,9 @@ def read_api(documents: Documents) -> Api:
 def _components(group_version: str, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     components = document.get("components", {})
     schemas = components.get("schemas", {}) if isinstance(components, Mapping) else None
-    if not isinstance(schemas, Mapping) or not all(isinstance(schema, Mapping) for schema in schemas.values()):
+    if not isinstance(schemas, Mapping) or not all(
+        isinstance(name, str) and isinstance(schema, Mapping) for name, schema in schemas.items()
+    ):
         raise DecodeError(f"{group_version}: components.schemas is no map of schemas; pass an OpenAPI v3 document")
     return schemas
 
@@ -184,6 +190,9 @@ class _Reader:
 
     def __init__(self, components: Mapping[str, Mapping[str, Any]]) -> None:
         self._components = components
+        self._references: dict[str, ValueType | None] = {}
+        """The types of components that are no objects; None for one that is being read."""
+        self._depth = 0
         self.schemas: dict[str, ObjectSchema] = {}
         self.aliases: dict[str, str] = {}
 
@@ -213,6 +222,8 @@ class _Reader:
         )
 
     def _property(self, owner: str, name: str, schema: Mapping[str, Any], *, required: bool) -> Property:
+        if _NO_FIELD.search(name):
+            raise DecodeError(f"{owner}: no class can have a field {name!r}; remove quotes, backslashes and the like")
         return Property(
             name=name,
             type=self._value_type(schema, owner=owner, word=name),
@@ -226,6 +237,15 @@ class _Reader:
         )
 
     def _value_type(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
+        if self._depth == _DEEPEST:
+            raise DecodeError(f"{owner}: schemas are nested deeper than {_DEEPEST} levels here; use references instead")
+        self._depth += 1
+        try:
+            return self._type_of_schema(schema, owner=owner, word=word)
+        finally:
+            self._depth -= 1
+
+    def _type_of_schema(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
         reference = _reference(schema)
         if reference:
             return self._type_of_reference(reference, owner)
@@ -254,7 +274,14 @@ class _Reader:
             return ValueType(TypeKind.OBJECT, target=name)
         if "type" not in schema and not _alternatives(schema):
             return ValueType(TypeKind.ALIAS, target=name)
-        return self._value_type(schema, owner=owner, word=name.rpartition(".")[2])
+        # Once for each component: two references to one that has two references would double at each step.
+        if name not in self._references:
+            self._references[name] = None
+            self._references[name] = self._value_type(schema, owner=owner, word=name.rpartition(".")[2])
+        found = self._references[name]
+        if found is None:
+            raise DecodeError(f"{name} refers to itself without an object in between; correct the document")
+        return found
 
     def _inline_object(self, schema: Mapping[str, Any], *, owner: str, word: str) -> ValueType:
         properties = schema.get("properties")
@@ -282,7 +309,7 @@ class _Reader:
         """A value without a type of its own: the type that all alternatives share, or anything."""
         if schema.get("properties"):
             return self._inline_object(schema, owner=owner, word=word)
-        scalars = {alternative.get("type") for alternative in _alternatives(schema)}
+        scalars = {str(alternative.get("type")) for alternative in _alternatives(schema)}
         if len(scalars) == 1 and scalars <= {"string", "integer", "number", "boolean"}:
             return ValueType(TypeKind(scalars.pop()))
         return ValueType(TypeKind.ANY)
@@ -339,13 +366,33 @@ def _extensions(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _group_version_kinds(schema: Mapping[str, Any]) -> Iterator[GroupVersionKind]:
     for gvk in _sequence(_GVK, schema.get(_GVK)):
-        yield GroupVersionKind(gvk.get("group", ""), gvk.get("version", ""), gvk.get("kind", ""))
+        yield _group_version_kind(_mapping(_GVK, gvk, expected="map"))
 
 
-def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+def _group_version_kind(tree: Mapping[str, Any]) -> GroupVersionKind:
+    return GroupVersionKind(_text(tree, "group"), _text(tree, "version"), _text(tree, "kind"))
+
+
+def _mapping(where: str, value: Any, *, expected: str = "schema") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise DecodeError(f"{where}: a schema is expected and a {type(value).__name__} was found; correct the document")
+        found = type(value).__name__
+        raise DecodeError(f"{where}: a {expected} is expected and a {found} was found; correct the document")
     return value
+
+
+def _text(tree: Mapping[str, Any], name: str) -> str:
+    value = tree.get(name)
+    if value is not None and not isinstance(value, str):
+        raise DecodeError(f"{name}: a string is expected and a {type(value).__name__} was found; correct the document")
+    return value or ""
+
+
+def _texts(tree: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(_text({name: one}, name) for one in _sequence(name, tree.get(name)))
+
+
+def _mappings(tree: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(_mapping(name, one, expected="map") for one in _sequence(name, tree.get(name)))
 
 
 def _sequence(where: str, value: Any) -> Sequence[Any]:
@@ -378,26 +425,30 @@ def _kinds_from_discovery(groups: Sequence[Mapping[str, Any]]) -> list[Kind]:
     return [
         kind
         for group in groups
-        for version in group.get("versions", ())
-        for resource in version.get("resources", ())
+        for version in _mappings(_mapping("discovery", group, expected="map"), "versions")
+        for resource in _mappings(version, "resources")
         for kind in _kinds_of_resource(
-            GroupVersion(group.get("metadata", {}).get("name", ""), version["version"]), resource
+            GroupVersion(
+                _text(_mapping("metadata", group.get("metadata") or {}, expected="map"), "name"),
+                _text(version, "version"),
+            ),
+            resource,
         )
     ]
 
 
 def _kinds_of_resource(group_version: GroupVersion, resource: Mapping[str, Any]) -> Iterator[Kind]:
     namespaced = resource.get("scope") == "Namespaced"
-    subresources = resource.get("subresources", ())
-    names = tuple(one["subresource"] for one in subresources)
+    subresources = _mappings(resource, "subresources")
+    names = tuple(_text(one, "subresource") for one in subresources)
     yield Kind(
         gvk=_response_kind(group_version, resource),
         schema="",
-        plural=resource["resource"],
-        singular=resource.get("singularResource", ""),
+        plural=_text(resource, "resource"),
+        singular=_text(resource, "singularResource"),
         namespaced=namespaced,
-        short_names=tuple(resource.get("shortNames", ())),
-        categories=tuple(resource.get("categories", ())),
+        short_names=_texts(resource, "shortNames"),
+        categories=_texts(resource, "categories"),
         subresources=names,
         # Discovery does not have the scale paths; these are the same for all built-in kinds.
         scale=("spec.replicas", "status.replicas") if "scale" in names else (),
@@ -408,29 +459,35 @@ def _kinds_of_resource(group_version: GroupVersion, resource: Mapping[str, Any])
 
 def _response_kind(group_version: GroupVersion, resource: Mapping[str, Any]) -> GroupVersionKind:
     """Discovery omits group and version if they are those of the list."""
-    kind = resource.get("responseKind") or {}
-    if kind.get("version"):
-        return GroupVersionKind(kind.get("group", ""), kind["version"], kind.get("kind", ""))
-    return group_version.with_kind(kind.get("kind", ""))
+    kind = _group_version_kind(_mapping("responseKind", resource.get("responseKind") or {}, expected="map"))
+    return kind if kind.version else group_version.with_kind(kind.kind)
 
 
 def _kinds_from_paths(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[Kind]:
     """Less than discovery: kind, plural name, scope and subresources, from the paths."""
-    paths = {path: item for document in documents.values() for path, item in document.get("paths", {}).items()}
+    paths = {
+        path: _mapping(f"paths: {path}", item, expected="map")
+        for document in documents.values()
+        for path, item in _mapping("paths", document.get("paths", {}), expected="map").items()
+    }
+    inside: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        collection, _, subresource = path.partition("/{name}/")
+        inside[collection].append(subresource)
     for path, item in sorted(paths.items()):
-        gvk = (item.get("get") or item.get("post") or {}).get(_GVK)
+        gvk = _mapping(f"paths: {path}", item.get("get") or item.get("post") or {}, expected="map").get(_GVK)
         # Skip lists over all namespaces: the paths within one namespace have more.
         if not gvk or "/watch/" in path or _within_namespace(path) in paths:
             continue
         collection, _, subresource = path.partition("/{name}")
-        inside = f"{collection}/{{name}}/"
-        others = (other.removeprefix(inside) for other in paths if other.startswith(inside))
         yield Kind(
-            gvk=GroupVersionKind(gvk.get("group", ""), gvk.get("version", ""), gvk.get("kind", "")),
+            gvk=_group_version_kind(_mapping(_GVK, gvk, expected="map")),
             schema="",
             plural="" if subresource else collection.rpartition("/")[2],
             namespaced="/namespaces/{namespace}/" in path,
-            subresources=() if subresource else tuple(sorted(name for name in others if "/" not in name)),
+            subresources=()
+            if subresource
+            else tuple(sorted(name for name in inside[collection] if name and "/" not in name)),
         )
 
 

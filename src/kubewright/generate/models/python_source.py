@@ -1,12 +1,12 @@
 """Python source text of a module of classes: imports, docstrings, fields, in a fixed layout.
 
 `models.modules` decides what a class contains; this module only formats it. The same definitions always give the same
-bytes.
+bytes. Text becomes source in two ways and no other: `quoted` makes a literal of it, `docstring` a docstring.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final, final
@@ -18,6 +18,7 @@ from kubewright.errors import SchemaError
 __all__ = ("Alias", "Attribute", "ClassDefinition", "Imports", "ModuleText", "docstring", "quoted", "render")
 
 _WIDTH: Final = 110
+_NOT_IN_DOCSTRING: Final = re.compile(r'\\|"{3,}|"\Z')
 
 
 @final
@@ -49,6 +50,8 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
     """A name for another type."""
 
     name: str
+    annotation: str
+    """The name of `TypeAlias` in the module."""
     type: str
     doc: str = ""
 
@@ -118,7 +121,7 @@ def render(module: ModuleText) -> str:
     lines += module.imports.lines()
     lines += _exports(module.exports)
     for alias in module.aliases:
-        lines += ["", f"{alias.name}: TypeAlias = {alias.type}", *docstring(alias.doc, "")]
+        lines += ["", f"{alias.name}: {alias.annotation} = {alias.type}", *docstring(alias.doc, "")]
     for definition in module.classes:
         lines += ["", "", *_class_lines(definition)]
     return "\n".join(lines) + "\n"
@@ -179,7 +182,7 @@ def docstring(text: str, indent: str) -> list[str]:
 
 
 def _wrap(text: str, width: int) -> Iterator[str]:
-    for line in _escape(text).strip().split("\n"):
+    for line in _escape(text).split("\n"):
         content = line.lstrip()
         margin = " " * min(len(line.expandtabs(4)) - len(content.expandtabs(4)), 16)
         yield from textwrap.wrap(
@@ -194,11 +197,20 @@ def _wrap(text: str, width: int) -> Iterator[str]:
 
 def _escape(text: str) -> str:
     """The text between the quotes: it must not end the string, start an escape or contain invisible characters."""
-    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    text = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text).rstrip()
-    return f'{text[:-1]}\\"' if text.endswith('"') else text
+    visible = "".join(c if c.isprintable() or c in "\n\t" else " " for c in text).strip()
+    # In one pass: an escape that a first pass wrote is no text to a second one.
+    return _NOT_IN_DOCSTRING.sub(lambda found: "".join(f"\\{character}" for character in found[0]), visible)
 
 
 def quoted(text: str) -> str:
-    """A string literal in double quotes."""
-    return json.dumps(text, ensure_ascii=False)  # the same escapes as Python's
+    """A string literal in double quotes; characters that nobody would see in it are written as escapes."""
+    return f'"{"".join(map(_literal_character, text))}"'
+
+
+def _literal_character(character: str) -> str:
+    if character in ('"', "\\"):
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    # Those of ASCII that have a letter, then by number. Half of a surrogate pair can only be written by its number.
+    return ascii(character)[1:-1]

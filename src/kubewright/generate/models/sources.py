@@ -50,13 +50,16 @@ def from_responses(responses: Iterator[tuple[str, Any]]) -> Documents:
             if group_version:
                 documents[group_version] = tree
         elif tree.get("kind") == "APIGroupDiscoveryList":
-            discovery += tree.get("items", ())
+            items = tree.get("items")
+            if not isinstance(items, list) or not all(isinstance(group, dict) for group in items):
+                raise ConfigError(f"{where}: items is no list of groups; save the response of /apis again")
+            discovery += items
         elif "gitVersion" in tree:
             version = str(tree["gitVersion"])
         elif "swagger" in tree:
             raise ConfigError(f"{where}: this is OpenAPI v2; save the documents under /openapi/v3 instead")
     # The core group is a list of its own and comes first; the server's order of the others is its priority.
-    discovery.sort(key=lambda group: bool(group.get("metadata", {}).get("name")))
+    discovery.sort(key=lambda group: bool(_group_name(group)))
     return Documents(documents=dict(sorted(documents.items())), discovery=tuple(discovery), version=version)
 
 
@@ -111,9 +114,15 @@ def _tree(file: Path) -> Any:
         raise ConfigError(f"{file}: {exc}") from exc
 
 
+def _group_name(group: Mapping[str, Any]) -> str:
+    metadata = group.get("metadata")
+    return str(metadata.get("name") or "") if isinstance(metadata, Mapping) else ""
+
+
 def _group_version(document: Mapping[str, Any]) -> str:
     """From the first path that has one; empty for `/apis` and the like, which describe no kinds."""
-    for path in document.get("paths", {}):
+    paths = document.get("paths", {})
+    for path in paths if isinstance(paths, Mapping) else ():
         match = _PATH.match(path)
         if match:
             return match["core"] or f"{match['group']}/{match['version']}"
