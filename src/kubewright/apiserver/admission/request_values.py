@@ -75,7 +75,7 @@ def _decider(user: User, access: Access) -> Callable[[str | None, Mapping[str, s
     def decide(account: str | None, about: Mapping[str, str]) -> Decision:
         who = user if account is None else _service_account(account)
         if "path" in about:
-            info = RequestInfo(about["verb"], about["path"])
+            info = RequestInfo(about["verb"], about["path"], is_path=True)
         else:
             info = RequestInfo(
                 verb=about["verb"],

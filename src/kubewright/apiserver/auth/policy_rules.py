@@ -57,7 +57,7 @@ def allows(rule: PolicyRule, info: RequestInfo) -> bool:  # hot
     verbs = rule.verbs or ()
     if info.verb not in verbs and "*" not in verbs:
         return False
-    if not info.resource:
+    if info.is_path:
         return any(_url_covers(url, info.path) for url in rule.non_resource_urls or ())
     groups = rule.api_groups or ()
     if info.group not in groups and "*" not in groups:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, TypeVar, final
-from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct
@@ -111,9 +110,7 @@ class RbacAuthorizer:
         return known
 
     def _authorize(self, user: User, info: RequestInfo) -> Decision:
-        if not info.resource and "%" in info.path:
-            info = msgspec.structs.replace(info, path=unquote(info.path))
-        found = self._rules(user, info.namespace if info.resource else "")
+        found = self._rules(user, info.namespace if info.is_resource else "")
         for grant in found.grants:
             if allows(grant.rule, info):
                 return Decision(True, f"RBAC: allowed by {grant.source}")

@@ -132,15 +132,13 @@ def _target(spec: Tree) -> RequestInfo:
     attributes = spec.get("resourceAttributes")
     if attributes is None:
         path = spec.get("nonResourceAttributes") or {}
-        # `RbacAuthorizer` unescapes the path of a URL; a review has it unescaped.
-        return RequestInfo(path.get("verb", ""), path.get("path", "").replace("%", "%25"))
+        return RequestInfo(path.get("verb", ""), path.get("path", ""), is_path=True)
     return RequestInfo(
         verb=attributes.get("verb", ""),
         path="",
         group=attributes.get("group", ""),
         version=attributes.get("version", "") or "*",
-        # A review may have no resource, which no request can: it matches a rule for all resources only.
-        resource=attributes.get("resource", "") or "\0",
+        resource=attributes.get("resource", ""),
         subresource=attributes.get("subresource", ""),
         namespace=attributes.get("namespace", ""),
         name=attributes.get("name", ""),

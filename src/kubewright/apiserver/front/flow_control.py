@@ -97,7 +97,7 @@ class FlowControl:
 
     def response_headers(self, user: User, info: RequestInfo) -> Headers:  # hot
         """The response headers with the FlowSchema and the priority level of a request."""
-        place = info.path if not info.resource else f"{info.resource}/{info.subresource}"
+        place = info.path if info.is_path else f"{info.resource}/{info.subresource}"
         key = (info.verb, info.group, place, info.namespace, user.name, *user.groups)
         found = self._classified.get(key)
         if found is None:
@@ -200,7 +200,7 @@ def _matches_subject(subject: Tree, user: User) -> bool:
 
 
 def _matches_request(rule: Tree, info: RequestInfo) -> bool:
-    if info.resource:
+    if info.is_resource:
         return any(_matches_resource_rule(one, info) for one in items(rule, "resourceRules"))
     return any(
         _contains(one.get("verbs"), info.verb) and any(_matches_url(url, info.path) for url in one["nonResourceURLs"])

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, final
 
+from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupVersion
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.routes import Handler, Routes
@@ -33,6 +34,7 @@ from kubewright.apiserver.wire.status_errors import (
     not_found,
 )
 from kubewright.apiserver.wire.users import User
+from kubewright.schema.check.object_metadata import path_segment_errors
 
 __all__ = ("AggregatedServers", "RequestObserver", "Router")
 
@@ -155,10 +157,11 @@ class Router:
         resource = self._catalog.find(info.group, info.version, info.resource)
         if resource is None:
             return self._unknown(info)
-        if "//" in request.path or not _is_in_scope(resource, info):
-            if resource.custom:
+        if not _is_served(resource, info):
+            if resource.custom or request.path.startswith("/apis//"):
                 return path_not_found()
             raise no_such_resource()
+        _check_segments(resource, info)
         if request.method == "HEAD" and info.subresource != "proxy":
             raise method_not_allowed()
         verb = self._verb(resource, info)
@@ -221,6 +224,8 @@ def _is_unknown_below(name: str, rest: str) -> bool:
     """Whether there is no such path below a non-resource path."""
     if name in ("healthz", "livez", "readyz"):
         return rest.endswith("/") or not rest
+    if name == "apis":
+        return rest.startswith("/")
     return (name == "metrics" and rest != "slis") or (name == "version" and bool(rest))
 
 
@@ -230,6 +235,25 @@ def _check_timeout(timeout: str, info: RequestInfo) -> None:
         return
     why = "missing unit in" if _NUMBER.fullmatch(timeout) else "invalid"
     raise bad_request(f'invalid timeout specified in the request URL - time: {why} duration "{timeout}"')
+
+
+def _is_served(resource: Resource, info: RequestInfo) -> bool:
+    """Whether there is such a path: it has the scope of the resource, and only a proxied one goes on as it likes."""
+    if not _is_in_scope(resource, info) or "//" in info.path.rstrip("/"):
+        return False
+    return info.verb != "proxy" and (not info.rest or info.subresource == "proxy")
+
+
+def _check_segments(resource: Resource, info: RequestInfo) -> None:
+    """Refuse a name or a namespace that cannot be a segment of a path, in the words of `NamespaceKeyFunc`.
+
+    kube-apiserver: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+    """
+    name = info.name
+    if not name.isalnum() and (errors := path_segment_errors(name, False)):
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(errors)}")
+    if info.namespace in (".", ".."):
+        raise bad_request(f'invalid key: "/{resource.plural}/{info.namespace}"')
 
 
 def _is_in_scope(resource: Resource, info: RequestInfo) -> bool:

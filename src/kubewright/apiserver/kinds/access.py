@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from typing import Final, Protocol, final
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -68,7 +67,7 @@ def forbidden_to(user: User, info: RequestInfo, reason: str = "") -> StatusError
 def _cannot(user: User, info: RequestInfo) -> str:
     who = f"User {quoted(user.name)} cannot {info.verb}"
     if not info.is_resource:
-        return f"{who} path {quoted(unquote(info.path))}"
+        return f"{who} path {quoted(info.path)}"
     where = f"in the namespace {quoted(info.namespace)}" if info.namespace else "at the cluster scope"
     return f"{who} resource {quoted(info.full_resource)} in API group {quoted(info.group)} {where}"
 

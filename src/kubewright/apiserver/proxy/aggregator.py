@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final, final
-from urllib.parse import parse_qsl, quote_plus
+from urllib.parse import quote_plus
 
 from kubewright._base.clock import Clock
 from kubewright._base.tasks import cancel_and_wait
@@ -33,7 +33,7 @@ from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.verbs.registry import Registry
 from kubewright.apiserver.wire.decoding import decode_json
-from kubewright.apiserver.wire.requests import Request, request_info
+from kubewright.apiserver.wire.requests import Request, encode_path, query_pairs, request_info
 from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.apiserver.wire.users import User
@@ -329,12 +329,9 @@ def _timeout(request: Request) -> tuple[float | None, Response | None]:
 
 
 def _request_target(request: Request) -> str:
-    """Path and query, the query sorted by name: kube-apiserver parses and encodes it again."""
-    path, mark, query = (request.uri or request.path).partition("?")
-    if not mark:
-        return path
-    whole = "&".join(part for part in query.split("&") if ";" not in part)
-    pairs = sorted(parse_qsl(whole, keep_blank_values=True), key=lambda pair: pair[0])
+    """Path and query as they were authorized, encoded again; the query sorted by name, as kube-apiserver sends it."""
+    path = encode_path(request.path)
+    pairs = sorted(query_pairs(request.uri.partition("?")[2]), key=lambda pair: pair[0])
     text = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)
     return f"{path}?{text}" if text else path
 

@@ -16,7 +16,7 @@ from kubewright._base.http.connection import Connection
 from kubewright._base.http.heads import RequestHead
 from kubewright._base.http.server import HttpServer, Limits
 from kubewright.apiserver.wire.negotiation import MediaType
-from kubewright.apiserver.wire.requests import Peer, Request, parse_query
+from kubewright.apiserver.wire.requests import Peer, Request, decode_path, parse_query
 from kubewright.apiserver.wire.responses import Reply, Response, error_response
 from kubewright.apiserver.wire.status_errors import too_large
 
@@ -48,7 +48,9 @@ def http_server(handler: Handler, *, limits: Limits = LIMITS) -> HttpServer:
         if not isinstance(peer, Peer):
             peer = connection.context = _peer_of(connection)
         path, _, query = head.target.partition("?")
-        return handler(Request(head.method, path, parse_query(query), head.headers, body, peer, head.target))
+        return handler(
+            Request(head.method, decode_path(path), parse_query(query), head.headers, body, peer, head.target)
+        )
 
     return HttpServer(
         handle,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, final
 
 from kubewright.api.field_errors import FieldError, summary
+from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 
 __all__ = (
@@ -94,8 +95,10 @@ def unauthorized(message: str = "Unauthorized") -> StatusError:
 
 def forbidden(resource: GroupResource, name: str, why: str) -> StatusError:
     """403: the user may not do this, or an admission plugin rejects it."""
-    subject = f'{resource} "{name}"' if name else str(resource)
-    return status_error(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(resource, name))
+    subject = f"{resource} {quoted(name)} is " if name else f"{resource} is "
+    if not resource.resource and not resource.group:
+        subject = ""
+    return status_error(403, "Forbidden", f"{subject}forbidden: {why}", details=_about(resource, name))
 
 
 def no_such_resource() -> StatusError:
@@ -105,7 +108,7 @@ def no_such_resource() -> StatusError:
 
 def not_found(resource: GroupResource, name: str) -> StatusError:
     """404: there is no such object."""
-    return status_error(404, "NotFound", f'{resource} "{name}" not found', details=_about(resource, name))
+    return status_error(404, "NotFound", f"{resource} {quoted(name)} not found", details=_about(resource, name))
 
 
 def method_not_allowed(message: str = "the server does not allow this method on the requested resource") -> StatusError:
@@ -121,12 +124,14 @@ def not_acceptable(accepted: Iterable[str]) -> StatusError:
 
 def already_exists(resource: GroupResource, name: str) -> StatusError:
     """409: an object of this name exists."""
-    return status_error(409, "AlreadyExists", f'{resource} "{name}" already exists', details=_about(resource, name))
+    return status_error(
+        409, "AlreadyExists", f"{resource} {quoted(name)} already exists", details=_about(resource, name)
+    )
 
 
 def conflict(resource: GroupResource, name: str, why: str) -> StatusError:
     """409: another write came first, or a precondition does not hold."""
-    message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
+    message = f"Operation cannot be fulfilled on {resource} {quoted(name)}: {why}"
     return status_error(409, "Conflict", message, details=_about(resource, name))
 
 
@@ -157,7 +162,7 @@ def invalid(kind: GroupVersionKind, name: str, errors: Iterable[FieldError]) -> 
         "kind": kind.kind,
         "causes": [error.cause() for error in found],
     }
-    return status_error(422, "Invalid", f'{subject} "{name}" is invalid: {summary(found)}', details=details)
+    return status_error(422, "Invalid", f"{subject} {quoted(name)} is invalid: {summary(found)}", details=details)
 
 
 def too_many_requests(message: str, *, retry_after: int) -> StatusError:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import final
 
 from kubewright.apiserver.front.router import Router
-from kubewright.apiserver.wire.requests import Peer, Request
+from kubewright.apiserver.wire.requests import Peer, Request, decode_path
 from kubewright.apiserver.wire.responses import Reply, Response, Stream
 from kubewright.client.config.config import default_user_agent
 from kubewright.client.transport.request_head import encode_query
@@ -69,7 +69,7 @@ class DirectTransport:
         query = encode_query(request.query)
         server_request = Request(
             request.method,
-            request.path,
+            decode_path(request.path),
             dict(request.query),
             {"user-agent": self._agent, **{name.lower(): value for name, value in request.headers}},
             request.body or b"",

@@ -9,7 +9,7 @@ import pytest
 
 from kubewright.apiserver.auth.rbac import RbacAuthorizer, RoleRef
 from kubewright.apiserver.storage.store import Store
-from kubewright.apiserver.wire.requests import RequestInfo, parse_query, request_info
+from kubewright.apiserver.wire.requests import RequestInfo, decode_path, parse_query, request_info
 from kubewright.apiserver.wire.users import User
 
 GROUP = "rbac.authorization.k8s.io"
@@ -49,7 +49,7 @@ def bind(store: Store, role: str, kind: str, subject: str, namespace: str = "", 
 
 def asked(method: str, uri: str) -> RequestInfo:
     path, _, query = uri.partition("?")
-    return request_info(method, path, parse_query(query))
+    return request_info(method, decode_path(path), parse_query(query))
 
 
 PODS = "/api/v1/namespaces/shop/pods"

@@ -23,7 +23,9 @@ CASES = [
     ("HEAD", "/apis/apps/v1/namespaces/shop/deployments/web", "", "get apps/v1 shop deployments web"),
     ("GET", "/api/v1/watch/namespaces/shop/pods", "", "watch /v1 shop pods"),
     ("GET", "/api/v1/pods", "fieldSelector=metadata.name%3Dweb", "list /v1 pods web"),
-    ("GET", "/apis/example.io/v1/names%2Fwith", "", "list example.io/v1 names/with"),
+    ("GET", "/apis/example.io/v1//names", "", "get example.io/v1 names"),
+    ("OPTIONS", "/api/v1/pods", "", " /v1 pods"),
+    ("GET", "/api/v1/watch/pods", "fieldSelector=metadata.name%3Dweb", "watch /v1 pods"),
 ]
 
 
