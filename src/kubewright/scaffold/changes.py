@@ -47,11 +47,16 @@ def last_rendered(folder: Path) -> dict[str, str]:
     """The last rendering; empty in a new project."""
     file = folder / RENDERED
     try:
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+        rendered = msgspec.json.decode(file.read_bytes(), type=dict[str, str])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}; restore it from version control") from None
+    # What no template makes any more is removed, so a path in this file must not lead to somebody else's.
+    for path in rendered:
+        if "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
+            raise ConfigError(f"{file} has {path!r}, which leads outside of {folder}; restore it from version control")
+    return rendered
 
 
 def plan(folder: Path, project: Project, *, replace: Collection[str] = ()) -> Plan:

@@ -22,6 +22,7 @@ __all__ = (
     "check_domain",
     "check_group",
     "check_kind",
+    "check_package",
     "check_plural",
     "check_project_name",
     "check_version",
@@ -70,6 +71,16 @@ def package_name(name: str) -> str:
             f"the project name {name!r} would hide the Python package {package}; give another one with --project-name"
         )
     return package
+
+
+def check_package(package: str) -> None:
+    """A package that `package_name` makes."""
+    try:
+        usable = package.isascii() and package_name(package) == package
+    except ConfigError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{package!r} is no Python package for an operator; write one word, as shop_operator")
 
 
 def check_group(group: str, domain: str) -> None:

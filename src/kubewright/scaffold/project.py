@@ -127,6 +127,9 @@ class Project(
         """Itself; a ConfigError if anything in it is invalid."""
         names.check_domain(self.domain)
         names.check_project_name(self.project_name)
+        names.check_package(self.package)
+        if not self.owner.isprintable():
+            raise ConfigError(f"the owner {self.owner!r} cannot be used: it is one line of visible characters")
         if problems := dns1123_label_errors(self.home):
             raise ConfigError(f"the namespace {self.home!r} cannot be used: {problems[0]}")
         owners: dict[tuple[str, str], str] = {}
@@ -168,8 +171,6 @@ def load_project(folder: Path) -> Project:
         raise ConfigError(f"{file} is invalid: {error}; {advice}") from None
     if project.version != "3" or project.layout != (_LAYOUT,):
         raise ConfigError(f"{file} is of another tool or version ({', '.join(project.layout)}); {advice}")
-    if not all(part.isidentifier() for part in project.package.split(".")):
-        raise ConfigError(f"{file} is invalid: {project.package!r} is no Python package; {advice}")
     try:
         return project.validated()
     except ConfigError as error:
@@ -180,11 +181,22 @@ def _same(one: Kind, other: Kind) -> bool:
     return (one.group, one.version, one.kind) == (other.group, other.version, other.kind)
 
 
+def _check_builtin(entry: Kind) -> None:
+    """The group of a built-in kind becomes an import, so it is one that Kubewright has."""
+    definition = names.builtin_definition(entry.group, entry.version, entry.kind)
+    if definition is None or entry.group != (definition.gvk.group or "core") or entry.resource:
+        raise ConfigError(
+            f"{entry.kind} in {entry.group!r}/{entry.version} is no kind of Kubernetes, and core says it is"
+        )
+
+
 def _check_entry(entry: Kind, domain: str) -> None:
     names.check_kind(entry.kind)
     names.check_version(entry.version)
     names.check_plural(entry.plural)
-    if not entry.core and entry.group:
+    if entry.core:
+        _check_builtin(entry)
+    elif entry.group:
         names.check_group(entry.group, domain)
     for operation in (*entry.webhooks.defaulting_operations, *entry.webhooks.validation_operations):
         if operation not in _OPERATIONS:

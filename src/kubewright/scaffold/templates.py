@@ -7,6 +7,7 @@ undefined name is an error, never an empty text.
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,4 +43,10 @@ def _environment() -> Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,
     )
+    environment.filters["toml"] = _toml
     return environment
+
+
+def _toml(text: str) -> str:
+    """A string of TOML; unlike JSON it has no escapes for halves of a surrogate pair, so all characters stay."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

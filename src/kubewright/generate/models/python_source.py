@@ -51,7 +51,7 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     annotation: str
-    """The name of `TypeAlias` in the module."""
+    """What the module calls typing.TypeAlias."""
     type: str
     doc: str = ""
 
