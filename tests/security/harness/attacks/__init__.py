@@ -1,0 +1,51 @@
+"""The catalogue: one module for each topic, one small function for each attack. Importing this fills the register."""
+
+from __future__ import annotations
+
+from tests.security.harness.attacks import (
+    apply,
+    connections,
+    controllers,
+    definitions,
+    expressions,
+    heads,
+    histories,
+    json_bodies,
+    lists,
+    nesting,
+    operators,
+    patches,
+    patterns,
+    pipelining,
+    protobuf_bodies,
+    queries,
+    reviews,
+    simulated_pods,
+    warnings,
+    watches,
+    yaml_bodies,
+)
+
+__all__ = (
+    "apply",
+    "connections",
+    "controllers",
+    "definitions",
+    "expressions",
+    "heads",
+    "histories",
+    "json_bodies",
+    "lists",
+    "nesting",
+    "operators",
+    "patches",
+    "patterns",
+    "pipelining",
+    "protobuf_bodies",
+    "queries",
+    "reviews",
+    "simulated_pods",
+    "warnings",
+    "watches",
+    "yaml_bodies",
+)
