@@ -19,6 +19,7 @@ import pytest
 from tests.conftest import Kubectl, kubectl_for
 
 from kubewright import Client, Config, connect
+from kubewright._base.certificates import Authority, KeyPair
 from kubewright.client.transport.default import default_transport
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.binaries.finder import Binaries
@@ -62,6 +63,12 @@ async def namespace(plane: Plane, client: Client) -> AsyncIterator[str]:
     yield name
     if isinstance(plane, EmbeddedCluster):  # where pods run
         await client.delete(Namespace, name)
+
+
+def authority_of(plane: Plane) -> Authority:
+    """The CA of a control plane, to sign more certificates."""
+    certificate, key = ((plane.folder / "pki" / f"ca.{end}").read_bytes() for end in ("crt", "key"))
+    return Authority(KeyPair(certificate, key))
 
 
 async def fresh_namespace(client: Client, *, prefix: str = "scenario") -> str:

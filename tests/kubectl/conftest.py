@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.kubectl.plane import Plane
+from tests.planes import authority_of
 
 from kubewright import Config, connect
 from kubewright.cluster.binaries.finder import Binaries
@@ -29,7 +30,7 @@ async def planes(real_binaries: Binaries) -> AsyncIterator[tuple[Plane, Plane]]:
         RealCluster(version=real_binaries.version) as real,
         EmbeddedCluster() as embedded,
         connect(Config.load(kubeconfig=real.kubeconfig)) as client,
-        Manager(*node_controllers(client), client=client, options=QUIET),
+        Manager(*node_controllers(client, authority=authority_of(real)), client=client, options=QUIET),
     ):
         yield (
             Plane("real", Path(real.kubectl), real.kubeconfig),

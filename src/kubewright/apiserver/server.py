@@ -46,6 +46,7 @@ from kubewright.apiserver.kinds.access import Access, OpenAccess
 from kubewright.apiserver.openapi.aggregated import AggregatedDocuments
 from kubewright.apiserver.openapi.endpoints import OpenApi
 from kubewright.apiserver.outbound.http_client import HttpClient
+from kubewright.apiserver.outbound.kubelets import KubeletClientConfig, Kubelets
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.outbound.webhook_client import WebhookClient
 from kubewright.apiserver.proxy.aggregator import Aggregator
@@ -93,11 +94,12 @@ class ApiServer:
         clock: Clock | None = None,
         observers: Sequence[RequestObserver] = (),
         proxy_client_certificate: tuple[str, str] = ("", ""),
+        kubelet_client: KubeletClientConfig | None = None,
     ) -> None:
         """Without `access` everybody is the administrator.
 
         `observers` see every request and its response. `proxy_client_certificate` are the files of the certificate and
-        the key by which aggregated API servers recognize this one.
+        the key by which aggregated API servers recognize this one, `kubelet_client` is how kubelets do.
         """
         self.store = store or Store()
         self.clock: Clock = clock or SystemClock()
@@ -110,6 +112,7 @@ class ApiServer:
         self._access = access or OpenAccess()
         self._outbound = HttpClient()
         self._addresses = ServiceResolver(self.store)
+        self.kubelets = Kubelets(self.store, kubelet_client or KubeletClientConfig())
         webhooks, terminating = WebhookClient(self._outbound), TerminatingCrds()
         self.admission = admission_chain(
             self.store,
@@ -258,9 +261,9 @@ class ApiServer:
         routes.add_resource("", "bindings", subresources.bind)
         routes.add_resource("", "pods", subresources.evict, subresource="eviction")
         routes.add_resource("", "namespaces", subresources.finalize, subresource="finalize")
-        routes.add_resource("", "pods", PodLogs(self.store, self._outbound).handle, subresource="log")
+        routes.add_resource("", "pods", PodLogs(self.store, self._outbound, self.kubelets).handle, subresource="log")
         proxies = ProxyHandlers(
-            self.store, self._outbound, self._addresses, admission=self.admission, access=self._access
+            self.store, self._outbound, self.kubelets, admission=self.admission, access=self._access
         )
         routes.add_resource("", "services", proxies.service, subresource="proxy")
         routes.add_resource("", "pods", proxies.pod, subresource="proxy")

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 from tests.builders.widgets import Widget
-from tests.planes import fresh_namespace
+from tests.planes import authority_of, fresh_namespace
 from tests.waiting import present
 
 from kubewright import Client, Config, connect
@@ -56,7 +56,9 @@ async def client(bare_cluster: RealCluster) -> AsyncIterator[Client]:
     """An administrator's client of a control plane with the controllers under test."""
     async with connect(Config.load(kubeconfig=bare_cluster.kubeconfig)) as client:
         controllers = controller_manager_controllers(client, root_certificate=bare_cluster.ca_data, quarantine=0.1)
-        async with Manager(*node_controllers(client), *controllers, client=client, options=QUIET):
+        async with Manager(
+            *node_controllers(client, authority=authority_of(bare_cluster)), *controllers, client=client, options=QUIET
+        ):
             await install_crds(client, Widget)  # after the start: new kinds are processed too
             yield client
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from tests.builders.pods import pod
 from tests.cluster.simulated_nodes.conftest import QUIET, is_ready
-from tests.planes import fresh_namespace
+from tests.planes import authority_of, fresh_namespace
 from tests.waiting import present, reach
 
 from kubewright import Client
@@ -25,11 +25,15 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.timeout(300)]
 async def test_pods_continue_after_a_restart_of_the_simulation(own_cluster: RealCluster, own_client: Client) -> None:
     namespace = await fresh_namespace(own_client)
     await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
-    async with Manager(*node_controllers(own_client), client=own_client, options=QUIET):
+    async with Manager(
+        *node_controllers(own_client, authority=authority_of(own_cluster)), client=own_client, options=QUIET
+    ):
         created = await own_client.create(pod("web", namespace, annotations={"simulation.kubewright.io/logs": "hello"}))
         before = await reach(own_client, created, is_ready)
 
-    async with Manager(*node_controllers(own_client), client=own_client, options=QUIET):
+    async with Manager(
+        *node_controllers(own_client, authority=authority_of(own_cluster)), client=own_client, options=QUIET
+    ):
         other = await own_client.create(pod("other", namespace))
         await reach(own_client, other, is_ready)  # by then the first has been looked at, too
 
@@ -42,7 +46,7 @@ async def test_pods_continue_after_a_restart_of_the_simulation(own_cluster: Real
 async def test_a_restart_of_the_api_server_is_survived(own_cluster: RealCluster, own_client: Client) -> None:
     namespace = await fresh_namespace(own_client)
     await present(own_client, ServiceAccount, namespace, lambda have: "default" in have)
-    parts = (*node_controllers(own_client), GarbageCollector(own_client))
+    parts = (*node_controllers(own_client, authority=authority_of(own_cluster)), GarbageCollector(own_client))
     async with Manager(*parts, client=own_client, options=QUIET):
         first = await reach(own_client, await own_client.create(pod("first", namespace)), is_ready)
 

@@ -248,13 +248,22 @@ class HttpClient:
     ) -> IncomingResponse:
         """Send a request and wait for the head of the response, for `timeout` seconds at most.
 
-        The caller reads the response to its end or closes it.
+        The caller reads the response to its end or closes it. The response is a 101 only if the request has an
+        Upgrade header.
         """
+        headers = tuple(headers)
         try:
             async with asyncio.timeout(timeout):
-                return await self._round_trip(destination, method, _request(destination, method, target, headers, body))
+                incoming = await self._round_trip(
+                    destination, method, _request(destination, method, target, headers, body)
+                )
         except TimeoutError:
             raise HttpClientError("context deadline exceeded", timed_out=True) from None
+        if incoming.code == 101 and not any(name.lower() == "upgrade" for name, _ in headers):
+            protocol = incoming.header("upgrade")
+            self._drop(incoming.hijack())
+            raise HttpClientError(f'backend tried to switch protocol "{protocol}" when "" was requested')
+        return incoming
 
     async def _round_trip(self, destination: Destination, method: str, data: bytes) -> IncomingResponse:
         while True:

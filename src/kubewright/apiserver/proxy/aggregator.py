@@ -28,7 +28,7 @@ from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientErro
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.proxy.api_services import AggregatedServer, identity_headers
 from kubewright.apiserver.proxy.availability import AvailabilityChecker, AvailableCondition
-from kubewright.apiserver.proxy.reverse_proxy import proxy_response, request_headers, upgrade_headers
+from kubewright.apiserver.proxy.reverse_proxy import forwarded_for, proxy_response, request_headers, upgrade_headers
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Change, Store
 from kubewright.apiserver.verbs.registry import Registry
@@ -44,8 +44,7 @@ __all__ = ("Aggregator",)
 _KIND: Final = GroupVersionKind("apiregistration.k8s.io", "v1", "APIService")
 _TEXT: Final = "text/plain; charset=utf-8"
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
-_IDENTITY: Final = frozenset({"audit-id", "authorization", "host"})
-_STRIPPED_PREFIXES: Final = ("x-remote-", "impersonate-", "x-forwarded-")
+_HIDDEN: Final = frozenset({"audit-id", "host"})
 _RESYNC_SECONDS: Final = 30.0
 _FIRST_RETRY_SECONDS: Final = 0.005
 _DISCOVERY_SECONDS: Final = 5.0
@@ -205,10 +204,10 @@ class Aggregator:
         if not forwarded:
             return _text_response(503, "service unavailable")
         upgrade = upgrade_headers(request)
-        headers = request_headers(request.headers.items(), without=_IDENTITY)
-        headers = [(name, value) for name, value in headers if not name.startswith(_STRIPPED_PREFIXES)]
+        headers = request_headers(request.headers, without=_HIDDEN)
+        headers = [(name, value) for name, value in headers if not name.startswith("x-forwarded-")]
         headers += [*upgrade, *forwarded, *identity_headers(user), ("Audit-Id", request.audit_id)]
-        headers.append(("X-Forwarded-For", _forwarded_for(request)))
+        headers.append(("X-Forwarded-For", forwarded_for(request)))
         seconds, timeout_response = _timeout(request)
         try:
             incoming = await self.outbound.request(
@@ -334,13 +333,6 @@ def _request_target(request: Request) -> str:
     pairs = sorted(query_pairs(request.uri.partition("?")[2]), key=lambda pair: pair[0])
     text = "&".join(f"{quote_plus(name)}={quote_plus(value)}" for name, value in pairs)
     return f"{path}?{text}" if text else path
-
-
-def _forwarded_for(request: Request) -> str:
-    """X-Forwarded-For: the addresses that earlier proxies report, and the client's."""
-    here = request.peer.address or "127.0.0.1"
-    before = request.header("x-forwarded-for")
-    return f"{before}, {here}" if before else here
 
 
 def _text_response(code: int, text: str) -> Response:

@@ -1,13 +1,15 @@
 """The connecters: `services/proxy`, `pods/proxy`, `nodes/proxy`, and exec, attach and port-forward of pods.
 
-A name may have a scheme and a port: `https:web:8443`. The proxies send the request on without its credentials. Exec,
-attach and port-forward go to the kubelet; once it switches protocols (SPDY or WebSocket), the two connections are
-joined (`upgrade`), and the stream is between client and kubelet. A proxied service may switch protocols too. Upstream:
-k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go.
+A name may have a scheme and a port: `https:web:8443`. The proxies send the request on without its credentials, to
+addresses outside this machine alone. Exec, attach and port-forward go to the kubelet; once it switches protocols (SPDY
+or WebSocket), the two connections are joined (`upgrade`), and the stream is between client and kubelet. A proxied
+service may switch protocols too. Upstream: k8s.io/kubernetes/pkg/registry/core/pod/rest/subresources.go and
+k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go.
 """
 
 from __future__ import annotations
 
+import posixpath
 from typing import Any, Final, final
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -16,11 +18,12 @@ from msgspec.structs import replace
 from kubewright.apiserver.kinds.access import Access
 from kubewright.apiserver.kinds.admission import Attributes, Chain
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.outbound.addresses import is_global_unicast
 from kubewright.apiserver.outbound.http_client import Destination, HttpClient, HttpClientError
-from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
-from kubewright.apiserver.outbound.service_resolver import ServiceResolver
+from kubewright.apiserver.outbound.kubelets import Kubelets
 from kubewright.apiserver.proxy.pod_logs import select_container
-from kubewright.apiserver.proxy.reverse_proxy import proxy_response, request_headers, upgrade_headers
+from kubewright.apiserver.proxy.reverse_proxy import forwarded_for, proxy_response, request_headers, upgrade_headers
+from kubewright.apiserver.proxy.service_location import ServiceLocation
 from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -32,12 +35,15 @@ from kubewright.apiserver.wire.status_errors import (
     forbidden,
     method_not_allowed,
     not_found,
+    status_error,
     unavailable,
 )
 
 __all__ = ("ProxyHandlers",)
 
-_IDENTITY: Final = frozenset({"authorization", "host"})
+_HIDDEN: Final = frozenset({"host", "x-forwarded-for"})
+_UNESCAPED: Final = "/-_.~$&+,:;=@"
+"""What Go's net/url leaves as it is in a path."""
 _SCHEMES: Final = ("", "http", "https")
 _STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KUBELET_PATHS: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
@@ -51,7 +57,7 @@ class ProxyHandlers:
         self,
         store: Store,
         outbound: HttpClient,
-        addresses: ServiceResolver,
+        kubelets: Kubelets,
         *,
         admission: Chain,
         access: Access,
@@ -59,40 +65,35 @@ class ProxyHandlers:
         self._store = store
         self._access = access
         self._outbound = outbound
-        self._resolver = addresses
+        self._kubelets = kubelets
+        self._services = ServiceLocation(store)
         self._admission = admission
 
     async def service(self, call: Call) -> Reply:
         """`services/proxy`."""
         scheme, name, port = _parts(call, "service")
-        entry = self._store.table("/services").get(f"{call.namespace}/{name}")
-        if entry is None:
-            raise not_found(call.resource.group_resource, name)
-        ports = (decode_json(entry.value).get("spec") or {}).get("ports") or []
-        wanted = port or (str(ports[0].get("port")) if ports else "")
-        try:
-            host, number = self._resolver.resolve(call.namespace, name, wanted)
-        except HttpClientError as error:
-            raise unavailable(str(error)) from None
+        host, number = self._services.resolve(call.namespace, name, port, shown=call.info.name)
         return await self._proxy(call, _destination(scheme, host, number))
 
     async def pod(self, call: Call) -> Reply:
         """`pods/proxy`."""
         scheme, name, port = _parts(call, "pod")
         pod = self._pod(call, name)
-        address = (pod.get("status") or {}).get("podIP")
-        if not address:
+        address = str((pod.get("status") or {}).get("podIP") or "")
+        if not is_global_unicast(address):
             raise bad_request("address not allowed")
         ports = [item for one in pod["spec"].get("containers") or () for item in one.get("ports") or ()]
-        number = int(port) if port.isdecimal() else next(
-            (int(item["containerPort"]) for item in ports if not port or item.get("name") == port), 80
+        number = _number(port) if port.isdecimal() else next(
+            (int(item["containerPort"]) for item in ports if not port or item.get("name") == port),
+            443 if scheme == "https" else 80,
         )  # fmt: skip
-        return await self._proxy(call, _destination(scheme, str(address), number))
+        return await self._proxy(call, _destination(scheme, address, number))
 
     async def node(self, call: Call) -> Reply:
-        """`nodes/proxy`: the kubelet itself."""
-        _, name, _ = _parts(call, "node")
-        return await self._proxy(call, kubelet_destination(self._store, name, resource=call.resource.group_resource))
+        """`nodes/proxy`: the kubelet itself, or another port of the node."""
+        scheme, name, port = _parts(call, "node")
+        resource = call.resource.group_resource
+        return await self._proxy(call, await self._kubelets.proxy_destination(name, scheme, port, resource=resource))
 
     async def stream(self, call: Call) -> Reply:
         """`pods/exec`, `pods/attach` and `pods/portforward`: streams of the kubelet."""
@@ -110,7 +111,7 @@ class ProxyHandlers:
         await self._admit(call)
         if "upgrade" not in call.request.header("connection").lower():
             raise bad_request("Upgrade request required")
-        kubelet = kubelet_destination(self._store, str(node), resource=call.resource.group_resource)
+        kubelet = self._kubelets.destination(str(node), resource=call.resource.group_resource)
         path = f"/{_KUBELET_PATHS[sub]}/{call.namespace}/{quote(name)}{container}"
         wanted = urlencode(_kubelet_query(call.request))
         return await self._proxy(call, kubelet, target=f"{path}?{wanted}" if wanted else path)
@@ -160,22 +161,33 @@ class ProxyHandlers:
 
     async def _proxy(self, call: Call, destination: Destination, *, target: str = "") -> Reply:
         request = call.request
-        if not target:
-            query = request.uri.partition("?")[2]
-            target = f"/{quote(call.info.rest)}" + (f"?{query}" if query else "")
-        headers = request_headers(request.headers.items(), without=_IDENTITY)
-        headers += upgrade_headers(request)
-        headers.append(("X-Forwarded-For", request.peer.address or "127.0.0.1"))
+        upgrade = upgrade_headers(request)
+        headers = [*request_headers(request.headers, without=_HIDDEN), *upgrade]
+        headers.append(("X-Forwarded-For", forwarded_for(request)))
         headers.append(("X-Forwarded-Uri", request.path))
         try:
             incoming = await self._outbound.request(
-                destination, request.method, target, headers=headers, body=request.body
+                destination, request.method, target or _target(call), headers=headers, body=request.body
             )
         except HttpClientError as error:
+            if upgrade:
+                raise status_error(500, "", f"error dialing backend: {error}") from None
             raise unavailable(f"error trying to reach service: {error}") from None
         if incoming.code == 101:
             return tunnel(incoming)
+        if upgrade and incoming.code < 400:
+            incoming.close()
+            raise status_error(500, "", f"invalid upgrade response: status code {incoming.code}")
         return await proxy_response(incoming)
+
+
+def _target(call: Call) -> str:
+    """The path behind the subresource and the query. As kube-apiserver's it has no dots and no doubled slashes."""
+    path = posixpath.normpath(f"/{call.info.rest.lstrip('/')}")
+    if call.request.path.endswith("/") and path != "/":
+        path += "/"
+    query = call.request.uri.partition("?")[2]
+    return quote(path, safe=_UNESCAPED) + (f"?{query}" if query else "")
 
 
 def _values(request: Request, name: str) -> list[str]:
@@ -195,13 +207,17 @@ def _kubelet_query(request: Request) -> list[tuple[str, str]]:
 def _parts(call: Call, kind: str) -> tuple[str, str, str]:
     """Scheme, name and port of a name such as `https:web:8443`."""
     parts = call.info.name.split(":")
-    if len(parts) == 1:
-        return "", parts[0], ""
-    if len(parts) == 2:
-        return "", parts[0], parts[1]
-    if len(parts) == 3 and parts[0] in _SCHEMES:
-        return parts[0], parts[1], parts[2]
-    raise bad_request(f'invalid {kind} request "{call.info.name}"')
+    if len(parts) < 3:
+        parts = ["", *parts, ""][:3]
+    if len(parts) != 3 or parts[0] not in _SCHEMES or not parts[1]:
+        raise bad_request(f'invalid {kind} request "{call.info.name}"')
+    return parts[0], parts[1], parts[2]
+
+
+def _number(port: str) -> int:
+    if not port.isascii() or not 0 < int(port) < 65536:
+        raise bad_request(f'invalid port "{port}"')
+    return int(port)
 
 
 def _destination(scheme: str, host: str, port: int) -> Destination:

@@ -11,15 +11,18 @@ from collections.abc import Mapping
 from typing import Any, Final, final
 from urllib.parse import urlencode
 
+from msgspec.structs import replace
+
 from kubewright.api.field_errors import FieldError
 from kubewright.api.kinds import GroupResource, GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.outbound.http_client import HttpClient, HttpClientError, IncomingResponse
-from kubewright.apiserver.outbound.kubelet_address import kubelet_destination
+from kubewright.apiserver.outbound.kubelets import Kubelets
 from kubewright.apiserver.outbound.webhook_client import server_response_error
 from kubewright.apiserver.proxy.reverse_proxy import ProxiedStream
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.options import parse_bool
 from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import (
     StatusError,
@@ -49,9 +52,10 @@ _REASONS: Final = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: 
 class PodLogs:
     """Handles `pods/log`."""
 
-    def __init__(self, store: Store, outbound: HttpClient) -> None:
+    def __init__(self, store: Store, outbound: HttpClient, kubelets: Kubelets) -> None:
         self._store = store
         self._outbound = outbound
+        self._kubelets = kubelets
 
     async def handle(self, call: Call) -> Reply:
         """Stream the log."""
@@ -73,7 +77,9 @@ class PodLogs:
         return await self._fetch(call, str(node), container, options)
 
     async def _fetch(self, call: Call, node: str, container: str, options: Mapping[str, Any]) -> Reply:
-        kubelet = kubelet_destination(self._store, node, resource=call.resource.group_resource)
+        kubelet = self._kubelets.destination(node, resource=call.resource.group_resource)
+        if parse_bool(call.request.query.get("insecureSkipTLSVerifyBackend", "false")):
+            kubelet = replace(kubelet, verify=False)
         path = f"/containerLogs/{call.namespace}/{call.info.name}/{container}"
         wanted = {name: "true" if value is True else value for name, value in options.items() if value is not False}
         target = f"{path}?{urlencode(sorted(wanted.items()))}" if wanted else path

@@ -1,4 +1,4 @@
-"""Copies the response of another server to the client.
+"""Copies the request of a client to another server, without its credentials, and the response to the client.
 
 `ProxiedStream` is the response of a kubelet, a proxied service or an aggregated API server. It reads no faster than
 the client does, and closes the upstream response when the client disconnects.
@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 from kubewright.apiserver.outbound.http_client import HttpClientError, IncomingResponse
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.responses import Reply, Response, Sink, Stream
 
-__all__ = ("ProxiedStream", "proxy_response", "request_headers", "response_headers", "upgrade_headers")
+__all__ = (
+    "ProxiedStream",
+    "forwarded_for",
+    "proxy_response",
+    "request_headers",
+    "response_headers",
+    "upgrade_headers",
+)
 
 _BACKLOG: Final = 1024 * 1024
 _PAUSE: Final = 0.02
@@ -26,6 +33,7 @@ _HOP_BY_HOP: Final = frozenset(
         "content-length",
         "keep-alive",
         "proxy-authenticate",
+        "proxy-authorization",
         "proxy-connection",
         "te",
         "trailer",
@@ -34,6 +42,11 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 """Hop-by-hop headers (RFC 9110, 7.6.1), which a proxy does not forward."""
+_CREDENTIALS: Final = ("authorization", "impersonate-", "x-remote-")
+"""Beginnings of headers that say who the client is. They are for this server alone, which deletes them as
+kube-apiserver does (k8s.io/apiserver/pkg/endpoints/filters): another server could believe them, or use the token."""
+_TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - no password
+"""Begins the WebSocket subprotocol by which browsers send a token."""
 _OWN: Final = _HOP_BY_HOP | {"audit-id", "content-type", "date"}
 """Headers that this server sets itself."""
 _PROTOCOL: Final = ("connection", "upgrade")
@@ -98,9 +111,26 @@ async def proxy_response(incoming: IncomingResponse) -> Reply:
     return ProxiedStream(incoming, code=incoming.code, content_type=content_type, headers=headers)
 
 
-def request_headers(headers: Iterable[tuple[str, str]], *, without: frozenset[str]) -> list[tuple[str, str]]:
-    """The headers of a request for the other server."""
-    return [(name, value) for name, value in headers if name not in _HOP_BY_HOP and name not in without]
+def request_headers(headers: Mapping[str, str], *, without: frozenset[str] = frozenset()) -> list[tuple[str, str]]:
+    """The headers of a request for the other server: none of this hop, and none with credentials."""
+    this_hop = {name.strip().lower() for name in headers.get("connection", "").split(",")} | _HOP_BY_HOP | without
+    found = [
+        (name, value) for name, value in headers.items() if name not in this_hop and not name.startswith(_CREDENTIALS)
+    ]
+    if _TOKEN_PROTOCOL in headers.get("sec-websocket-protocol", ""):
+        found = [(name, _without_token(value) if name == "sec-websocket-protocol" else value) for name, value in found]
+    return found
+
+
+def _without_token(protocols: str) -> str:
+    return ", ".join(name for one in protocols.split(",") if not (name := one.strip()).startswith(_TOKEN_PROTOCOL))
+
+
+def forwarded_for(request: Request) -> str:
+    """X-Forwarded-For: the addresses that earlier proxies report, and the client's."""
+    here = request.peer.address or "127.0.0.1"
+    before = request.header("x-forwarded-for")
+    return f"{before}, {here}" if before else here
 
 
 def upgrade_headers(request: Request) -> list[tuple[str, str]]:

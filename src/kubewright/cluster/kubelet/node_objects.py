@@ -39,7 +39,7 @@ from kubewright.k8s.core.v1 import (
     Taint,
 )
 
-__all__ = ("Nodes", "extended_resource_changes", "node_status")
+__all__ = ("Nodes", "extended_resource_changes", "node_names", "node_status")
 
 LEASE_NAMESPACE: Final = "kube-node-lease"
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -93,7 +93,7 @@ class Nodes:
         """
         if count < 1 and not names:
             raise ConfigError(f"{count} simulated nodes cannot run pods; ask for 1 or more")
-        self.names = tuple(names) or tuple(f"node-{number}" for number in range(1, count + 1))
+        self.names = node_names(count, names)
         self._client = client
         self._labels = dict(labels or {})
         self._taints = tuple(taints)
@@ -219,6 +219,11 @@ class Nodes:
             spec = LeaseSpec(holder_identity=name, lease_duration_seconds=_LEASE_SECONDS, renew_time=now)
             metadata = ObjectMeta(name=name, namespace=LEASE_NAMESPACE, owner_references=[owner_reference(node)])
             await self._client.create(Lease(metadata=metadata, spec=spec))
+
+
+def node_names(count: int, names: Sequence[str] = ()) -> tuple[str, ...]:
+    """The given names, or `node-1` and so on."""
+    return tuple(names) or tuple(f"node-{number}" for number in range(1, count + 1))
 
 
 def node_status(

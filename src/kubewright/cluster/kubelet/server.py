@@ -5,9 +5,9 @@
     /exec/{namespace}/{pod}/{container}, /attach/{namespace}/{pod}/{container}, /portForward/{namespace}/{pod}
 
 One server for all simulated nodes: each has this port in its status, and paths name namespace and pod. It listens on
-loopback with a self-signed certificate: API servers do not verify kubelets without `--kubelet-certificate-authority`.
-`streaming_handlers` serves exec, attach and port-forward. HTTP is implemented here, one request per connection: the
-only client is an API server, and importing a web framework would take longer than starting a cluster. Paths as in
+loopback with a certificate of the cluster's CA, and serves only callers that `auth` accepts. `streaming_handlers`
+serves exec, attach and port-forward. HTTP is implemented here, one request per connection: API servers are the usual
+clients, and importing a web framework would take longer than starting a cluster. Paths as in
 pkg/kubelet/server/server.go. Registered by `planes.simulated_nodes`.
 """
 
@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
@@ -31,6 +31,7 @@ from kubewright._base.certificates import Authority
 from kubewright._base.clock import Clock, SystemClock
 from kubewright._base.files import write_private
 from kubewright.api.times import parse_time
+from kubewright.cluster.kubelet.auth import KubeletAuth
 from kubewright.cluster.kubelet.logs import ContainerLogs, LogQuery, read_log
 from kubewright.cluster.kubelet.sandbox.sandboxes import SandboxManager
 from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
@@ -42,6 +43,10 @@ __all__ = ("KubeletServer", "log_query")
 
 _MAX_HEAD: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10.0
+_MAX_UNAUTHORIZED: Final = 128
+_BACKLOG: Final = 128
+_RETRY_SECONDS: Final = 0.1
+_STREAM_METHODS: Final = ("GET", "POST")
 
 
 @final
@@ -65,18 +70,29 @@ class KubeletServer:
         logs: ContainerLogs,
         sandboxes: SandboxManager | None = None,
         *,
+        auth: KubeletAuth,
+        authority: Authority,
         host: str = "127.0.0.1",
         port: int = 0,
         clock: Clock | None = None,
+        on_listen: Callable[[str, int], None] = lambda host, port: None,
     ) -> None:
-        """Without `sandboxes` it serves logs only."""
+        """Without `sandboxes` it serves logs only.
+
+        `authority` signs the serving certificate, and the certificates of clients. `on_listen` is told the address.
+        """
         self._logs = logs
+        self._auth = auth
+        self._authority = authority
         self._address = (host, port)
         self._clock = clock or SystemClock()
         self._streaming = None if sandboxes is None else StreamingHandlers(sandboxes, logs, self._clock)
+        self._on_listen = on_listen
         self._ready = asyncio.Event()
         self._port = port
         self._connections: set[asyncio.Task[None]] = set()
+        self._unauthorized: dict[asyncio.Task[None], None] = {}
+        """Connections whose caller is not accepted yet, the oldest first."""
 
     @property
     def port(self) -> int:
@@ -90,16 +106,16 @@ class KubeletServer:
         """Serve until cancelled."""
         host, port = self._address
         try:
-            listener = socket.create_server(self._address)
+            listener = socket.create_server(self._address, backlog=_BACKLOG)
         except OSError as error:
             raise ConfigError(f"the kubelet server cannot listen on {host}:{port}: {error.strerror}") from None
         try:
-            tls = await asyncio.to_thread(_tls, host)
-            server = await asyncio.start_server(self._accept, sock=listener, ssl=tls, limit=_MAX_HEAD)
+            listener.setblocking(False)
+            tls = await asyncio.to_thread(_tls, self._authority, host)
             self._port = int(listener.getsockname()[1])
+            self._on_listen(host, self._port)
             self._ready.set()
-            async with server:
-                await asyncio.Event().wait()
+            await self._accept_connections(listener, tls)
         finally:
             self._ready.clear()
             listener.close()
@@ -107,49 +123,93 @@ class KubeletServer:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(
-            self._serve_connection(reader, writer), name="kubelet server: request"
-        )
-        self._connections.add(task)
-        task.add_done_callback(self._connections.discard)
-
-    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Ignore clients that time out, send an oversized or malformed head, or disconnect.
-        with suppress(
-            OSError,
-            asyncio.IncompleteReadError,
-            asyncio.LimitOverrunError,
-            TimeoutError,
-            UnicodeDecodeError,
-            ConnectionLost,
-        ):
+    async def _accept_connections(self, listener: socket.socket, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
             try:
-                async with asyncio.timeout(_HEAD_SECONDS):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                first, *lines = head.split(b"\r\n")
-                line = first.decode("ascii").split(" ")
-                if len(line) != 3:
-                    await _send_response(_Response(400, b"not a request"), reader, writer)
-                    return
-                stream_request = _stream_request(line[1], [one.decode("latin-1") for one in lines])
-                if stream_request is None or self._streaming is None:
-                    await _send_response(self._respond(*line[:2]), reader, writer)
-                    return
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # no file descriptor is left, or the client is gone
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
+            if len(self._unauthorized) >= _MAX_UNAUTHORIZED:
+                # The oldest goes, not the newest: somebody who holds connections must not shut the API server out.
+                oldest = next(iter(self._unauthorized))
+                del self._unauthorized[oldest]
+                oldest.cancel()
+            task = loop.create_task(self._serve_connection(connection, tls), name="kubelet server: request")
+            self._connections.add(task)
+            self._unauthorized[task] = None
+            task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._connections.discard(task)
+        self._unauthorized.pop(task, None)
+
+    async def _serve_connection(self, connection: socket.socket, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_MAX_HEAD)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        # Ignore clients that time out, send an oversized or malformed head, or disconnect.
+        with (
+            connection,
+            suppress(
+                OSError,
+                asyncio.IncompleteReadError,
+                asyncio.LimitOverrunError,
+                TimeoutError,
+                UnicodeDecodeError,
+                ConnectionLost,
+            ),
+        ):
+            async with asyncio.timeout(_HEAD_SECONDS):
+                transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
+                writer = asyncio.StreamWriter(transport, protocol, reader, loop)
                 try:
-                    await self._streaming.serve(stream_request, reader, writer)
-                except HttpError as error:
-                    await _send_response(_Response(error.code, error.text.encode()), reader, writer)
+                    head = await reader.readuntil(b"\r\n\r\n")
+                except BaseException:
+                    transport.abort()
+                    raise
+            try:
+                await self._serve_request(head, reader, writer)
             finally:
                 writer.close()
                 await writer.wait_closed()
 
-    def _respond(self, method: str, target: str) -> _Response:
-        address = urlsplit(target)
-        match [unquote(part) for part in address.path.strip("/").split("/")]:
-            case ["containerLogs", namespace, pod, container] if method == "GET":
-                return self._log(namespace, pod, container, dict(parse_qsl(address.query)))
-            case ["healthz"]:
+    async def _serve_request(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        first, *lines = head.split(b"\r\n")
+        line = first.decode("ascii").split(" ")
+        if len(line) != 3 or not line[1].startswith("/"):
+            await _send_response(_Response(400, b"not a request"), reader, writer)
+            return
+        method, (path, query), headers = line[0], _path_and_query(line[1]), _headers(lines)
+        refusal = await self._auth.refusal(
+            method,
+            path,
+            certificate=writer.get_extra_info("peercert") or {},
+            authorization=headers.get("authorization", ""),
+        )
+        if refusal is not None:
+            await _send_response(_Response(refusal.code, refusal.text.encode()), reader, writer)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._unauthorized.pop(task, None)
+        stream_request = _stream_request(path, query, headers)
+        if stream_request is None or self._streaming is None:
+            await _send_response(self._respond(method, path, query), reader, writer)
+        elif method not in _STREAM_METHODS:  # the right to delete is no right to run a command
+            await _send_response(_Response(405, b"405: Method Not Allowed"), reader, writer)
+        else:
+            try:
+                await self._streaming.serve(stream_request, reader, writer)
+            except HttpError as error:
+                await _send_response(_Response(error.code, error.text.encode()), reader, writer)
+
+    def _respond(self, method: str, path: str, query: str) -> _Response:
+        match path.split("/"):
+            case ["", "containerLogs", namespace, pod, container] if method == "GET":
+                return self._log(namespace, pod, container, dict(parse_qsl(query)))
+            case ["", "healthz"]:
                 return _Response(200, b"ok")
         return _Response(404, b"404 page not found")
 
@@ -198,23 +258,33 @@ async def _write_chunks(body: AsyncIterator[bytes], writer: asyncio.StreamWriter
     await writer.drain()
 
 
-def _stream_request(target: str, lines: Sequence[str]) -> StreamRequest | None:
-    """The request for exec, attach or port-forward; None if it is another one."""
-    address = urlsplit(target)
-    parts = [unquote(part) for part in address.path.strip("/").split("/")]
-    if len(parts) != {"exec": 4, "attach": 4, "portForward": 3}.get(parts[0]):
-        return None
+def _path_and_query(target: str) -> tuple[str, str]:
+    """The decoded path, by which requests are authorized and routed, and the query."""
+    path, _, query = target.partition("?")
+    return unquote(path), query
+
+
+def _headers(lines: Sequence[bytes]) -> dict[str, str]:
+    """Headers by name in lower case; the values of repeated ones are joined by commas."""
     headers: dict[str, str] = {}
     for line in lines:
-        name, _, value = line.partition(":")
+        name, _, value = line.decode("latin-1").partition(":")
         key = name.strip().lower()
         headers[key] = f"{headers[key]},{value.strip()}" if key in headers else value.strip()
+    return headers
+
+
+def _stream_request(path: str, query: str, headers: Mapping[str, str]) -> StreamRequest | None:
+    """The request for exec, attach or port-forward; None if it is another one."""
+    parts = path.split("/")[1:]
+    if len(parts) != {"exec": 4, "attach": 4, "portForward": 3}.get(parts[0]):
+        return None
     return StreamRequest(
         endpoint=parts[0],
         namespace=parts[1],
         pod=parts[2],
         container=parts[3] if len(parts) == 4 else "",
-        query=parse_qsl(address.query, keep_blank_values=True),
+        query=parse_qsl(query, keep_blank_values=True),
         headers=headers,
     )
 
@@ -245,12 +315,14 @@ def log_query(parameters: Mapping[str, str], *, now: Callable[[], datetime]) -> 
     )
 
 
-def _tls(host: str) -> ssl.SSLContext:
-    pair = Authority.create("kubewright-kubelet-ca").server("kubelet", hosts=(host, "localhost"))
+def _tls(authority: Authority, host: str) -> ssl.SSLContext:
+    pair = authority.server("kubelet", hosts=(host, "localhost"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory(prefix="kubewright-kubelet-") as folder:  # ssl loads certificates only from files
         certificate, key = Path(folder) / "kubelet.crt", Path(folder) / "kubelet.key"
         write_private(certificate, pair.certificate)
         write_private(key, pair.key)
         context.load_cert_chain(certificate, key)
+    context.load_verify_locations(cadata=authority.certificate.decode())
+    context.verify_mode = ssl.CERT_OPTIONAL  # a client may show a token instead
     return context

@@ -15,7 +15,10 @@ from typing import Self, final
 from kubewright._base.certificates import Authority, KeyPair, service_account_keys
 from kubewright._base.files import write_private
 
-__all__ = ("Pki",)
+__all__ = ("KUBELET_CLIENT", "Pki")
+
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""The user that the API server is to kubelets: the name of kubeadm, but in no group of administrators."""
 
 _HOSTS = (
     "127.0.0.1",
@@ -50,6 +53,7 @@ class Pki:
         _load_or_create(persistent, "service-account", service_account_keys)
         _write(temporary, "server", authority.server("kube-apiserver", hosts=_HOSTS))
         _write(temporary, "front-proxy-client", proxies.client("front-proxy-client"))
+        _write(temporary, "apiserver-kubelet-client", authority.client(KUBELET_CLIENT))
         return cls(persistent, temporary, authority)
 
     @property

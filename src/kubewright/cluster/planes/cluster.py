@@ -53,6 +53,7 @@ class Cluster(ABC):
         controllers: bool = True,
         storage: bool = True,
         audit_log: Path | None = None,
+        kubelet_certificate_authority: Path | None = None,
         timing: Timing | None = None,
     ) -> EmbeddedCluster:
         """An API server, controllers and simulated nodes in this process; see `EmbeddedCluster`."""
@@ -68,6 +69,7 @@ class Cluster(ABC):
             controllers=controllers,
             storage=storage,
             audit_log=audit_log,
+            kubelet_certificate_authority=kubelet_certificate_authority,
             timing=timing,
         )
 

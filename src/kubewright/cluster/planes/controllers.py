@@ -6,6 +6,7 @@ They do the work of kube-controller-manager (`controller_manager`), kube-schedul
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kubewright._base.certificates import Authority
@@ -21,11 +22,26 @@ __all__ = ("cluster_controllers",)
 
 
 def cluster_controllers(
-    client: Client, *, authority: Authority, nodes: int, storage: bool = True, timing: Timing | None = None
+    client: Client,
+    *,
+    authority: Authority,
+    nodes: int,
+    storage: bool = True,
+    timing: Timing | None = None,
+    on_kubelet_listen: Callable[[str, int], None] = lambda host, port: None,
 ) -> list[Runnable | Declaration[Any]]:
     """The controllers of kube-controller-manager and, if `nodes` is not 0, scheduler and simulated nodes."""
     parts: list[Runnable | Declaration[Any]] = [*workload_controllers()]
     parts.extend(controller_manager_controllers(client, root_certificate=authority.certificate, authority=authority))
     if nodes:
-        parts.extend(node_controllers(client, count=nodes, storage=storage, timing=timing))
+        parts.extend(
+            node_controllers(
+                client,
+                authority=authority,
+                count=nodes,
+                storage=storage,
+                timing=timing,
+                on_kubelet_listen=on_kubelet_listen,
+            )
+        )
     return parts

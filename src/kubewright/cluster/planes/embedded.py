@@ -16,6 +16,7 @@ import errno
 import ssl
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -24,6 +25,7 @@ from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.controllers.component_status import report_healthy
 from kubewright.apiserver.front.audit import AuditLog
 from kubewright.apiserver.front.router import RequestObserver
+from kubewright.apiserver.outbound.kubelets import KubeletClientConfig
 from kubewright.apiserver.server import ApiServer
 from kubewright.apiserver.storage.journal import SqliteJournal
 from kubewright.apiserver.storage.store import Store
@@ -33,6 +35,7 @@ from kubewright.client.connection import connect
 from kubewright.client.transport.retries import RetryingTransport
 from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.direct import DirectTransport
+from kubewright.cluster.planes.kubelet_binding import kubelet_client_binding
 from kubewright.cluster.planes.plane_folder import ADMIN, ADMIN_GROUP, PlaneFolder
 from kubewright.errors import ClusterError
 from kubewright.k8s.release import KUBERNETES_VERSION
@@ -65,6 +68,7 @@ class EmbeddedCluster(Cluster):
         controllers: bool = True,
         storage: bool = True,
         audit_log: Path | None = None,
+        kubelet_certificate_authority: Path | None = None,
         timing: Timing | None = None,
     ) -> None:
         """Keep the options; `start` starts the cluster.
@@ -74,6 +78,10 @@ class EmbeddedCluster(Cluster):
         runs. With `storage` there is a default StorageClass and a provisioner for its volumes. `audit_log` gets one
         JSON line per request. With `http_port` (0 for any) the server also listens without TLS; requests on that port
         authenticate with a token or are anonymous.
+
+        A kubelet that you run yourself accepts the server's client certificate if `ca_data` is its `--client-ca-file`.
+        Its serving certificate is verified only with `kubelet_certificate_authority`, a file with the CA's certificate;
+        those of the simulated nodes always are.
         """
         self._plane_folder = PlaneFolder(folder=folder, data=data)
         self._port = port
@@ -83,6 +91,7 @@ class EmbeddedCluster(Cluster):
         self._controllers = controllers
         self._storage = storage
         self._audit_log = audit_log
+        self._kubelet_certificate_authority = kubelet_certificate_authority
         self._timing = timing
         self._journal: SqliteJournal | None = None
         self._stack = AsyncExitStack()
@@ -102,6 +111,7 @@ class EmbeddedCluster(Cluster):
             await self._start_server(self._open_store())
             self._plane_folder.write_admin_kubeconfig(self._pki, server=self.url)
             self.client = await self._stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
+            await self.server.loopback.ensure(kubelet_client_binding())
             if self._controllers:
                 await self._prepare_namespaces()
                 self._controllers_task = asyncio.create_task(self._start_controllers(), name="cluster controllers")
@@ -218,11 +228,22 @@ class EmbeddedCluster(Cluster):
                 str(pki.certificate("front-proxy-client")),
                 str(pki.key("front-proxy-client")),
             ),
+            kubelet_client=self._kubelet_client(),
         )
         self._stack.push_async_callback(self.server.stop)
         self._bound_port = await self._listen(self._port, tls=self._tls())
         if self._http_port is not None:
             self._bound_http_port = await self._listen(self._http_port)
+
+    def _kubelet_client(self) -> KubeletClientConfig:
+        name, file = "apiserver-kubelet-client", self._kubelet_certificate_authority
+        try:
+            authorities = b"" if file is None else file.read_bytes()
+        except OSError as error:
+            raise ClusterError(f"The CA of the kubelets cannot be read ({error}); choose another file.") from error
+        return KubeletClientConfig(
+            certificate=(self._pki.certificate(name), self._pki.key(name)), authorities=authorities
+        )
 
     async def _listen(self, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         if not 0 <= port <= _HIGHEST_PORT:  # some event loops silently use the port modulo 65536
@@ -266,6 +287,7 @@ class EmbeddedCluster(Cluster):
             nodes=self._nodes if self._pods else 0,
             storage=self._storage,
             timing=self._timing,
+            on_kubelet_listen=partial(self.server.kubelets.register, authorities=self._pki.ca),
         )
         # No block limit: the event loop belongs to the caller, whose code may block it.
         options = ManagerOptions(name="kubewright-cluster", health_address="", metrics_address="", block_limit=0)

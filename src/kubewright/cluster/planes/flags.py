@@ -62,6 +62,7 @@ def apiserver_command(
     pki: Pki,
     audit: tuple[Path, Path] | None,
     runtime_config: Mapping[str, str],
+    simulated_nodes: bool,
     extra: Mapping[str, str],
 ) -> list[str]:
     """kube-apiserver with RBAC, service accounts and aggregation; `audit` is a policy file and a log."""
@@ -80,12 +81,17 @@ def apiserver_command(
         "service-account-key-file": pki.certificate("service-account"),
         "service-account-signing-key-file": pki.key("service-account"),
         **_aggregation(pki),
+        "kubelet-client-certificate": pki.certificate("apiserver-kubelet-client"),
+        "kubelet-client-key": pki.key("apiserver-kubelet-client"),
         # Validation refuses a loopback address in endpoints: the Service `kubernetes` gets none.
         "endpoint-reconciler-type": "none",
         "profiling": "false",
         # Without it a stopping server waits a minute for its watchers to disconnect.
         "shutdown-watch-termination-grace-period": "100ms",
     }
+    if simulated_nodes:
+        # Their kubelet has a certificate of this CA. A real kubelet usually signs its own, which is then not verified.
+        flags["kubelet-certificate-authority"] = pki.certificate("ca")
     if audit is not None:
         flags |= {"audit-policy-file": str(audit[0]), "audit-log-path": str(audit[1])}
     if runtime_config:

@@ -20,7 +20,7 @@ import shutil
 import signal
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, final, get_args
@@ -34,12 +34,13 @@ from kubewright.cluster.binaries import finder
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.planes import flags
 from kubewright.cluster.planes.cluster import Cluster, Component
+from kubewright.cluster.planes.kubelet_binding import kubelet_client_binding
 from kubewright.cluster.planes.plane_folder import PlaneFolder
 from kubewright.cluster.processes.ports import free_ports
 from kubewright.cluster.processes.probe import Probe
 from kubewright.cluster.processes.process import ParentWatch, Process
 from kubewright.cluster.processes.progress import Progress
-from kubewright.errors import ClusterError, NotFound
+from kubewright.errors import AlreadyExists, ClusterError, NotFound
 
 if TYPE_CHECKING:
     from kubewright.cluster.kubelet.pods.timing import Timing
@@ -49,6 +50,7 @@ __all__ = ("RealCluster",)
 _ATTEMPTS = 3
 _POLL = 0.03
 _CONTROLLER_MANAGER = "system:kube-controller-manager"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
@@ -261,6 +263,8 @@ class RealCluster(Cluster):
 
     async def _start_nodes(self) -> None:
         self.client = await self._node_stack.enter_async_context(connect(Config.load(kubeconfig=self.kubeconfig)))
+        with suppress(AlreadyExists):  # a data folder has it
+            await self.client.request("POST", _BINDINGS, body=json.dumps(kubelet_client_binding()).encode())
         if not self._nodes:
             return
         from kubewright.cluster.planes.simulated_nodes import node_controllers  # imported only for nodes
@@ -269,7 +273,12 @@ class RealCluster(Cluster):
 
         devices = await self._serves_resource_claims(self.client)
         parts = node_controllers(
-            self.client, count=self._nodes, storage=self._storage, devices=devices, timing=self._timing
+            self.client,
+            authority=self._pki.authority,
+            count=self._nodes,
+            storage=self._storage,
+            devices=devices,
+            timing=self._timing,
         )
         options = ManagerOptions(name="simulated-nodes", health_address="0", metrics_address="0", block_limit=0)
         await self._node_stack.enter_async_context(Manager(*parts, client=self.client, options=options))
@@ -308,6 +317,7 @@ class RealCluster(Cluster):
             pki=pki,
             audit=self._audit(),
             runtime_config=self._runtime_config,
+            simulated_nodes=self._nodes > 0,
             extra=self._apiserver_flags,
         )
         controllers = flags.controller_manager_command(

@@ -8,7 +8,12 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
+from tests.unit.cluster.kubelet.review_transport import ReviewTransport
 
+from kubewright import Client
+from kubewright._base.certificates import Authority
+from kubewright.cluster.kubelet import server as server_module
+from kubewright.cluster.kubelet.auth import KubeletAuth
 from kubewright.cluster.kubelet.logs import ContainerLogs
 from kubewright.cluster.kubelet.server import KubeletServer
 
@@ -24,7 +29,9 @@ async def logs() -> ContainerLogs:
 
 @pytest.fixture
 async def server(logs: ContainerLogs) -> AsyncIterator[KubeletServer]:
-    server = KubeletServer(logs)
+    rights = {("apiserver", verb, "proxy") for verb in ("get", "create")}
+    auth = KubeletAuth(Client(ReviewTransport(users={"secret": "apiserver", "other": "nobody"}, rights=rights)))
+    server = KubeletServer(logs, auth=auth, authority=Authority.create("ca"))
     running = asyncio.create_task(server.run())
     await server.wait_ready()
     yield server
@@ -39,10 +46,10 @@ async def connect(server: KubeletServer) -> tuple[asyncio.StreamReader, asyncio.
     return await asyncio.open_connection("127.0.0.1", server.port, ssl=trusting)
 
 
-async def get(server: KubeletServer, target: str, *, method: str = "GET") -> tuple[str, str]:
+async def get(server: KubeletServer, target: str, *, method: str = "GET", token: str = "secret") -> tuple[str, str]:
     """The status line and the whole body, with the marks of its chunks."""
     reader, writer = await connect(server)
-    writer.write(f"{method} {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"{method} {target} HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     answer = (await reader.read()).decode()
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
@@ -79,7 +86,9 @@ async def test_without_sandboxes_exec_is_not_found(server: KubeletServer) -> Non
 
 async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs: ContainerLogs) -> None:
     reader, writer = await connect(server)
-    writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(
+        b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
+    )
     await reader.readuntil(b"\r\n\r\n")
 
     log = logs.find("shop", "web", "main")
@@ -94,7 +103,9 @@ async def test_a_follower_gets_new_lines_and_the_end(server: KubeletServer, logs
 
 async def test_a_follower_that_disconnects_is_dropped(server: KubeletServer) -> None:
     reader, writer = await connect(server)
-    writer.write(b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nHost: x\r\n\r\n")
+    writer.write(
+        b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
+    )
     await reader.readuntil(b"\r\n\r\n")
     (answering,) = server._connections
 
@@ -112,3 +123,49 @@ async def test_a_malformed_request_is_rejected(server: KubeletServer) -> None:
     assert await reader.read() == b""
     writer.close()
     assert (await get(server, "/healthz"))[1] == "ok"
+
+
+async def test_a_caller_without_credentials_or_rights_is_refused(server: KubeletServer) -> None:
+    for target in ("/containerLogs/shop/web/main", "/healthz", "/"):
+        assert await get(server, target, token="") == ("HTTP/1.1 401 Unauthorized", "Unauthorized")
+        status, body = await get(server, target, token="other")
+        assert (status, body[:23]) == ("HTTP/1.1 403 Forbidden", "Forbidden (user=nobody,")
+
+
+async def test_a_path_is_routed_as_it_is_authorized(server: KubeletServer) -> None:
+    assert (await get(server, "/%63ontainerLogs/shop/web/main"))[0] == "HTTP/1.1 200 OK"
+    for target in (
+        "//containerLogs/shop/web/main",
+        "/healthz/../containerLogs/shop/web/main",
+        "/healthz%2f..%2fcontainerLogs/shop/web/main",
+        "/containerLogs/shop/web/main/",
+    ):
+        assert (await get(server, target))[0] == "HTTP/1.1 404 Not Found"
+    assert (await get(server, "http://127.0.0.1/healthz"))[0] == "HTTP/1.1 400 Bad Request"
+
+
+async def test_held_connections_do_not_shut_others_out(server: KubeletServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_MAX_UNAUTHORIZED", 4)
+    held = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(12)]  # none begins TLS
+
+    assert (await get(server, "/healthz"))[1] == "ok"
+    assert len(server._connections) <= 4
+
+    for _, writer in held:
+        writer.close()
+
+
+async def test_a_connection_that_is_served_does_not_count_as_unauthorized(
+    server: KubeletServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_MAX_UNAUTHORIZED", 1)
+    reader, writer = await connect(server)
+    writer.write(
+        b"GET /containerLogs/shop/web/main?follow=true&tailLines=0 HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n"
+    )
+    await reader.readuntil(b"\r\n\r\n")
+
+    assert (await get(server, "/healthz"))[1] == "ok"
+    assert (await get(server, "/healthz"))[1] == "ok"
+    assert not reader.at_eof()
+    writer.close()

@@ -16,5 +16,5 @@ def test_no_key_can_be_read_by_others(tmp_path: Path) -> None:
     Pki.prepare(persistent=tmp_path / "kept", temporary=tmp_path / "fresh")
 
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.key")}
-    assert len(modes) == 5
+    assert len(modes) == 6
     assert set(modes.values()) == {0o600}

@@ -15,7 +15,9 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 
 def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
-    command = apiserver_command(Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, extra={})
+    command = apiserver_command(
+        Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, simulated_nodes=False, extra={}
+    )
 
     assert command[0] == "/k"
     assert {"--bind-address=127.0.0.1", "--secure-port=3", "--authorization-mode=RBAC"} <= set(command)
@@ -25,12 +27,25 @@ def test_the_api_server_listens_on_loopback_with_rbac(pki: Pki) -> None:
 def test_a_flag_replaces_the_default_and_an_empty_one_drops_it(pki: Pki) -> None:
     extra = {"authorization-mode": "AlwaysAllow", "--profiling": "", "v": "4"}
 
-    command = apiserver_command(Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, extra=extra)
+    command = apiserver_command(
+        Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, simulated_nodes=False, extra=extra
+    )
 
     assert "--authorization-mode=AlwaysAllow" in command
     assert "--authorization-mode=RBAC" not in command
     assert "--v=4" in command
     assert not any(flag.startswith("--profiling") for flag in command)
+
+
+@pytest.mark.parametrize("simulated", [True, False])
+def test_kubelets_see_a_client_certificate_and_simulated_ones_are_verified(pki: Pki, simulated: bool) -> None:
+    command = apiserver_command(
+        Path("/k"), ports=PORTS, pki=pki, audit=None, runtime_config={}, simulated_nodes=simulated, extra={}
+    )
+
+    assert f"--kubelet-client-certificate={pki.certificate('apiserver-kubelet-client')}" in command
+    assert f"--kubelet-client-key={pki.key('apiserver-kubelet-client')}" in command
+    assert (f"--kubelet-certificate-authority={pki.certificate('ca')}" in command) is simulated
 
 
 def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
@@ -40,6 +55,7 @@ def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
         pki=pki,
         audit=(Path("/policy"), Path("/log")),
         runtime_config={"api/alpha": "true", "batch/v1": "false"},
+        simulated_nodes=False,
         extra={},
     )
 

@@ -22,6 +22,7 @@ from kubewright.api.names import (
 )
 
 __all__ = (
+    "Address",
     "NameRule",
     "cidr_errors",
     "config_key_errors",

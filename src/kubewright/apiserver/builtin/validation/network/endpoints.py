@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address
 from typing import Final
 
 from kubewright.apiserver.builtin.validation.fields import (
@@ -20,6 +21,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     too_many,
 )
 from kubewright.apiserver.builtin.validation.formats import (
+    Address,
     dns_label,
     dns_subdomain,
     ip_errors,
@@ -39,16 +41,26 @@ def endpoint_ip_errors(path: str, text: str) -> Errors:
     if address is None:
         return [invalid(path, text, "must be a valid IP address")]
     errors: Errors = []
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped  # to Go ::ffff:127.0.0.1 is an IPv4 address
     if address.is_unspecified:
         errors.append(invalid(path, text, f"may not be unspecified ({text})"))
     if address.is_loopback:
         errors.append(invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if address.is_link_local:
         errors.append(invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
-    if text.startswith("224.0.0.") or text.lower().startswith("ff02:"):
+    if _is_link_local_multicast(address):
         detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
         errors.append(invalid(path, text, detail))
     return errors
+
+
+def _is_link_local_multicast(address: Address) -> bool:
+    """Go's `IP.IsLinkLocalMulticast`."""
+    first = address.packed
+    if address.version == 4:
+        return first[:3] == bytes((224, 0, 0))
+    return first[0] == 0xFF and first[1] & 0x0F == 0x02
 
 
 def endpoints_errors(endpoints: JSON, old: JSON = None) -> Errors:
