@@ -39,6 +39,7 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 VersionMatch = Literal["Exact", "NotOlderThan"]
 Query = tuple[tuple[str, str], ...]
 
+_DOTS = (".", "..")
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
 
 _PATCH_TYPES: dict[PatchType, str] = {
@@ -66,7 +67,7 @@ class Route(msgspec.Struct, frozen=True):
         group, version = self.gvr.group, self.gvr.version
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         if self.namespaced and namespace:
-            return f"{root}/namespaces/{_segment(namespace)}/{self.gvr.resource}"
+            return f"{root}/namespaces/{_segment(namespace, 'namespace')}/{self.gvr.resource}"
         return f"{root}/{self.gvr.resource}"
 
     def object(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
@@ -75,13 +76,25 @@ class Route(msgspec.Struct, frozen=True):
             raise ConfigError(f"{self.gvr.resource}: the name is empty; give the name of an object")
         if self.namespaced and not namespace:
             raise ConfigError(f"{self.gvr.resource} {name}: this kind is namespaced; give a namespace")
-        path = f"{self.collection(namespace)}/{_segment(name)}"
-        return f"{path}/{subresource}" if subresource else path
+        path = f"{self.collection(namespace)}/{_segment(name, 'name')}"
+        if not subresource:
+            return path
+        for part in subresource.split("/"):  # a proxy has a path behind it
+            if part in _DOTS:
+                raise ConfigError(f"{self.gvr.resource} {name}: a subresource may not be `{part}`; give its name")
+        return f"{path}/{subresource}"
 
 
-def _segment(text: str) -> str:
+def _segment(text: str, what: str) -> str:
+    """A name in a path. As in client-go (`IsValidPathSegmentName`), one that would change the path is refused."""
     # Nearly every name needs no quoting, and quoting costs more than the rest of the path.
-    return text if _PLAIN.fullmatch(text) else quote(text, safe="")
+    if _PLAIN.fullmatch(text) and text not in _DOTS:
+        return text
+    if text in _DOTS or "/" in text or "%" in text:
+        raise ConfigError(
+            f"{text!r} is no {what}: a {what} may not be `.` or `..` nor contain `/` or `%`; check where it comes from"
+        )
+    return quote(text, safe="")
 
 
 def pods_route() -> Route:

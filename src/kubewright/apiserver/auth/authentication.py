@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, final
-from urllib.parse import unquote
 
+from kubewright.apiserver.auth.identity_headers import (
+    bearer_token,
+    header_values,
+    take_websocket_token,
+    unescape_key,
+)
 from kubewright.apiserver.auth.service_accounts import Identity, ServiceAccounts
 from kubewright.apiserver.auth.tokens import BadToken
 from kubewright.apiserver.wire.requests import Peer, Request
@@ -45,14 +50,17 @@ class Authenticator:
         """The user of a request; raises 401 for a bad token, or without credentials if anonymous is disabled."""
         peer = request.peer
         from_proxy = bool(self._proxy_ca) and peer.root_fingerprint == self._proxy_ca
-        if from_proxy and peer.common_name in _PROXY_NAMES and request.header(_REMOTE_USER):
-            return _proxy_user(request)
+        if from_proxy and peer.common_name in _PROXY_NAMES:
+            named = header_values(request, _REMOTE_USER)
+            if named and named[0]:
+                return _proxy_user(request, named[0])
         if peer.common_name and not from_proxy and _has_valid_uid(peer):
             return _certificate_user(peer)
-        if peer.fingerprint and not _bearer_token(request.header("authorization")):
-            raise unauthorized()  # with a certificate that is no user's, a request is not anonymous
         try:
-            identity = self.authenticate_header(request.header("authorization"))
+            token = bearer_token(request.header("authorization")) or take_websocket_token(request)
+            if peer.fingerprint and not token:
+                raise unauthorized()  # with a certificate that is no user's, a request is not anonymous
+            identity = self.authenticate_token(token)
         except BadToken:
             raise unauthorized() from None
         if identity is None:
@@ -60,9 +68,8 @@ class Authenticator:
         request.annotations.update(identity.annotations)
         return identity.user
 
-    def authenticate_header(self, header: str, audiences: tuple[str, ...] = ()) -> Identity | None:
-        """The identity of an Authorization header; None without a token if anonymous is disabled. Raises BadToken."""
-        token = _bearer_token(header)
+    def authenticate_token(self, token: str, audiences: tuple[str, ...] = ()) -> Identity | None:
+        """The identity of a bearer token; None without one if anonymous is disabled. Raises BadToken."""
         if not token:
             return Identity(ANONYMOUS, audiences) if self._anonymous else None
         known = self._tokens.get(token)
@@ -87,22 +94,16 @@ def _has_valid_uid(peer: Peer) -> bool:
     return not peer.uids or (len(peer.uids) == 1 and bool(peer.uids[0]))
 
 
-def _proxy_user(request: Request) -> User:
+def _proxy_user(request: Request, user: str) -> User:
     extra: dict[str, tuple[str, ...]] = {}
-    for name, value in request.headers.items():
-        if name.startswith(_REMOTE_EXTRA):
-            extra[unquote(name.removeprefix(_REMOTE_EXTRA))] = tuple(value.split("\n"))
-    groups = request.header(_REMOTE_GROUP)
-    name = request.header(_REMOTE_USER).partition("\n")[0]
-    return _authenticated(User(name, tuple(groups.split("\n")) if groups else (), "", extra))
+    for header in request.headers:
+        if header.startswith(_REMOTE_EXTRA):
+            extra[unescape_key(header.removeprefix(_REMOTE_EXTRA))] = tuple(header_values(request, header))
+    groups = tuple(group for group in header_values(request, _REMOTE_GROUP) if group)
+    return _authenticated(User(user, groups, "", extra))
 
 
 def _authenticated(user: User) -> User:
     if user.name == ANONYMOUS.name or _AUTHENTICATED in user.groups or "system:unauthenticated" in user.groups:
         return user
     return User(user.name, (*user.groups, _AUTHENTICATED), user.uid, user.extra)
-
-
-def _bearer_token(header: str) -> str:
-    scheme, _, rest = header.strip().partition(" ")
-    return rest.partition(" ")[0] if scheme.lower() == "bearer" else ""

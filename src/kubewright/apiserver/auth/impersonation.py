@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import unquote
 
 from msgspec import Struct
 
+from kubewright.apiserver.auth.identity_headers import header_values, unescape_key
 from kubewright.apiserver.auth.service_accounts import account_groups, split_username
 from kubewright.apiserver.kinds.access import Decision, forbidden_to
 from kubewright.apiserver.wire.requests import Request, RequestInfo
@@ -68,7 +68,7 @@ def impersonate(request: Request, user: User, decide: Callable[[User, RequestInf
 
 def _impersonation_requests(request: Request) -> list[_ObjectReference]:
     found: list[_ObjectReference] = []
-    name = _values(request, "impersonate-user")[:1]
+    name = header_values(request, "impersonate-user")[:1]
     if name and name[0]:
         account = split_username(name[0])
         found.append(
@@ -77,13 +77,15 @@ def _impersonation_requests(request: Request) -> list[_ObjectReference]:
             else _ObjectReference("ServiceAccount", account[1], account[0])
         )
     has_user = bool(found)
-    found.extend(_ObjectReference("Group", group) for group in _values(request, "impersonate-group"))
+    found.extend(_ObjectReference("Group", group) for group in header_values(request, "impersonate-group"))
     version = f"{_AUTHENTICATION}/v1"
     for header in request.headers:
         if header.startswith(_EXTRA):
-            key = unquote(header.removeprefix(_EXTRA))
-            found.extend(_ObjectReference("UserExtra", value, "", version, key) for value in _values(request, header))
-    uid = _values(request, "impersonate-uid")[:1]
+            key = unescape_key(header.removeprefix(_EXTRA))
+            found.extend(
+                _ObjectReference("UserExtra", value, "", version, key) for value in header_values(request, header)
+            )
+    uid = header_values(request, "impersonate-uid")[:1]
     if uid and uid[0]:
         found.append(_ObjectReference("UID", uid[0], "", version))
     if found and not has_user:
@@ -91,11 +93,6 @@ def _impersonation_requests(request: Request) -> list[_ObjectReference]:
         error = bad_request(f"requested [{listed}] without impersonating a user")
         raise StatusError(error.status, headers={"X-Content-Type-Options": "nosniff"})
     return found
-
-
-def _values(request: Request, header: str) -> list[str]:
-    text = request.headers.get(header)
-    return [] if text is None else text.split("\n")
 
 
 def _user(references: list[_ObjectReference]) -> User:

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.auth.authentication import Authenticator
+from kubewright.apiserver.auth.identity_headers import bearer_token
 from kubewright.apiserver.auth.rbac import RbacAuthorizer, aggregate
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.review_validation import evaluation_error, validate_empty_metadata, validate_spec
@@ -56,8 +57,8 @@ class Reviews:
             raise bad_request("token is required for TokenReview in authentication")
         status: Tree = {}
         try:
-            identity = self._authentication.authenticate_header(
-                f"Bearer {spec['token']}", tuple(spec.get("audiences") or self._audiences)
+            identity = self._authentication.authenticate_token(
+                bearer_token(f"Bearer {spec['token']}"), tuple(spec.get("audiences") or self._audiences)
             )
         except BadToken as exc:
             status = {"user": {}, "error": str(exc)}

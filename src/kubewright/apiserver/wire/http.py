@@ -36,8 +36,8 @@ LIMITS: Final = Limits(
 _UID: Final = "1.3.6.1.4.1.57683.2"
 """The attribute of a subject with the uid of a user: `X509UID` in k8s.io/apimachinery/pkg/util/asn1."""
 _GZIP_ABOVE: Final = 128 * 1024
-_SEPARATE: Final = ("impersonate-", "x-remote-")
-"""Headers with names of users and groups, which may contain commas, so repeated ones are not joined."""
+_SEPARATE: Final = ("authorization", "impersonate-", "x-remote-")
+"""Headers with credentials, users and groups, which may contain commas, so repeated ones are not joined."""
 
 
 def http_server(handler: Handler, *, limits: Limits = LIMITS) -> HttpServer:

@@ -66,6 +66,10 @@ class Impersonation:
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.user and (self.uid or self.groups or self.extra):
+            raise ConfigError("groups, uid and extra are those of a user to impersonate, and none is named; name one")
+
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The impersonation headers; a name may occur several times."""
         if not self.user:
@@ -125,7 +129,10 @@ class Config:
         uid: str = "",
         extra: Mapping[str, Sequence[str]] | None = None,
     ) -> Config:
-        """The same configuration, impersonating a user."""
+        """The same configuration, impersonating a user; ConfigError if none is named."""
+        if not user:
+            # Without a name nobody would be impersonated, and requests would have all rights of the caller.
+            raise ConfigError("the user to impersonate has no name; name one, or use the configuration as it is")
         more = {key: tuple(values) for key, values in (extra or {}).items()}
         other = Impersonation(user=user, uid=uid, groups=tuple(groups), extra=more)
         return replace(self, impersonation=other)
