@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, final, get_args
 
 from kubewright._base.certificates import KeyPair
-from kubewright._base.files import write_private
+from kubewright._base.files import open_private, write_private
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connection import connect
@@ -329,8 +329,11 @@ class RealCluster(Cluster):
         if self._audit_log is None:
             return None
         policy = self.folder / "audit-policy.yaml"
-        policy.write_text(flags.AUDIT_POLICY, encoding="utf-8")
-        return policy, self._audit_log.absolute()
+        write_private(policy, flags.AUDIT_POLICY.encode())
+        log = self._audit_log.absolute()
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        open_private(log).close()  # kube-apiserver leaves a log that exists as it is
+        return policy, log
 
     def _ready_checks(self) -> dict[Component, Callable[[], Awaitable[bool]]]:
         async def etcd() -> bool:
