@@ -119,6 +119,7 @@ class RealCluster(Cluster):
         try:
             self._prepare_folders()
             pki = await asyncio.to_thread(self._plane_folder.prepare_pki)
+            await asyncio.to_thread(pki.write_etcd_files)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     async with asyncio.timeout(self._start_timeout):
@@ -286,8 +287,10 @@ class RealCluster(Cluster):
     def _make_probes(self) -> dict[Component, Probe]:
         admin = self._plane_folder.write_admin_kubeconfig(self._pki, server=self.url)
         tls = _tls(self._pki.ca, admin, self.folder / "pki" / "admin.pem")
+        etcd_tls = ssl.create_default_context(cafile=self._pki.certificate("etcd-ca"))
+        etcd_tls.load_cert_chain(self._pki.certificate("etcd-client"), self._pki.key("etcd-client"))
         return {
-            "etcd": Probe(self._ports.etcd),
+            "etcd": Probe(self._ports.etcd, tls=etcd_tls),
             "apiserver": Probe(self._ports.apiserver, tls=tls),
             "controller-manager": Probe(self._ports.controller_manager, tls=tls),
         }
@@ -300,7 +303,7 @@ class RealCluster(Cluster):
         )
         durable = self._plane_folder.data is not None
         etcd = flags.etcd_command(
-            binaries.etcd, ports=ports, data=self._plane_folder.persistent / "etcd", durable=durable
+            binaries.etcd, ports=ports, pki=pki, data=self._plane_folder.persistent / "etcd", durable=durable
         )
         apiserver = flags.apiserver_command(
             binaries.kube_apiserver,
