@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self, final
 
 from kubewright.errors import ConfigError, DecodeError, ExtraMissing
@@ -45,7 +45,7 @@ class KeyPair:
     """A certificate (or bare public key) and its private key, both PEM."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
 
 @final

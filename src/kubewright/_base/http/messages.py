@@ -29,6 +29,10 @@ class Request(msgspec.Struct, kw_only=True, gc=False):
     """Names are in lower case."""
     body: bytes = b""
 
+    def __repr__(self) -> str:
+        # Without what holds credentials: the query, the headers, the body.
+        return f"Request(method={self.method!r}, path={self.path!r})"
+
     @property
     def path(self) -> str:
         """The decoded path."""

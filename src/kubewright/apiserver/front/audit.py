@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Final, Literal, final
 
 import msgspec
 
+from kubewright._base.files import open_private
 from kubewright.api.times import format_micro_time
 from kubewright.apiserver.wire.decoding import read_body
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
@@ -60,8 +61,8 @@ class AuditLog:
         self._level = _LEVELS.index(level)
         self._name = level
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = path.open("ab", buffering=0)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file: BinaryIO = open_private(path)
         except OSError as error:
             raise ClusterError(f"The audit log {path} cannot be written ({error}); choose another path.") from error
         self._lines: list[bytes] = []

@@ -18,6 +18,7 @@ import zlib
 from pathlib import Path
 from typing import Final, final
 
+from kubewright._base.files import close_to_others, open_private
 from kubewright.apiserver.storage.store import Entry, Store
 from kubewright.errors import ClusterError
 
@@ -36,10 +37,13 @@ class SqliteJournal:
         self._version_path = folder / "state.version"
         self.writable = True
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # SQLite gives its log the rights of the database, which hold every Secret.
+            open_private(self.path).close()
             # Autocommit: `_commit` begins its transactions itself.
             self._db = sqlite3.connect(self.path, isolation_level=None)
             self._version_fd = os.open(self._version_path, os.O_RDWR | os.O_CREAT, 0o600)
+            close_to_others(self._version_fd)
         except (OSError, sqlite3.OperationalError) as exc:
             raise ClusterError(f"{self.path} cannot be opened ({exc}); choose another folder.") from exc
         try:

@@ -65,6 +65,10 @@ class Request(Struct):
     annotations: dict[str, str] = {}
     """Audit annotations."""
 
+    def __repr__(self) -> str:
+        # Without what holds credentials: the query, the headers, the body.
+        return f"Request(method={self.method!r}, path={self.path!r}, audit_id={self.audit_id!r})"
+
     def header(self, name: str) -> str:
         """The value of a header; empty without one."""
         return self.headers.get(name, "")

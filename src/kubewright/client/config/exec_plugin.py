@@ -65,6 +65,9 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     client_key_data: str | None = None
     expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
+    def __repr__(self) -> str:
+        return "_Status(***)"
+
 
 class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str = ""
@@ -79,6 +82,9 @@ class _Credential(msgspec.Struct, frozen=True):
     certificate: Certificate | None
     renew_at: datetime | None
     expires_at: datetime | None
+
+    def __repr__(self) -> str:
+        return f"_Credential(expires_at={self.expires_at!r})"
 
 
 @final

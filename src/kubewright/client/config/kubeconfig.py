@@ -58,6 +58,10 @@ class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     disable_compression: bool = False
     extensions: tuple[_Extension, ...] = ()
 
+    def __repr__(self) -> str:
+        # Without the proxy, whose URL may contain a password, and the extensions, which may contain anything.
+        return f"Cluster(server={self.server!r})"
+
 
 class _Variable(msgspec.Struct, frozen=True):
     name: str = ""

@@ -34,6 +34,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
+    def __repr__(self) -> str:
+        # Without the body, which may be a Secret.
+        return f"HttpRequest(method={self.method!r}, path={self.path!r}, query={self.query!r})"
+
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A complete response, of whatever status."""
@@ -44,6 +48,10 @@ class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     warnings: tuple[str, ...] = ()
     """The texts of the `Warning` headers with code 299, one each."""
+
+    def __repr__(self) -> str:
+        # Without the body, which may be a Secret.
+        return f"HttpResponse(status={self.status!r}, {len(self.body)} bytes)"
 
 
 class HttpStream(Protocol):

@@ -56,6 +56,17 @@ class Pki:
         _write(temporary, "apiserver-kubelet-client", authority.client(KUBELET_CLIENT))
         return cls(persistent, temporary, authority)
 
+    def write_etcd_files(self) -> None:
+        """Write what etcd and its one client, the API server, need of each other.
+
+        The authority is one of its own: of the cluster's CA every user has a certificate. Its key is kept nowhere, so
+        nobody can make another client.
+        """
+        authority = Authority.create("kubewright-etcd-ca")
+        write_private(self.temporary / "etcd-ca.crt", authority.certificate)
+        _write(self.temporary, "etcd-server", authority.server("etcd", hosts=("127.0.0.1", "localhost")))
+        _write(self.temporary, "etcd-client", authority.client("kube-apiserver-etcd-client"))
+
     @property
     def ca(self) -> bytes:
         """The certificate that clients trust, PEM."""

@@ -21,6 +21,7 @@ from typing import final
 
 import msgspec
 
+from kubewright._base.files import open_private, private_folder
 from kubewright._base.loop import run
 from kubewright.cluster.planes.cluster import Cluster
 from kubewright.cluster.planes.state import ClusterRecord, StateFolder, process_start
@@ -149,8 +150,8 @@ def start_in_background(options: ClusterOptions, *, on_wait: Callable[[], None] 
     state = StateFolder(Path(options.state))
     check_name_free(state, options.name)
     log = state.cluster_folder(options.name) / "background.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as output:
+    private_folder(log.parent)
+    with open_private(log, append=False) as output:
         child = subprocess.Popen(  # noqa: S603 - this very module
             [sys.executable, "-m", __name__, msgspec.json.encode(options).decode()],
             stdin=subprocess.DEVNULL,

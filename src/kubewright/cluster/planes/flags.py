@@ -35,9 +35,13 @@ class Ports:
     controller_manager: int
 
 
-def etcd_command(binary: Path, *, ports: Ports, data: Path, durable: bool) -> list[str]:
-    """etcd with one member. With `durable` it syncs each write to disk; a temporary cluster need not."""
-    client, peer = f"http://127.0.0.1:{ports.etcd}", f"http://127.0.0.1:{ports.etcd_peer}"
+def etcd_command(binary: Path, *, ports: Ports, pki: Pki, data: Path, durable: bool) -> list[str]:
+    """etcd with one member, which answers who has a certificate of its own CA.
+
+    With `durable` it syncs each write to disk; a temporary cluster need not.
+    """
+    client, peer = f"https://127.0.0.1:{ports.etcd}", f"https://127.0.0.1:{ports.etcd_peer}"
+    certificate, key, ca = pki.certificate("etcd-server"), pki.key("etcd-server"), pki.certificate("etcd-ca")
     flags = {
         "name": "default",
         "data-dir": str(data),
@@ -46,6 +50,17 @@ def etcd_command(binary: Path, *, ports: Ports, data: Path, durable: bool) -> li
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
         "initial-cluster": f"default={peer}",
+        "cert-file": certificate,
+        "key-file": key,
+        "trusted-ca-file": ca,
+        "client-cert-auth": "true",
+        # etcd's JSON gateway is a client of its own server.
+        "client-cert-file": pki.certificate("etcd-client"),
+        "client-key-file": pki.key("etcd-client"),
+        "peer-cert-file": certificate,
+        "peer-key-file": key,
+        "peer-trusted-ca-file": ca,
+        "peer-client-cert-auth": "true",
         "unsafe-no-fsync": "false" if durable else "true",
         # A single member elects itself: the shortest election timeout saves half a second of start-up.
         "heartbeat-interval": "20",
@@ -70,7 +85,10 @@ def apiserver_command(
         "bind-address": "127.0.0.1",
         "advertise-address": "127.0.0.1",
         "secure-port": str(ports.apiserver),
-        "etcd-servers": f"http://127.0.0.1:{ports.etcd}",
+        "etcd-servers": f"https://127.0.0.1:{ports.etcd}",
+        "etcd-cafile": pki.certificate("etcd-ca"),
+        "etcd-certfile": pki.certificate("etcd-client"),
+        "etcd-keyfile": pki.key("etcd-client"),
         "tls-cert-file": pki.certificate("server"),
         "tls-private-key-file": pki.key("server"),
         "client-ca-file": pki.certificate("ca"),

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Final, final
 
 from kubewright._base.certificates import KeyPair
+from kubewright._base.files import private_folder
 from kubewright.client.config import kubeconfig
 from kubewright.cluster.pki.files import Pki
 from kubewright.cluster.processes.locks import FileLock
-from kubewright.errors import ClusterError
+from kubewright.errors import ClusterError, ConfigError
 
 __all__ = ("ADMIN", "ADMIN_GROUP", "PlaneFolder")
 
@@ -57,13 +58,17 @@ class PlaneFolder:
         return self.folder / "kubeconfig"
 
     def open(self, *, logs: bool = False) -> None:
-        """Create the folders and lock them."""
+        """Create the folders, close them to other users, and lock them."""
         if self._requested is None:
             self.temporary = Path(tempfile.mkdtemp(prefix="kubewright-"))
         self.folder = (self._requested or self.temporary or Path()).absolute()
         try:
-            for folder in (self.folder / "logs" if logs else self.folder, self.persistent):
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for folder in (self.folder, self.persistent):
+                private_folder(folder)
+            if logs:
+                private_folder(self.folder / "logs")
+        except ConfigError as error:
+            raise ClusterError(str(error)) from error
         except OSError as error:
             raise ClusterError(f"The folder of the cluster cannot be made ({error}); choose another.") from error
         lock = FileLock(self.persistent / ".lock")

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, final, get_args
 
 from kubewright._base.certificates import KeyPair
-from kubewright._base.files import write_private
+from kubewright._base.files import open_private, write_private
 from kubewright.client.client import Client
 from kubewright.client.config.config import Config
 from kubewright.client.connection import connect
@@ -121,6 +121,7 @@ class RealCluster(Cluster):
         try:
             self._prepare_folders()
             pki = await asyncio.to_thread(self._plane_folder.prepare_pki)
+            await asyncio.to_thread(pki.write_etcd_files)
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     async with asyncio.timeout(self._start_timeout):
@@ -295,8 +296,10 @@ class RealCluster(Cluster):
     def _make_probes(self) -> dict[Component, Probe]:
         admin = self._plane_folder.write_admin_kubeconfig(self._pki, server=self.url)
         tls = _tls(self._pki.ca, admin, self.folder / "pki" / "admin.pem")
+        etcd_tls = ssl.create_default_context(cafile=self._pki.certificate("etcd-ca"))
+        etcd_tls.load_cert_chain(self._pki.certificate("etcd-client"), self._pki.key("etcd-client"))
         return {
-            "etcd": Probe(self._ports.etcd),
+            "etcd": Probe(self._ports.etcd, tls=etcd_tls),
             "apiserver": Probe(self._ports.apiserver, tls=tls),
             "controller-manager": Probe(self._ports.controller_manager, tls=tls),
         }
@@ -309,7 +312,7 @@ class RealCluster(Cluster):
         )
         durable = self._plane_folder.data is not None
         etcd = flags.etcd_command(
-            binaries.etcd, ports=ports, data=self._plane_folder.persistent / "etcd", durable=durable
+            binaries.etcd, ports=ports, pki=pki, data=self._plane_folder.persistent / "etcd", durable=durable
         )
         apiserver = flags.apiserver_command(
             binaries.kube_apiserver,
@@ -339,8 +342,11 @@ class RealCluster(Cluster):
         if self._audit_log is None:
             return None
         policy = self.folder / "audit-policy.yaml"
-        policy.write_text(flags.AUDIT_POLICY, encoding="utf-8")
-        return policy, self._audit_log.absolute()
+        write_private(policy, flags.AUDIT_POLICY.encode())
+        log = self._audit_log.absolute()
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        open_private(log).close()  # kube-apiserver leaves a log that exists as it is
+        return policy, log
 
     def _ready_checks(self) -> dict[Component, Callable[[], Awaitable[bool]]]:
         async def etcd() -> bool:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import final
 
+from kubewright._base.files import open_private
 from kubewright.errors import ClusterError
 
 __all__ = ("ParentWatch", "Process")
@@ -103,7 +104,7 @@ class Process:
         assert not self.running, f"{self.name} is running already"
         self._stopping = False
         prefix = () if sys.platform != "linux" else self._death_signal_prefix()
-        with self.log.open("ab") as log:
+        with open_private(self.log) as log:
             try:
                 self._child = await asyncio.create_subprocess_exec(
                     *prefix,

@@ -35,6 +35,8 @@ WebhookDeclaration = AdmissionDeclaration[Any, Any] | ConversionDeclaration[Any,
 CONCURRENCY: Final = 128
 
 _JSON: Final = "application/json"
+_MAX_SECONDS: Final = 30.0
+"""The most that `timeoutSeconds` of a webhook can be."""
 _REVIEWS: Final = frozenset({"admission.k8s.io/v1", "admission.k8s.io/v1beta1"})
 _DECODER: Final = msgspec.json.Decoder(AdmissionReview)
 
@@ -175,7 +177,8 @@ def _handler_seconds(query: str, declared: float) -> float:
     """The time limit of a handler: a little less than the API server waits, so that it receives the reason.
 
     kube-apiserver sends its own limit as the query parameter `timeout`
-    (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go).
+    (staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go). Who else calls gets no more
+    than the API lets a webhook take.
     """
     seconds = float(declared)
     for part in query.split("&"):
@@ -186,7 +189,7 @@ def _handler_seconds(query: str, declared: float) -> float:
             except DecodeError:
                 continue
             if requested > 0:
-                seconds = requested
+                seconds = min(requested, _MAX_SECONDS)
     return seconds - min(0.5, seconds * 0.1)
 
 

@@ -64,11 +64,11 @@ def test_audit_and_runtime_config_become_flags(pki: Pki) -> None:
 
 
 @pytest.mark.parametrize(("durable", "flag"), [(True, "false"), (False, "true")])
-def test_etcd_syncs_to_disk_only_where_data_must_survive(durable: bool, flag: str) -> None:
-    command = etcd_command(Path("/e"), ports=PORTS, data=Path("/d"), durable=durable)
+def test_etcd_syncs_to_disk_only_where_data_must_survive(pki: Pki, durable: bool, flag: str) -> None:
+    command = etcd_command(Path("/e"), ports=PORTS, pki=pki, data=Path("/d"), durable=durable)
 
     assert f"--unsafe-no-fsync={flag}" in command
-    assert "--listen-client-urls=http://127.0.0.1:1" in command
+    assert {"--listen-client-urls=https://127.0.0.1:1", "--client-cert-auth=true"} <= set(command)
 
 
 def test_the_controller_manager_skips_leader_election_and_uses_service_accounts(pki: Pki) -> None:
