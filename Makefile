@@ -29,7 +29,7 @@ DRAWN := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 OPERATORS := $(patsubst %/pyproject.toml,%,$(wildcard operators/*/pyproject.toml))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test lint public-api unit lag nightly coverage operators docs bench changelog dist hooks constraints binaries clean
+.PHONY: help demo quick test lint public-api unit lag nightly hostile coverage operators docs bench changelog dist hooks constraints binaries clean
 
 help: ## Say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,7 +42,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 # .venv/.docs and its like: a dependency group of pyproject.toml, installed when a target first needs it.
-GROUPS := bench coverage docs hooks release
+GROUPS := bench coverage docs fuzz hooks release
 $(GROUPS:%=$(VENV)/.%): $(VENV)/.%: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group $*
 	@touch $@
@@ -79,10 +79,14 @@ lag: $(STAMP) binaries ## All tests again, with watches that lag; SEED=7 for oth
 	$(PYTEST) $(LAG)
 	@for each in $(OPERATORS); do (cd $$each && $(abspath $(BIN))/python -m pytest $(LAG)) || exit 1; done
 
-nightly: $(STAMP) ## The property tests with examples of a new seed, which is printed; SEED=7 tries that one again
+hostile: $(STAMP) $(VENV)/.fuzz ## What one hostile request costs the servers: a catalogue, schemathesis, 100,000 at random; SEED=7 draws others
+	nice $(BIN)/python -m tests.security.harness --seed $(DRAWN) --page $(if $(REQUESTS),--requests $(REQUESTS))
+
+nightly: $(STAMP) $(VENV)/.fuzz ## The property tests with examples of a new seed, which is printed; SEED=7 tries that one again
 	@echo "make nightly SEED=$(DRAWN)"
 	KUBEWRIGHT_REAL=0 KUBEWRIGHT_SEARCH=1 $(PYTEST) --hypothesis-seed=$(DRAWN) $(SEARCHED) \
 	  || { echo "Some examples fail; to try the same again: make nightly SEED=$(DRAWN)"; exit 1; }
+	$(BIN)/python -m tests.security.harness --seed $(DRAWN)
 
 coverage: $(STAMP) $(VENV)/.coverage ## Branch coverage without the real control plane; fails where a module is below the floor without a reason
 	KUBEWRIGHT_REAL=0 $(PYTEST) -m 'not real' --deselect tests/scaffold/test_fresh_environment.py --cov --cov-report=

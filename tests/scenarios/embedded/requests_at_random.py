@@ -14,7 +14,10 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import strategies as st
 
-__all__ = ("Operation", "RandomRequest", "operations_of", "requests_to")
+from kubewright._base.yaml import load
+from kubewright.apiserver.wire.protobuf import decode
+
+__all__ = ("Operation", "RandomRequest", "is_meant", "operations_of", "requests_to")
 
 Tree = dict[str, Any]
 
@@ -174,6 +177,8 @@ class Operation(NamedTuple):
     parameters: tuple[str, ...]
     schema: Tree
     schemas: Mapping[str, Tree]
+    kind: Mapping[str, str]
+    """Group, version and kind of what the operation is about; empty if it is about no kind."""
 
 
 class RandomRequest(NamedTuple):
@@ -204,8 +209,16 @@ def operations_of(document: Tree) -> list[Operation]:
             own = [each["name"] for each in item[method].get("parameters", ()) if each.get("in") == "query"]
             content = item[method].get("requestBody", {}).get("content", {})
             schema: Tree = next((value.get("schema", {}) for value in content.values()), {})
-            found.append(Operation(method.upper(), path, (*shared, *own), schema, schemas))
+            kind = item[method].get("x-kubernetes-group-version-kind", {})
+            found.append(Operation(method.upper(), path, (*shared, *own), schema, schemas, kind))
     return found
+
+
+def is_meant(code: int, body: bytes) -> bool:
+    """Whether an error is one kube-apiserver gives, too: for a version yet to come, or an error without a reason."""
+    status = decode(body) if body.startswith(b"k8s\x00") else load(body) or {}
+    too_large = code == 504 and "Too large resource version" in status.get("message", "")
+    return too_large or (code == 500 and status.get("kind") == "Status" and not status.get("reason"))
 
 
 def _json(depth: int = 3) -> st.SearchStrategy[Any]:

@@ -19,12 +19,10 @@ import aiohttp
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.scenarios.embedded.requests_at_random import Operation, RandomRequest, operations_of, requests_to
+from tests.scenarios.embedded.requests_at_random import Operation, RandomRequest, is_meant, operations_of, requests_to
 from tests.scenarios.embedded.wire import Wire
 from yarl import URL
 
-from kubewright._base.yaml import load
-from kubewright.apiserver.wire.protobuf import decode
 from kubewright.cluster.planes.embedded import EmbeddedCluster
 
 EXAMPLES = int(os.environ.get("RANDOM_REQUESTS", "60"))
@@ -56,14 +54,7 @@ class Server:
             if asked.is_watch and answer.status == 200:
                 return
             body = await answer.read()
-            assert answer.status < 500 or _is_meant(answer.status, body), f"{asked}: {answer.status} {body[:600]!r}"
-
-
-def _is_meant(code: int, body: bytes) -> bool:
-    """Whether it is one of those kube-apiserver gives, too: for a version yet to come, or an error without a reason."""
-    status = decode(body) if body.startswith(b"k8s\x00") else load(body) or {}
-    too_large = code == 504 and "Too large resource version" in status.get("message", "")
-    return too_large or (code == 500 and status.get("kind") == "Status" and not status.get("reason"))
+            assert answer.status < 500 or is_meant(answer.status, body), f"{asked}: {answer.status} {body[:600]!r}"
 
 
 @pytest.fixture(scope="module")

@@ -96,10 +96,12 @@ async def measured(watched: WatchedProcess, attack: Attack) -> Outcome:
     cost = watched.glance()
     target.close()
     if said not in ("died", "hung"):
+        await watched.settle(seconds=1)
         try:
             cost = cost._replace(kept=(await watched.cost()).kept)
         except (TimeoutError, RuntimeError):
             said = "hung" if watched.alive else "died"
+            cost = watched.glance()
     return Outcome(attack, said, cost)
 
 

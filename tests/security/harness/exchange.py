@@ -133,7 +133,7 @@ class HttpConnection:
         fields = head.lower()
         if b"\r\nconnection: close" in fields:
             self.usable = False
-        if code == 101 or endless:
+        if code == 101 or (endless and code == 200):
             self.usable = False
             return Answer(code, head)
         if code in (204, 304):

@@ -46,7 +46,12 @@ async def serve(options: argparse.Namespace) -> None:
 
 
 def _objects() -> list[dict[str, Any]]:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": EDITED}}
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": EDITED}}]
+    # Without controllers nobody else makes them, and no pod could be created.
+    accounts = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
+        for namespace in (EDITED, "default")
+    ]
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
@@ -54,7 +59,7 @@ def _objects() -> list[dict[str, Any]]:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "editor"}],
     }
-    return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": EDITED}}, account, binding]
+    return [*namespaces, *accounts, binding]
 
 
 def main() -> None:

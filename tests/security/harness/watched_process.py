@@ -16,6 +16,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, final
@@ -47,7 +49,7 @@ class Cost(NamedTuple):
     kept: int
     """Bytes beyond those at the start that are still there after a garbage collection."""
     place: str = ""
-    """The innermost line of ours at which the loop was seen, if it was held for too long."""
+    """The innermost line of ours at which the loop was seen most often while it was held for too long."""
 
 
 @final
@@ -121,12 +123,13 @@ class WatchedProcess:
         """Measure from here: garbage collected, memory given back, peak forgotten."""
         await self._begin_afresh()
         self.forget_peak()
-        self._place = ""
+        self._places: Counter[str] = Counter()
 
     def forget_peak(self) -> None:
         """Count memory from what there is now."""
         # "5" resets the peak (Documentation/filesystems/proc.rst of Linux).
-        Path(f"/proc/{self._child.pid}/clear_refs").write_text("5")
+        with suppress(FileNotFoundError, ProcessLookupError):
+            Path(f"/proc/{self._child.pid}/clear_refs").write_text("5")
         self._start = self._memory("VmRSS")
 
     async def settle(self, *, seconds: float = 10.0) -> None:
@@ -143,26 +146,32 @@ class WatchedProcess:
                 return
 
     async def observe(self, *, until: float) -> None:
-        """Note where the loop is when it is held for too long; runs beside an attack until it was held for `until`."""
+        """Note where the loop is while it is held for too long; runs beside an attack until it was held for `until`."""
         while self.alive and self.held < until:
             await asyncio.sleep(0.05)
-            if not self._place and time.monotonic() - self._heartbeat.read().at > HOLD_LIMIT:
+            if self.held > HOLD_LIMIT:
                 written = self.log.stat().st_size
                 self._child.send_signal(signal.SIGUSR1)
-                await asyncio.sleep(0.1)
-                self._place = _place(self.log.read_bytes()[written:].decode(errors="replace"))
+                await asyncio.sleep(0.2)
+                self._places[_place(self.log.read_bytes()[written:].decode(errors="replace"))] += 1
 
     @property
     def held(self) -> float:
         """For how long the loop has not turned, up to now."""
         return time.monotonic() - self._heartbeat.read().at
 
+    @property
+    def grown(self) -> int:
+        """Bytes of resident memory beyond those when it was ready."""
+        return self._memory("VmRSS") - self.base if self.alive else 0
+
     def glance(self) -> Cost:
         """What was spent since `begin`, without asking the process for anything."""
         beat = self._heartbeat.read()
         peak = self._memory("VmHWM") if self.alive else 0
+        place = next((name for name, _ in self._places.most_common()), "")
         hold = max(beat.hold, self.held if self.held > 1 else 0.0)
-        return Cost(hold, max(beat.wall, hold), beat.collection, max(0, peak - self._start), 0, self._place)
+        return Cost(hold, max(beat.wall, hold), beat.collection, max(0, peak - self._start), 0, place)
 
     async def cost(self) -> Cost:
         """What was spent since `begin`, and what is kept."""
@@ -172,14 +181,17 @@ class WatchedProcess:
 
     async def _begin_afresh(self) -> None:
         asked = self._heartbeat.ask()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(20):
             while self._heartbeat.read().answered != asked:  # shared memory tells nobody when it changes
                 if not self.alive:
                     raise RuntimeError("the process is gone")
                 await asyncio.sleep(0.002)
 
     def _memory(self, name: str) -> int:
-        text = Path(f"/proc/{self._child.pid}/status").read_text()
+        try:
+            text = Path(f"/proc/{self._child.pid}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return 0
         found = re.search(rf"^{name}:\s+(\d+) kB", text, re.MULTILINE)
         return int(found[1]) * 1024 if found else 0
 
