@@ -13,6 +13,7 @@ the order of the layers: store, catalog, admission, registry and verbs, controll
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from functools import partial
 from typing import Final, Protocol, final
 
 from kubewright._base.clock import Clock, SystemClock
+from kubewright._base.http.listener import Listener
 from kubewright._base.metrics import Metrics
 from kubewright.apiserver.admission.crd_termination import TerminatingCrds
 from kubewright.apiserver.admission_chain import admission_chain
@@ -183,8 +185,8 @@ class ApiServer:
             observers=(RequestMetrics(self.metrics, self.store), *observers),
             verbs=self._verbs(),
         )
-        self._http = http_server(self.router.handle)
-        self._servers: list[asyncio.Server] = []
+        self._http = http_server(self.router.handle, wants_body=self.router.wants_body)
+        self._listeners: list[Listener] = []
         self._ticker: asyncio.Task[None] | None = None
 
     def _verbs(self) -> dict[str, Handler]:
@@ -286,11 +288,10 @@ class ApiServer:
             for controller in self._controllers:
                 controller.start()
             self._ticker = asyncio.create_task(self._tick(), name="apiserver ticker")
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._http.protocol, host, port, ssl=tls, backlog=1024)
-        self._servers.append(server)
-        bound = int(server.sockets[0].getsockname()[1])
-        if len(self._servers) == 1:
+        sock = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        bound = int(sock.getsockname()[1])
+        self._listeners.append(self._http.listen(sock, tls=tls))
+        if len(self._listeners) == 1:
             self._address = f"{host}:{bound}"
             if self.identities is not None:
                 self.identities.start(port=bound)
@@ -299,12 +300,12 @@ class ApiServer:
     @property
     def running(self) -> bool:
         """Whether the server listens and its background work goes on."""
-        return self._ticker is not None and not self._ticker.done() and bool(self._servers)
+        return self._ticker is not None and not self._ticker.done() and bool(self._listeners)
 
     async def stop(self) -> None:
         """Stop listening, end the watches, let requests under way finish, and close."""
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.close()
         self._http.end()
         await self._http.drain(_DRAIN)
         self._http.abort()
@@ -317,7 +318,7 @@ class ApiServer:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
             self._ticker = None
-        self._servers.clear()
+        self._listeners.clear()
 
     async def _tick(self) -> None:
         while True:

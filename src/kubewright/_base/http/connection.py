@@ -1,8 +1,9 @@
 """One client's connection: bytes to requests, replies to bytes.
 
 A request is read whole, answered, and only then is the next one read: what a client sends ahead waits in the socket
-buffer, and a client that does not read its responses gets no more of them. `server` makes one `Connection` for each
-socket, on asyncio's protocols.
+buffer, and a client that does not read its responses gets no more of them. A large body is not read at all if the
+handler answers without it. Each state of a connection has a deadline, which `check` enforces, and a connection tells
+its server how many bytes it holds. `server` makes one `Connection` for each socket, on asyncio's protocols.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, cast, final
 
-from kubewright._base.http.heads import BadRequest, RequestHead
+from kubewright._base.http.bodies import RequestBody
+from kubewright._base.http.heads import TOO_LARGE, BadRequest, RequestHead
 from kubewright._base.http.messages import TEXT, Hijack, Reply, Response, Stream
 from kubewright._base.logs import Logger
 
@@ -28,13 +30,18 @@ _log = Logger("kubewright.servers")
 
 _READ_AHEAD: Final = 64 * 1024
 """Bytes of later requests that are kept while one is answered."""
-_DRAIN_FACTOR: Final = 4
-"""A body that is too large is read to its end, so that the client reads the response, up to so many times the limit."""
-_CHUNK_LINE: Final = 1024
+_PROMPT_BODY: Final = 64 * 1024
+"""A body of at most so many bytes is read before anybody asks whether it is wanted."""
+_LINGER_SECONDS: Final = 0.5
+"""As Go's rstAvoidanceDelay: a connection that is closed with bytes unread loses the response on its way."""
+_CLOSE_SECONDS: Final = 5.0
+"""For a client to read what was written before the connection is closed."""
+_BLANKS: Final = 4
+"""Go skips so many line breaks before a head, behind a body (server.go, `numLeadingCRorLF`)."""
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
-_REQUEST_BEGINS: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z\r\n]")
+_REQUEST_BEGINS: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]")
 
 
 @final
@@ -50,7 +57,7 @@ class Connection(asyncio.Protocol):
         self._buffer = bytearray()
         self._scanned = 0
         self._head: RequestHead | None = None
-        self._body: _Body | None = None
+        self._body: RequestBody | None = None
         self._task: asyncio.Task[None] | None = None
         self._stream: Stream | None = None
         self._version = "1.1"
@@ -61,7 +68,11 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._waited_for = True
         """No request has come yet: a client that connects and says nothing is slow, not idle."""
-        self._last = self._began = time.monotonic()
+        self._discarding = False
+        """The rest of the request is not wanted: the connection ends behind the response."""
+        self._since = time.monotonic()
+        """When the present state began: idle, within a head, within a body, blocked, or closing."""
+        self._held = 0
 
     # asyncio's side
 
@@ -72,6 +83,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.closed(self)
+        self._hold(0)
         self.transport = None
         if self._stream is not None:
             self._stream.disconnected()
@@ -81,7 +93,10 @@ class Connection(asyncio.Protocol):
             self._task.cancel()  # nobody is left to read the response
 
     def data_received(self, data: bytes) -> None:  # hot
-        self._last = time.monotonic()
+        if self._discarding:
+            return
+        if not self._buffer and self._head is None and not self._waited_for:
+            self._since = time.monotonic()
         self._buffer += data
         if self._task is None and self._stream is None and not self._blocked:
             self._read()
@@ -94,11 +109,15 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._blocked = True
+        if self._stream is None and self.transport is not None:
+            self._since = time.monotonic()
+            self._hold(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._blocked = False
-        self._last = time.monotonic()
         if self._task is None and self._stream is None:
+            self._since = time.monotonic()
+            self._hold(0)
             self._next()
 
     # reading
@@ -112,9 +131,13 @@ class Connection(asyncio.Protocol):
             assert head is not None  # read above, or before
             content: bytes | None = b""
             if body is not None:
-                if not body.feed(self._buffer):
+                if body.feed(self._buffer):
+                    content = body.whole()
+                elif self._is_wanted(head, body):
+                    if not self._held:
+                        self._since = time.monotonic()
+                    self._hold(len(self._buffer) + body.held)
                     return
-                content = body.whole()
         except BadRequest as error:
             self._reject(error)
             return
@@ -124,14 +147,13 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._respond(head, content))
 
     def _read_head(self) -> bool:
-        """Whether the head is there. Empty lines before it are skipped, as Go's textproto does."""
+        """Whether the head is there."""
         buffer = self._buffer
         if not self._scanned:
-            self._began = self._last
-            while buffer.startswith((b"\r\n", b"\n")):
-                del buffer[: 2 if buffer.startswith(b"\r\n") else 1]
-            if not buffer:
-                return False
+            if buffer[0] in b"\r\n":
+                del buffer[: len(buffer[:_BLANKS]) - len(buffer[:_BLANKS].lstrip(b"\r\n"))]
+                if not buffer:
+                    return False
             if not _REQUEST_BEGINS.match(buffer):
                 raise BadRequest  # not HTTP at all, such as TLS: no end of a head would ever come
         found = buffer.find(b"\r\n\r\n", max(0, self._scanned - 3))
@@ -140,7 +162,7 @@ class Connection(asyncio.Protocol):
             start, end = bare.start(), bare.end()  # Go takes lines that end with a line feed alone
         most = self._server.limits.head_bytes
         if start > most or (start < 0 and len(buffer) > most):
-            raise BadRequest("431 Request Header Fields Too Large")
+            raise BadRequest(TOO_LARGE)
         if start < 0:
             self._scanned = len(buffer)
             return False
@@ -149,12 +171,29 @@ class Connection(asyncio.Protocol):
         self._scanned = 0
         self._waited_for = False
         if head.length or head.chunked:
-            self._body = body = _Body(head, self._server.limits.body_bytes(head.target))
-            if body.too_large and (head.expects_continue or head.length > _DRAIN_FACTOR * body.limit):
-                raise BadRequest("413")
-        if head.expects_continue and self.transport is not None:
-            self.transport.write(_CONTINUE)
+            self._begin_body(head)
         return True
+
+    def _begin_body(self, head: RequestHead) -> None:
+        self._body = body = RequestBody(head, self._server.limits.body_bytes(head.target))
+        waits = head.expects_continue
+        if (waits or head.length > _PROMPT_BODY) and not self._is_wanted(head, body, size=head.length):
+            self._body = None
+        elif body.is_hopeless or (body.too_large and waits):
+            raise BadRequest("413")
+        elif waits and self.transport is not None:
+            self.transport.write(_CONTINUE)
+
+    def _is_wanted(self, head: RequestHead, body: RequestBody, *, size: int | None = None) -> bool:
+        """Whether to go on reading a body: the handler answers without one that it does not want, if that is large."""
+        large = head.expects_continue or (body.held if size is None else size) > _PROMPT_BODY
+        if body.wanted or not large:
+            return True
+        body.wanted = self._server.wants_body(head, self)
+        if not body.wanted:
+            head.keep_alive, self._discarding = False, True
+            self._buffer.clear()
+        return body.wanted
 
     def _reject(self, error: BadRequest) -> None:
         """Answer what is no proper request, which no handler sees, and close."""
@@ -170,7 +209,20 @@ class Connection(asyncio.Protocol):
             kind = f"Content-Type: {TEXT}" if error.body else "Content-Length: 0"
             text = f"HTTP/1.1 {error.status}\r\n{kind}\r\nConnection: close\r\n\r\n{error.body}"
             self.transport.write(text.encode("utf-8"))
-        self.transport.close()
+        if error.status in ("413", TOO_LARGE):
+            self._linger()
+        else:
+            self._since = time.monotonic()
+            self.transport.close()
+
+    def _linger(self) -> None:
+        """Close once the client has had the time to read the response; what it sends until then is dropped."""
+        self._discarding = True
+        self._since = time.monotonic()
+        if self.transport is not None:
+            if self.transport.can_write_eof():
+                self.transport.write_eof()
+            asyncio.get_running_loop().call_later(_LINGER_SECONDS, self.transport.close)
 
     # answering
 
@@ -186,6 +238,8 @@ class Connection(asyncio.Protocol):
             reply = Response.text("this failed; the log says why\n", code=500)
         finally:
             self._task = None
+        if self._held:
+            self._hold(0)
         if self.transport is None:
             if isinstance(reply, Stream):
                 reply.disconnected()
@@ -202,7 +256,7 @@ class Connection(asyncio.Protocol):
 
     def _write_response(self, response: Response, *, without_body: bool = False) -> None:
         assert self.transport is not None
-        self._last = time.monotonic()
+        self._since = time.monotonic()
         body = response.body
         head = self._head_of(response.code, response.content_type, response.headers, f"Content-Length: {len(body)}\r\n")
         self.transport.write(head if without_body else head + body)
@@ -241,6 +295,7 @@ class Connection(asyncio.Protocol):
         transport, self.transport = self.transport, None
         assert transport is not None
         self._server.closed(self)
+        self._hold(0)
         transport.write(hijack.head)
         transport.set_protocol(hijack.protocol)
         hijack.protocol.connection_made(transport)
@@ -254,7 +309,11 @@ class Connection(asyncio.Protocol):
         if self.transport is None or self.transport.is_closing():
             return
         if not self._keep_alive:
-            self.transport.close()
+            self._since = time.monotonic()
+            if self._discarding:
+                self._linger()
+            else:
+                self.transport.close()
         elif not self._blocked:
             if self._paused:
                 self._paused = False
@@ -268,7 +327,6 @@ class Connection(asyncio.Protocol):
         """Send one chunk of a stream."""
         if self.transport is not None:
             self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._version == "1.1" else data)
-            self._last = time.monotonic()
 
     def end(self) -> None:
         """End a stream; the connection may go on."""
@@ -279,6 +337,7 @@ class Connection(asyncio.Protocol):
         if self.transport is not None:
             if self._version == "1.1":
                 self.transport.write(b"0\r\n\r\n")
+            self._since = time.monotonic()
             self._next()
 
     @property
@@ -288,19 +347,43 @@ class Connection(asyncio.Protocol):
 
     # limits and the end
 
+    @property
+    def waiting_since(self) -> float | None:
+        """Since when the server waits for the client; None while a request is answered or a stream is open."""
+        if self._task is not None or self._stream is not None:
+            return None
+        return self._since
+
+    @property
+    def held(self) -> int:
+        """The bytes of an unfinished or unanswered body, or of a response that the client does not read."""
+        return self._held
+
+    def _hold(self, size: int) -> None:
+        more, self._held = size - self._held, size
+        self._server.hold(more)
+
     def check(self, now: float) -> None:
         """Close the connection when its client exceeds a time limit."""
-        if self.transport is None or self._stream is not None or self._task is not None:
+        since, transport = self.waiting_since, self.transport
+        if since is None or transport is None:
             return
         limits = self._server.limits
-        if self._blocked or self._head is not None:
-            if now - self._last > limits.read_seconds:
-                self.transport.abort()
+        if transport.is_closing() or self._discarding:
+            if now - since > _CLOSE_SECONDS:
+                transport.abort()
+        elif self._blocked:
+            if now - since > limits.write_seconds:
+                transport.abort()
+        elif self._head is not None:
+            if now - since > limits.body_seconds:
+                transport.abort()
         elif self._buffer or self._waited_for:
-            if now - self._began > limits.head_seconds:
-                self.transport.abort()
-        elif now - self._last > limits.idle_seconds:
-            self.transport.close()
+            if now - since > limits.head_seconds:
+                transport.abort()
+        elif now - since > limits.idle_seconds:
+            self._since = now
+            transport.close()
 
     def finish(self) -> None:
         """Close as soon as the request under way is answered."""
@@ -309,6 +392,7 @@ class Connection(asyncio.Protocol):
             self._stream.disconnected()
             self.end()
         elif self._task is None and self.transport is not None:
+            self._since = time.monotonic()
             self.transport.close()
 
     def abort(self) -> None:
@@ -317,97 +401,7 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
 
 
-@final
-class _Body:
-    """The body of one request while it comes in. What is above the limit is read and dropped."""
-
-    __slots__ = ("_chunked", "_length", "_parts", "_received", "limit", "too_large")
-
-    def __init__(self, head: RequestHead, limit: int) -> None:
-        self.limit = limit
-        self.too_large = head.length > limit
-        self._chunked = head.chunked
-        self._length = head.length
-        self._received = 0
-        self._parts: list[bytes] = []
-
-    def feed(self, buffer: bytearray) -> bool:
-        """Take what belongs to the body out of the buffer; whether that was all of it."""
-        return self._feed_chunks(buffer) if self._chunked else self._feed_length(buffer)
-
-    def whole(self) -> bytes | None:
-        """The body, once all of it was fed; None if it was too large."""
-        if self.too_large:
-            return None
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-
-    def _feed_length(self, buffer: bytearray) -> bool:
-        if not self.too_large:
-            if len(buffer) < self._length:
-                return False
-            self._parts.append(bytes(buffer[: self._length]))
-            del buffer[: self._length]
-            return True
-        taken = min(len(buffer), self._length - self._received)
-        del buffer[:taken]
-        self._received += taken
-        return self._received == self._length
-
-    def _feed_chunks(self, buffer: bytearray) -> bool:
-        at = 0
-        try:
-            while True:
-                line_end = buffer.find(b"\r\n", at, at + _CHUNK_LINE)
-                if line_end < 0:
-                    if len(buffer) - at >= _CHUNK_LINE:
-                        raise BadRequest
-                    return False
-                size = _chunk_size(bytes(buffer[at:line_end]))
-                if size == 0:
-                    end = _end_of_trailers(buffer, line_end)
-                    at = max(at, end)
-                    return end > 0
-                start, end = line_end + 2, line_end + 2 + size
-                if self._received + size > _DRAIN_FACTOR * self.limit:
-                    self.too_large = True
-                    raise BadRequest("413")
-                if len(buffer) < end + 2:
-                    return False
-                if buffer[end : end + 2] != b"\r\n":
-                    raise BadRequest
-                self._take(buffer, start, end)
-                at = end + 2
-        finally:
-            del buffer[:at]  # once, and not for each of many small chunks
-
-    def _take(self, buffer: bytearray, start: int, end: int) -> None:
-        self._received += end - start
-        if self._received > self.limit:
-            self.too_large = True
-            self._parts.clear()
-        else:
-            self._parts.append(bytes(buffer[start:end]))
-
-
 def _compress(response: Response, head: RequestHead) -> None:
     if "gzip" in head.headers.get("accept-encoding", ""):
         response.body = gzip.compress(response.body, 1)
         response.headers = {**response.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-
-
-def _chunk_size(line: bytes) -> int:
-    digits = line.partition(b";")[0].strip(b" \t")
-    if not digits or len(digits) > 8 or digits.strip(b"0123456789abcdefABCDEF"):
-        raise BadRequest
-    return int(digits, 16)
-
-
-def _end_of_trailers(buffer: bytearray, line_end: int) -> int:
-    """Where the message ends whose last chunk is announced in the line that ends there; 0 if that is not there yet.
-
-    Trailers are dropped: nobody here declares any, and they must not be taken for headers.
-    """
-    end = buffer.find(b"\r\n\r\n", line_end)
-    if end < 0 and len(buffer) - line_end > _READ_AHEAD:
-        raise BadRequest
-    return end + 4 if end >= 0 else 0

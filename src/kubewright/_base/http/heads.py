@@ -8,18 +8,27 @@ and an operator needs no extra package for its webhooks.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, final
 
-__all__ = ("BadRequest", "RequestHead")
+__all__ = ("TOO_LARGE", "BadRequest", "RequestHead")
 
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _HEAD: Final = re.compile(
-    rb"%b [^\x00-\x20\x7f]+ HTTP/[0-9]\.[0-9](?:\r?\n%b:[^\x00-\x08\x0a-\x1f\x7f]*)*" % (_TOKEN, _TOKEN)
+    rb"%b [^\x00-\x20\x7f]+ HTTP/[0-9]\.[0-9](?:\r?\n%b:[^\x00-\x08\x0a-\x1f\x7f]*+)*+" % (_TOKEN, _TOKEN)
 )
-"""A whole head: one match checks every name and every byte."""
+"""A whole head: one match checks every name and every byte, and remembers no place to go back to."""
+_MAX_HEADERS: Final = 10_000
+"""Go counts bytes only. Here a line costs more than its bytes, and no client sends so many."""
+_HOST: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=@\[\]_~]*")
+"""As httpguts.ValidHostHeader (golang.org/x/net/http/httpguts/httplex.go)."""
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ORIGIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://[^/?]*")
 _BAD_REQUEST: Final = "400 Bad Request"
+_NOT_IMPLEMENTED: Final = "501 Not Implemented"
+_UNSUPPORTED: Final = "Unsupported transfer encoding"
+TOO_LARGE: Final = "431 Request Header Fields Too Large"
+_ONCE: Final = frozenset({"host", "content-length", "transfer-encoding"})
 
 
 @final
@@ -44,21 +53,28 @@ class RequestHead:
         Values of a repeated header are joined by commas; those whose name begins with one of `separate` by line breaks,
         because their values may hold commas.
         """
+        if len(data) > _MAX_HEADERS and data.count(b"\n") > _MAX_HEADERS:
+            raise BadRequest(TOO_LARGE)
         if not _HEAD.fullmatch(data):
             raise BadRequest
-        text = data.decode("latin-1")
-        first, *lines = text.split("\r\n") if "\r\n" in text else text.split("\n")
-        self.method, self.target, self.version = _request_line(first)
+        # Go takes lines that end with a line feed alone, among others that do not. No line break is left in a value: a
+        # proxied request would have another header for the server behind, such as X-Remote-User.
+        first, *lines = data.decode("latin-1").split("\n")
+        self.method, self.target, self.version = _request_line(first.rstrip("\r"))
         self.headers = headers = _headers(lines, separate)
-        if self.version == "1.1" and "host" not in headers:
-            raise BadRequest(f"{_BAD_REQUEST}: missing required Host header")
+        host = headers.get("host")
+        if host is None:
+            if self.version == "1.1":
+                raise BadRequest(f"{_BAD_REQUEST}: missing required Host header")
+        elif not _is_valid_host(host):
+            raise BadRequest(f"{_BAD_REQUEST}: malformed Host header")
         # Go drops the length of a body that also comes in chunks. Such a request is how a second one is smuggled past a
         # proxy, so the connection does not serve another one.
         coding = headers.get("transfer-encoding")
         self.chunked = coding is not None
         self.length = 0 if self.chunked else _length(headers.get("content-length"))
         if coding is not None and coding.lower() != "chunked":
-            raise BadRequest("501 Not Implemented", body="Unsupported transfer encoding")
+            raise BadRequest(_NOT_IMPLEMENTED, body=_UNSUPPORTED)
         expect = headers.get("expect")
         self.expects_continue = expect is not None and expect.lower() == "100-continue"
         if expect is not None and not self.expects_continue:
@@ -68,6 +84,11 @@ class RequestHead:
             self.keep_alive = "close" not in connection and not (self.chunked and "content-length" in headers)
         else:
             self.keep_alive = "keep-alive" in connection
+
+
+@lru_cache(maxsize=64)
+def _is_valid_host(host: str) -> bool:
+    return _HOST.fullmatch(host) is not None
 
 
 def _request_line(line: str) -> tuple[str, str, str]:
@@ -89,23 +110,27 @@ def _request_line(line: str) -> tuple[str, str, str]:
 
 def _headers(lines: list[str], separate: tuple[str, ...]) -> dict[str, str]:
     headers: dict[str, str] = {}
+    repeated: dict[str, list[str]] = {}
     for line in lines:
         name, _, value = line.partition(":")
-        key, value = name.lower(), value.strip(" \t")
+        key, value = name.lower(), value.strip(" \t\r")
         if key in headers:
-            value = _joined(key, headers[key], value, separate)
-        headers[key] = value
+            if key in _ONCE:
+                _check_once(key, headers[key], value)
+            else:
+                repeated.setdefault(key, [headers[key]]).append(value)
+        else:
+            headers[key] = value
+    for key, values in repeated.items():
+        headers[key] = ("\n" if separate and key.startswith(separate) else ",").join(values)
     return headers
 
 
-def _joined(key: str, known: str, value: str, separate: tuple[str, ...]) -> str:
-    if key == "host":
+def _check_once(key: str, known: str, value: str) -> None:
+    if key == "transfer-encoding":
+        raise BadRequest(_NOT_IMPLEMENTED, body=_UNSUPPORTED)
+    if key == "host" or known != value:  # Go takes a length that is said twice
         raise BadRequest
-    if key == "content-length" and known == value:
-        return value  # Go takes a length that is said twice
-    if key in ("content-length", "transfer-encoding"):
-        raise BadRequest
-    return f"{known}\n{value}" if separate and key.startswith(separate) else f"{known},{value}"
 
 
 def _length(text: str | None) -> int:

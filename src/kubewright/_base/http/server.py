@@ -3,7 +3,9 @@
     server = HttpServer(handle)
     await server.serve(listening_socket("", 8443, server="webhook", otherwise="choose another port"), tls=context)
 
-The manager, the webhook server and the API server make one each.
+When the server has as many connections, or holds as many bytes, as its limits allow, the client that has kept it
+waiting for the longest gives way: whoever sends whole requests and reads the responses is served, however many others
+do not. The manager, the webhook server and the API server make one each.
 """
 
 from __future__ import annotations
@@ -11,16 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import math
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final, final
 
 import msgspec
 
 from kubewright._base.http.connection import Connection
 from kubewright._base.http.heads import RequestHead
+from kubewright._base.http.listener import Listener
 from kubewright._base.http.messages import Reply, Request, Response
 from kubewright._base.logs import Logger
 from kubewright.errors import ConfigError
@@ -34,22 +38,26 @@ _log = Logger("kubewright.servers")
 
 _SWEEP_SECONDS: Final = 5.0
 _FINISH_SECONDS: Final = 5.0
-_HANDSHAKE_SECONDS: Final = 10.0
 
 
 @final
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much, and for how long, a client may keep the server waiting."""
+    """How much, and for how long, clients may keep the server waiting."""
 
     head_bytes: int = 64 * 1024
-    body_bytes: Callable[[str], int] = lambda target: 64 * 1024
-    """By the request's target."""
     head_seconds: float = 30.0
     """For a whole head, however many bytes came meanwhile."""
-    read_seconds: float = 30.0
-    """Between two parts of a body, and until a client reads a response."""
+    body_bytes: Callable[[str], int] = lambda target: 64 * 1024
+    """By the request's target."""
+    body_seconds: float = 30.0
+    """For a whole body."""
+    write_seconds: float = 30.0
+    """Until a client has read a response."""
     idle_seconds: float = 90.0
-    connections: int = 1024
+    connections: int = 256
+    """Open at a time, those within a TLS handshake included."""
+    held_bytes: int = 32 * 1024 * 1024
+    """Of large bodies, and of responses that are not read, of all connections together."""
 
 
 def _too_large(limit: int) -> Response:
@@ -69,8 +77,12 @@ class HttpServer:
         separate_headers: tuple[str, ...] = (),
         default_headers: Mapping[str, str] | None = None,
         gzip_above: int | None = None,
+        wants_body: Callable[[RequestHead, Connection], bool] = lambda head, connection: True,
     ) -> None:
         """`too_large` makes the response to a body above the limit. `separate_headers` as for `heads.RequestHead`.
+
+        `wants_body` is asked before a large body is read; if it says False, the handler answers without the body, and
+        the connection ends.
 
         `default_headers` are sent with every response that has none of that name. Larger bodies than `gzip_above` are
         compressed for clients that accept it.
@@ -81,7 +93,10 @@ class HttpServer:
         self.separate_headers = separate_headers
         self.default_headers = default_headers or {}
         self.gzip_above = gzip_above
+        self.wants_body = wants_body
         self.open: set[Connection] = set()
+        self._listeners: list[Listener] = []
+        self._held = 0
         self._emptied = asyncio.Event()
 
     def protocol(self) -> Connection:
@@ -90,11 +105,45 @@ class HttpServer:
 
     def admit(self, connection: Connection) -> bool:
         """A connection was opened; False if there are too many."""
-        if len(self.open) >= self.limits.connections:
-            _log.warning("too many connections; one was refused", most=self.limits.connections)
+        for listener in self._listeners:
+            listener.finished(connection)
+        if self.is_full and not self.make_room():
             return False
         self.open.add(connection)
         return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are as many connections as the limits allow."""
+        handshakes = sum(listener.handshakes for listener in self._listeners)
+        return len(self.open) + handshakes >= self.limits.connections
+
+    def make_room(self) -> bool:
+        """Close the connection whose client has kept the server waiting for the longest; False if none does."""
+        victim = self._slowest(self.open)
+        listener = min(self._listeners, key=Listener.oldest_handshake, default=None)
+        if listener is not None and listener.oldest_handshake() < _waited(victim):
+            listener.end_oldest_handshake()
+        elif victim is not None:
+            victim.abort()
+            self.open.discard(victim)
+        else:
+            _log.warning("too many connections, each with a request; one was refused", most=self.limits.connections)
+            return False
+        return True
+
+    def _slowest(self, connections: Iterable[Connection]) -> Connection | None:
+        waiting = [connection for connection in connections if connection.waiting_since is not None]
+        return min(waiting, key=_waited, default=None)
+
+    def hold(self, size: int) -> None:
+        """A connection holds so many bytes more, or less. Above the limit, the slowest that holds some gives way."""
+        self._held += size
+        if size > 0 and self._held > self.limits.held_bytes:
+            victim = self._slowest(connection for connection in self.open if connection.held)
+            if victim is not None:
+                _log.warning("clients that are too slow hold too many bytes; one was cut off", bytes=self._held)
+                victim.abort()
 
     def closed(self, connection: Connection) -> None:
         """A connection was closed or hijacked."""
@@ -102,24 +151,24 @@ class HttpServer:
         if not self.open:
             self._emptied.set()
 
+    def listen(self, sock: socket.socket, *, tls: ssl.SSLContext | None = None) -> Listener:
+        """Accept connections of a socket, until the listener is closed."""
+        listener = Listener(self, sock, tls=tls)
+        self._listeners.append(listener)
+        return listener
+
     async def serve(
         self, sock: socket.socket, *, tls: ssl.SSLContext | None = None, on_ready: Callable[[], None] = lambda: None
     ) -> None:
         """Serve a socket until cancelled; then let the requests under way finish."""
-        server = await asyncio.get_running_loop().create_server(
-            self.protocol,
-            sock=sock,
-            ssl=tls,
-            backlog=1024,
-            ssl_handshake_timeout=_HANDSHAKE_SECONDS if tls is not None else None,
-        )
+        listener = self.listen(sock, tls=tls)
         on_ready()
         try:
             while True:
                 await asyncio.sleep(_SWEEP_SECONDS)
                 self.sweep()
         finally:
-            server.close()
+            listener.close()
             self.end()
             await self.drain(_FINISH_SECONDS)
             self.abort()
@@ -146,6 +195,11 @@ class HttpServer:
         if self.open:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._emptied.wait(), seconds)
+
+
+def _waited(connection: Connection | None) -> float:
+    since = None if connection is None else connection.waiting_since
+    return math.inf if since is None else since
 
 
 def request_handler(respond: Callable[[Request], Awaitable[Reply]]) -> Handler:

@@ -132,6 +132,14 @@ class Router:
             observer.observe(request, info, user, reply, seconds=seconds)
         return reply
 
+    def wants_body(self, request: Request) -> bool:
+        """Whether the user may send this request; if not, `handle` answers it, whatever its body."""
+        try:
+            info = request_info(request.method, request.path, request.query)
+            return self._access.decide(self._access.user_of(request), info).allowed
+        except StatusError:
+            return False
+
     def _is_pretty(self, request: Request, info: RequestInfo) -> bool:
         """Whether to indent the response; proxied responses are not touched."""
         if not is_pretty_print(request.header("accept"), request.header("user-agent"), request.query.get("pretty", "")):

@@ -29,9 +29,11 @@ LIMITS: Final = Limits(
     head_bytes=1024 * 1024,
     body_bytes=lambda target: _MAX_BODY,
     head_seconds=32.0,
-    read_seconds=60.0,
+    body_seconds=60.0,
+    write_seconds=60.0,
     idle_seconds=180.0,
-    connections=1_000_000,
+    connections=16_384,
+    held_bytes=256 * 1024 * 1024,
 )
 _UID: Final = "1.3.6.1.4.1.57683.2"
 """The attribute of a subject with the uid of a user: `X509UID` in k8s.io/apimachinery/pkg/util/asn1."""
@@ -40,26 +42,31 @@ _SEPARATE: Final = ("authorization", "impersonate-", "x-remote-")
 """Headers with credentials, users and groups, which may contain commas, so repeated ones are not joined."""
 
 
-def http_server(handler: Handler, *, limits: Limits = LIMITS) -> HttpServer:
-    """A server that passes its requests to `handler`."""
+def http_server(
+    handler: Handler, *, limits: Limits = LIMITS, wants_body: Callable[[Request], bool] = lambda request: True
+) -> HttpServer:
+    """A server that passes its requests to `handler`; those for which `wants_body` is False without a large body."""
 
     def handle(head: RequestHead, body: bytes, connection: Connection) -> Awaitable[Reply]:
-        peer = connection.context
-        if not isinstance(peer, Peer):
-            peer = connection.context = _peer_of(connection)
-        path, _, query = head.target.partition("?")
-        return handler(
-            Request(head.method, decode_path(path), parse_query(query), head.headers, body, peer, head.target)
-        )
+        return handler(_request_of(head, body, connection))
 
     return HttpServer(
         handle,
         limits=limits,
+        wants_body=lambda head, connection: wants_body(_request_of(head, b"", connection)),
         too_large=_too_large,
         separate_headers=_SEPARATE,
         default_headers={"Cache-Control": "no-cache, private"},
         gzip_above=_GZIP_ABOVE,
     )
+
+
+def _request_of(head: RequestHead, body: bytes, connection: Connection) -> Request:
+    peer = connection.context
+    if not isinstance(peer, Peer):
+        peer = connection.context = _peer_of(connection)
+    path, _, query = head.target.partition("?")
+    return Request(head.method, decode_path(path), parse_query(query), head.headers, body, peer, head.target)
 
 
 def _too_large(limit: int) -> Response:

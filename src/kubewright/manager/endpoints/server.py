@@ -23,8 +23,8 @@ __all__ = ("Handler", "Server")
 
 _log = Logger("kubewright.servers")
 
-_LIMITS: Final = Limits(body_bytes=lambda target: 64 * 1024)
-"""The server reads a body and ignores it: no handler takes one."""
+_LIMITS: Final = Limits(connections=64, body_bytes=lambda target: 64 * 1024, held_bytes=16 * 1024 * 1024)
+"""The server reads a body and ignores it: no handler takes one. Few ask, and each of them now and then."""
 _NO_SNIFFING: Final = {"X-Content-Type-Options": "nosniff"}
 
 

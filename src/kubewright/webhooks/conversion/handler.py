@@ -32,11 +32,33 @@ _TURN_SECONDS: Final = 0.01
 """Seconds of conversion after which other tasks of the event loop run."""
 
 
+_OBJECT_LIMIT: Final = 3 * 1024 * 1024
+"""Bytes of one object: the API server takes no larger one."""
+
+
+@final
+class _Object(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What every object has; a list of anything smaller is refused before it is read into memory."""
+
+    api_version: str
+    kind: str
+
+
+@final
+class _RequestOutline(msgspec.Struct, frozen=True, gc=False):
+    objects: list[_Object] = []
+
+
+@final
+class _ReviewOutline(msgspec.Struct, frozen=True, gc=False):
+    request: _RequestOutline | None = None
+
+
 @final
 class _Request(msgspec.Struct, frozen=True, rename="camel", gc=False):
     uid: str
     desired_api_version: str = msgspec.field(name="desiredAPIVersion")
-    objects: list[dict[str, Any]] = []
+    objects: list[msgspec.Raw] = []
 
 
 @final
@@ -46,7 +68,9 @@ class _Review(msgspec.Struct, frozen=True, rename="camel", gc=False):
     request: _Request | None = None
 
 
+_OUTLINE_DECODER: Final = msgspec.json.Decoder(_ReviewOutline)
 _DECODER: Final = msgspec.json.Decoder(_Review)
+_TREE_DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 @final
@@ -72,6 +96,7 @@ class ConversionHandler:
     async def handle(self, body: bytes) -> bytes:
         """The ConversionReview to send back; `DecodeError` if the body is no ConversionReview."""
         try:
+            _OUTLINE_DECODER.decode(body)
             review = _DECODER.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DecodeError(f"the body is no ConversionReview: {error}") from None
@@ -93,8 +118,8 @@ class ConversionHandler:
     async def _convert_all(self, request: _Request) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = []
         started = time.perf_counter()
-        for tree in request.objects:
-            result.append(self._convert_one(tree, request.desired_api_version))
+        for encoded in request.objects:
+            result.append(self._convert_one(_tree_of(encoded), request.desired_api_version))
             if time.perf_counter() - started > _TURN_SECONDS:
                 await asyncio.sleep(0)
                 started = time.perf_counter()
@@ -121,3 +146,13 @@ class ConversionHandler:
                 self._on_failure()
             what = f"{tree.get('kind')} {where} could not be converted from {tree.get('apiVersion')} to {wanted}"
             raise ConversionError(f"{what}; the log of its operator says why") from None
+
+
+def _tree_of(encoded: msgspec.Raw) -> dict[str, Any]:
+    size = len(memoryview(encoded))
+    if size > _OBJECT_LIMIT:
+        raise ConversionError(f"an object has {size} bytes; the limit is {_OBJECT_LIMIT}")
+    try:
+        return _TREE_DECODER.decode(encoded)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConversionError(f"an object cannot be decoded: {error}") from None

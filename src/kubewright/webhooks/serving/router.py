@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -28,11 +29,12 @@ from kubewright.webhooks.conversion.handler import ConversionHandler
 from kubewright.webhooks.handlers.invocation import Invoker
 from kubewright.webhooks.handlers.threads import DaemonThreads
 
-__all__ = ("WebhookDeclaration", "WebhookObserver", "WebhookRouter")
+__all__ = ("CONVERSION_PATH", "WebhookDeclaration", "WebhookObserver", "WebhookRouter")
 
 WebhookDeclaration = AdmissionDeclaration[Any, Any] | ConversionDeclaration[Any, Any]
 
 CONCURRENCY: Final = 128
+CONVERSION_PATH: Final = "/convert"
 
 _JSON: Final = "application/json"
 _MAX_SECONDS: Final = 30.0
@@ -74,7 +76,7 @@ class WebhookRouter:
         self._threads = DaemonThreads()
         self._slots = asyncio.Semaphore(concurrency)
         self._admissions: dict[str, AdmissionHandler] = {}
-        self._conversion = ConversionHandler(on_failure=lambda: self._panic("/convert"))
+        self._conversion = ConversionHandler(on_failure=lambda: self._panic(CONVERSION_PATH))
         self.declarations: list[WebhookDeclaration] = []
         for declaration in declarations:
             self.add(declaration)
@@ -86,7 +88,7 @@ class WebhookRouter:
             self.declarations.append(declaration)
             return
         path = declaration.path
-        if path in self._admissions or path == "/convert":
+        if path in self._admissions or path == CONVERSION_PATH:
             raise ConfigError(
                 f"{declaration.name}: the path {path} is taken already; give one of the two a name of its own, "
                 f'such as @{declaration.verb}({declaration.kind.__name__}, name="limits")'
@@ -100,7 +102,7 @@ class WebhookRouter:
     @property
     def paths(self) -> tuple[str, ...]:
         """The paths that have a webhook."""
-        return (*self._admissions, *(("/convert",) if self._conversion else ()))
+        return (*self._admissions, *((CONVERSION_PATH,) if self._conversion else ()))
 
     def close(self) -> None:
         """Let the threads end; does not wait for a handler that still runs in one."""
@@ -108,14 +110,11 @@ class WebhookRouter:
 
     async def handle(self, request: Request) -> Response:  # hot
         """The answer to one request; raises nothing but CancelledError."""
+        refusal = self.refusal(request.method, request.target, request.headers)
+        if refusal is not None:
+            return refusal
         path = request.path
         admission = self._admissions.get(path)
-        if admission is None and not (path == "/convert" and self._conversion):
-            return _error(404, f"there is no webhook at {path}")
-        if request.method != "POST":
-            return _error(405, f"a webhook takes POST, not {request.method}")
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-            return _error(415, f"the content type must be {_JSON}")
         started = time.perf_counter()
         if self._observer is not None:
             self._observer.on_start(path)
@@ -127,6 +126,17 @@ class WebhookRouter:
         finally:
             if self._observer is not None:
                 self._observer.on_end(path, code, time.perf_counter() - started)
+
+    def refusal(self, method: str, target: str, headers: Mapping[str, str]) -> Response | None:
+        """The answer to a request that no webhook takes, whatever its body; None if one does."""
+        path = unquote(target.partition("?")[0])
+        if path not in self._admissions and not (path == CONVERSION_PATH and self._conversion):
+            return _error(404, f"there is no webhook at {path}")
+        if method != "POST":
+            return _error(405, f"a webhook takes POST, not {method}")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+            return _error(415, f"the content type must be {_JSON}")
+        return None
 
     async def _admit(self, admission: AdmissionHandler, request: Request) -> Response:  # hot
         try:

@@ -20,7 +20,7 @@ from kubewright._base.tasks import Tasks
 from kubewright.errors import ConfigError
 from kubewright.webhooks.certificates.sources import CertificateSource, RunnableSource
 from kubewright.webhooks.certificates.tls_context import ServingContext
-from kubewright.webhooks.serving.router import WebhookRouter
+from kubewright.webhooks.serving.router import CONVERSION_PATH, WebhookRouter
 
 __all__ = ("BODY_LIMIT", "CONVERSION_LIMIT", "WebhookServer")
 
@@ -28,8 +28,10 @@ _log = Logger("kubewright.webhooks")
 
 BODY_LIMIT: Final = 7 * 1024 * 1024
 """For an AdmissionReview: two objects of the largest size that the API server accepts, and their envelope."""
-CONVERSION_LIMIT: Final = 128 * 1024 * 1024
-"""For a ConversionReview: the API server sends all objects of a list at once."""
+CONVERSION_LIMIT: Final = 32 * 1024 * 1024
+"""For a ConversionReview: the API server sends all objects of a list at once; most clients list 500 at a time."""
+_HELD_BYTES: Final = 48 * 1024 * 1024
+"""Of all requests together. The pod of a scaffolded project is limited to 256 Mi."""
 
 
 @final
@@ -57,7 +59,11 @@ class WebhookServer:
         self._port = port
         self._clock = clock or SystemClock()
         self._on_certificate = on_certificate
-        self._http = HttpServer(request_handler(webhooks.handle), limits=Limits(body_bytes=_limit_of))
+        self._http = HttpServer(
+            request_handler(webhooks.handle),
+            limits=Limits(body_bytes=self._body_limit, held_bytes=_HELD_BYTES),
+            wants_body=lambda head, connection: webhooks.refusal(head.method, head.target, head.headers) is None,
+        )
         self._socket: socket.socket | None = None
         self._ready = asyncio.Event()
         self._context: ServingContext | None = None
@@ -118,6 +124,9 @@ class WebhookServer:
             group.create_task(context.follow(), name="webhooks: certificates")
             group.create_task(self._http.serve(self._socket, tls=context.ssl, on_ready=self._listening))
 
+    def _body_limit(self, target: str) -> int:
+        return CONVERSION_LIMIT if target.partition("?")[0] == CONVERSION_PATH else BODY_LIMIT
+
     def _listening(self) -> None:
         self._ready.set()
         _log.info("listening", server=self.name, port=self.port, paths=self.webhooks.paths)
@@ -131,7 +140,3 @@ class _NoCertificates:
 
     async def changed(self) -> None:
         await asyncio.Event().wait()
-
-
-def _limit_of(target: str) -> int:
-    return CONVERSION_LIMIT if target.partition("?")[0] == "/convert" else BODY_LIMIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -345,17 +346,14 @@ async def test_silence_ends_a_connection(peer: Peer) -> None:
     assert await peer.ended()
 
 
-async def test_there_is_a_limit_to_connections(peer: Peer) -> None:
+async def test_there_is_a_limit_to_connections_and_the_slowest_gives_way(peer: Peer) -> None:
     await peer.send(post(b"x"))
     await peer.receive()
     _, second = await asyncio.open_connection("127.0.0.1", peer.port)
-    third, third_writer = await asyncio.open_connection("127.0.0.1", peer.port)
+    _, third = await asyncio.open_connection("127.0.0.1", peer.port)
 
-    try:
-        rest = await third.read()
-    except ConnectionError:
-        rest = b""
-    assert rest == b""
+    with suppress(ConnectionResetError):
+        assert await peer.ended()
     assert len(peer.server.open) == 2
     second.close()
-    third_writer.close()
+    third.close()
