@@ -59,6 +59,8 @@ class StubServer:
     """By prefix of the path, without the query; the longest prefix wins."""
     hosts: tuple[str, ...] = ("127.0.0.1", "localhost")
     """The names in its certificate."""
+    trailer: bytes = b""
+    """What it sends after each response, although nobody asked for it."""
 
     async def __aenter__(self) -> StubServer:
         self.authority = Authority.create("stub-authority")
@@ -115,7 +117,7 @@ class StubServer:
                     lines += [f"Location: {response.location}"] if response.location else []
                     lines += [f"{name}: {value}" for name, value in response.headers]
                     lines += [f"Content-Length: {len(body)}"] if response.code != 101 else []
-                    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+                    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body + self.trailer)
                     await writer.drain()
                     if response.code == 101:
                         await _echo(reader, writer)

@@ -43,11 +43,13 @@ _REASONS: Final = {
 
 @final
 class HttpClientError(Exception):
-    """No response came; the text is what Go's net/http says after method and URL."""
+    """No usable response came; the text is what Go's net/http says after method and URL."""
 
-    def __init__(self, text: str, *, timed_out: bool = False) -> None:
+    def __init__(self, text: str, *, timed_out: bool = False, reached: bool = False) -> None:
+        """`reached` says that a response came, but one that cannot be used."""
         super().__init__(text)
         self.timed_out = timed_out
+        self.reached = reached
 
 
 class Destination(Struct, frozen=True):
@@ -91,6 +93,8 @@ class IncomingResponse:
         self._release: Callable[[ClientConnection], None] | None = release
         self._parts: list[bytes] = []
         self._has_head = False
+        self._has_more = False
+        """Whether the server sent something after the response, which nobody asked for."""
         self._keeps_alive = False
         self._size = 0
         self._parser = httptools.HttpResponseParser(self)
@@ -101,11 +105,16 @@ class IncomingResponse:
 
     # httptools callbacks
 
+    def on_message_begin(self) -> None:
+        self._has_more = self.complete
+
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:
             self.headers.append((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")))
 
     def on_headers_complete(self) -> None:
+        if self._has_more:
+            return
         code = self._parser.get_status_code()
         if code < 200 and code != 101:
             self.headers.clear()
@@ -113,9 +122,12 @@ class IncomingResponse:
             self.code, self._has_head = code, True
 
     def on_body(self, body: bytes) -> None:
-        self._parts.append(body)
+        if not self._has_more:
+            self._parts.append(body)
 
     def on_message_complete(self) -> None:
+        if self._has_more:
+            return
         self.complete = self._has_head
         self._keeps_alive = bool(self._parser.should_keep_alive())  # the parser knows it only here
 
@@ -183,7 +195,7 @@ class IncomingResponse:
         """Close the response; its connection becomes idle if the body was read to the end."""
         release, self._release = self._release, None
         if release is not None:
-            self._connection.reusable = self._keeps_alive and not self._parts
+            self._connection.reusable = self._keeps_alive and not self._parts and not self._has_more
             release(self._connection)
 
 
@@ -262,7 +274,7 @@ class HttpClient:
         if incoming.code == 101 and not any(name.lower() == "upgrade" for name, _ in headers):
             protocol = incoming.header("upgrade")
             self._drop(incoming.hijack())
-            raise HttpClientError(f'backend tried to switch protocol "{protocol}" when "" was requested')
+            raise HttpClientError(f'backend tried to switch protocol "{protocol}" when "" was requested', reached=True)
         return incoming
 
     async def _round_trip(self, destination: Destination, method: str, data: bytes) -> IncomingResponse:

@@ -221,6 +221,8 @@ class Aggregator:
         except HttpClientError as error:
             if error.timed_out and timeout_response is not None:
                 return timeout_response
+            if error.reached:
+                return _text_response(503, str(error))
             return _text_response(
                 503, f"{'error dialing backend' if upgrade else 'error trying to reach service'}: {error}"
             )

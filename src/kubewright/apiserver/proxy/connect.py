@@ -29,7 +29,7 @@ from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import parse_bool
 from kubewright.apiserver.wire.requests import Request
-from kubewright.apiserver.wire.responses import Reply
+from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import (
     bad_request,
     forbidden,
@@ -41,7 +41,7 @@ from kubewright.apiserver.wire.status_errors import (
 
 __all__ = ("ProxyHandlers",)
 
-_HIDDEN: Final = frozenset({"host", "x-forwarded-for"})
+_HIDDEN: Final = frozenset({"host", "x-forwarded-for", "x-forwarded-uri"})
 _UNESCAPED: Final = "/-_.~$&+,:;=@"
 """What Go's net/url leaves as it is in a path."""
 _SCHEMES: Final = ("", "http", "https")
@@ -162,6 +162,9 @@ class ProxyHandlers:
     async def _proxy(self, call: Call, destination: Destination, *, target: str = "") -> Reply:
         request = call.request
         upgrade = upgrade_headers(request)
+        if not target and not upgrade and request.method in ("GET", "HEAD") and _is_root(call):
+            query = request.uri.partition("?")[2]
+            return Response(301, b"", "", {"Location": f"{request.path}/" + (f"?{query}" if query else "")})
         headers = [*request_headers(request.headers, without=_HIDDEN), *upgrade]
         headers.append(("X-Forwarded-For", forwarded_for(request)))
         headers.append(("X-Forwarded-Uri", request.path))
@@ -170,6 +173,8 @@ class ProxyHandlers:
                 destination, request.method, target or _target(call), headers=headers, body=request.body
             )
         except HttpClientError as error:
+            if error.reached:
+                raise status_error(500, "", str(error)) from None
             if upgrade:
                 raise status_error(500, "", f"error dialing backend: {error}") from None
             raise unavailable(f"error trying to reach service: {error}") from None
@@ -179,6 +184,11 @@ class ProxyHandlers:
             incoming.close()
             raise status_error(500, "", f"invalid upgrade response: status code {incoming.code}")
         return await proxy_response(incoming)
+
+
+def _is_root(call: Call) -> bool:
+    """Whether a path ends at the subresource: a page there would resolve its links one level too high."""
+    return not call.info.rest and not call.request.path.endswith("/")
 
 
 def _target(call: Call) -> str:
