@@ -200,7 +200,7 @@ class Aggregator:
             return _text_response(503, "service unavailable")
         if server.problem:
             return _text_response(500, server.problem)
-        forwarded = server.forwarded_headers(request.path)
+        forwarded = server.forwarded_headers(encode_path(request.path))
         if not forwarded:
             return _text_response(503, "service unavailable")
         upgrade = upgrade_headers(request)
