@@ -1,6 +1,6 @@
 """The command line of the harness.
 
-    python -m tests.security.harness      # everything; --page writes the figures of docs/request-costs.md
+    python -m tests.security.harness                      # everything; --page writes docs/request-costs.md
     python -m tests.security.harness catalogue -k yaml    # some attacks
     python -m tests.security.harness fuzz --seed 7 --requests 5000
     python -m tests.security.harness replay build/hostile/7-0.json

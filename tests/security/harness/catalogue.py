@@ -38,6 +38,7 @@ class Outcome:
     attack: Attack
     answer: str
     cost: Cost
+    internal_error: bool = False
 
     @property
     def faults(self) -> Iterator[str]:
@@ -46,7 +47,9 @@ class Outcome:
             yield "held"
         if self.cost.memory > MEMORY_LIMIT:
             yield "memory"
-        if self.answer in ("500", "died", "hung"):
+        if self.internal_error:
+            yield "internal error"
+        if self.answer in ("died", "hung"):
             yield self.answer
 
 
@@ -90,9 +93,8 @@ async def measured(watched: WatchedProcess, attack: Attack) -> Outcome:
             await attack.prepare(target.as_user("admin"))
         await watched.settle()
     await watched.begin()
-    said = await _run(watched, attack, target)
-    if not watched.alive:
-        said = "died"
+    answer = await _run(watched, attack, target)
+    said = "died" if not watched.alive else str(answer)
     cost = watched.glance()
     target.close()
     if said not in ("died", "hung"):
@@ -102,11 +104,11 @@ async def measured(watched: WatchedProcess, attack: Attack) -> Outcome:
         except (TimeoutError, RuntimeError):
             said = "hung" if watched.alive else "died"
             cost = watched.glance()
-    return Outcome(attack, said, cost)
+    return Outcome(attack, said, cost, isinstance(answer, Answer) and answer.is_internal_error)
 
 
-async def _run(watched: WatchedProcess, attack: Attack, target: Target) -> str:
-    """The answer in a word, by the deadline; sooner if the loop is held for so long that it is as good as dead."""
+async def _run(watched: WatchedProcess, attack: Attack, target: Target) -> Answer | str:
+    """The answer, or a word for none, by the deadline; sooner if the loop is as good as dead."""
 
     async def whole() -> Answer:
         answer = await attack.action(target)
@@ -121,10 +123,6 @@ async def _run(watched: WatchedProcess, attack: Attack, target: Target) -> str:
     answer, _ = await asyncio.gather(attacking, observing, return_exceptions=True)
     if watched.held > _HUNG:
         return "hung"
-    return (
-        "late"
-        if isinstance(answer, asyncio.CancelledError)
-        else type(answer).__name__
-        if isinstance(answer, BaseException)
-        else str(answer)
-    )
+    if isinstance(answer, Answer):
+        return answer
+    return "late" if isinstance(answer, asyncio.CancelledError) else type(answer).__name__

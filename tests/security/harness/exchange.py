@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self, final
 from urllib.parse import urlsplit
 
+from tests.scenarios.embedded.requests_at_random import is_meant
+
 from kubewright._base.yaml import load
 
 __all__ = ("Answer", "HttpConnection", "Peer", "request_bytes")
@@ -35,6 +37,16 @@ class Answer(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.code) if self.code else "cut"
+
+    @property
+    def is_internal_error(self) -> bool:
+        """Whether the server says that it is at fault, where kube-apiserver would not say so."""
+        if self.code < 500 or self.code in (501, 502, 503):
+            return False  # what is not served, and webhooks and extension servers that are not there
+        try:
+            return not is_meant(self.code, self.body)
+        except Exception:  # what is no Status is not meant
+            return True
 
 
 def request_bytes(

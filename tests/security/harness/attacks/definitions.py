@@ -74,7 +74,7 @@ async def a_long_json_path(on: Target) -> Answer:
     ):
         version = version_tree(additionalPrinterColumns=[{"name": "C", "type": "string", "jsonPath": path}])
         answer = await on.post(_CRDS, definition_tree(f"paths{n}", "definitions.io", versions=[version]))
-        if answer.code >= 500:
+        if answer.is_internal_error:
             return answer
     return answer
 
@@ -118,7 +118,7 @@ async def malformed(on: Target) -> Answer:
             tree = definition_tree("malformed", "definitions.io")
             tree["spec"][name] = value
             answer = await on.post(_CRDS, tree)
-            if answer.code >= 500:
+            if answer.is_internal_error:
                 return answer
         for name in ("schema", "subresources", "additionalPrinterColumns", "selectableFields", "name"):
             answer = await on.post(
@@ -129,7 +129,7 @@ async def malformed(on: Target) -> Answer:
                     versions=[version_tree(**{name: value}) if name != "name" else {**version_tree(), "name": value}],
                 ),
             )
-            if answer.code >= 500:
+            if answer.is_internal_error:
                 return answer
         for name in (
             "type",
@@ -156,7 +156,7 @@ async def malformed(on: Target) -> Answer:
             answer = await _schema(
                 on, "malformed", {"type": "object", "properties": {"a": {"type": "object", name: value}}}
             )
-            if answer.code >= 500:
+            if answer.is_internal_error:
                 return answer
     return answer
 

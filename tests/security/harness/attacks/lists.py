@@ -129,6 +129,6 @@ async def odd_continuations(on: Target) -> Answer:
         "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMCwic3RhcnQiOiIifQ",
     ):
         answer = await on.get(f"{CONFIG_MAPS}?limit=1&continue={token}")
-        if answer.code >= 500:
+        if answer.is_internal_error:
             return answer
     return answer

@@ -17,7 +17,6 @@ from urllib.parse import quote, quote_plus
 from tests.scenarios.embedded.requests_at_random import (
     ACCEPTED,
     MEDIA,
-    NAMES,
     ODD_NAMES,
     SAMPLES,
     VALUES,
@@ -35,7 +34,7 @@ from kubewright.errors import DecodeError
 
 __all__ = ("FuzzedRequest", "RequestGenerator")
 
-_USERS: Final = (*("admin",) * 14, *("editor",) * 3, *("nobody",) * 2, "anonymous")
+_USERS: Final = (*("admin",) * 24, *("editor",) * 3, *("nobody",) * 2, "anonymous")
 _HEADERS: Final = (
     *(
         ("Authorization", "Bearer x"),
@@ -61,6 +60,7 @@ _HEADERS: Final = (
     ),
     *(("Sec-WebSocket-Protocol", "base64url.bearer.authorization.k8s.io.eA"), ("Traceparent", "00-0-0-0")),
 )
+_NAMES: Final = ("a", "a", "a", "b", "c", "default")
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "")
 _POINTERS: Final = (
     "",
@@ -112,6 +112,7 @@ class RequestGenerator:
         self._seed = seed
         self._operations = operations
         self._writes = [each for each in operations if each.method in ("POST", "PUT", "PATCH")]
+        self._sampled = [each for each in self._writes if _sample(each) is not None]
 
     def request(self, number: int) -> FuzzedRequest:
         """The request of this number."""
@@ -119,10 +120,13 @@ class RequestGenerator:
         who = rng.choice(_USERS)
         # One in a thousand as large as can be, one in a hundred a tenth of that; others stay quick.
         largest = rng.choices((2_000, 300_000, REQUEST_LIMIT - 100_000), (989, 10, 1))[0]
-        operation = rng.choice(self._writes if rng.random() < 0.75 else self._operations)
+        operation = rng.choice(rng.choices((self._sampled, self._writes, self._operations), (45, 30, 25))[0])
         method = operation.method if rng.random() < 0.96 else rng.choice(_METHODS)
-        path = self._path(rng, operation)
-        body, media = self._body(rng, operation, method, largest)
+        name = "things.random.example.com" if "customresourcedefinitions" in operation.path else rng.choice(_NAMES)
+        path = self._path(rng, operation, name)
+        body, media = self._body(rng, operation, method, name, largest)
+        if media == "application/apply-patch+yaml" and rng.random() < 0.7:
+            path += ("&" if "?" in path else "?") + "force=true"
         headers = {"Accept": "application/json" if rng.random() < 0.7 else rng.choice(ACCEPTED), "User-Agent": "fuzz"}
         if body is not None:
             headers["Content-Type"] = media if rng.random() < 0.95 else rng.choice(MEDIA)
@@ -139,33 +143,33 @@ class RequestGenerator:
             return FuzzedRequest(who, spoilt_bytes(rng, data, largest=largest), endless=endless, broken=True)
         return FuzzedRequest(who, data, endless=endless)
 
-    def _path(self, rng: Random, operation: Operation) -> str:
+    def _path(self, rng: Random, operation: Operation, name: str) -> str:
         path = operation.path
         while "{" in path:
             before, _, rest = path.partition("{")
             what, _, rest = rest.partition("}")
-            name = rng.choice(NAMES if rng.random() < 0.95 else ODD_NAMES)
-            if what == "namespace" and rng.random() < 0.95:
-                name = rng.choice(("edited", "default"))
-            path = before + quote(name, safe="" if rng.random() < 0.7 else "/") + rest
-        if rng.random() < 0.35:
-            names = operation.parameters or ("x",)
-            chosen = rng.choices(names, k=rng.randrange(1, 4))
-            path += "?" + "&".join(
-                f"{name}={quote_plus(rng.choice((*VALUES, *WORDS)), errors='replace')}" for name in chosen
-            )
-        if operation.method == "PATCH" and "fieldManager" not in path and rng.random() < 0.5:
-            path += ("&" if "?" in path else "?") + f"fieldManager={rng.choice('abc')}&force=true"
+            value = rng.choice(ODD_NAMES)
+            if rng.random() < 0.97:
+                value = rng.choice(("edited", "edited", "default")) if what == "namespace" else name
+            path = before + quote(value, safe="" if rng.random() < 0.7 else "/") + rest
+        names = operation.parameters or ("x",)
+        if operation.method == "PATCH" and rng.random() < 0.8:
+            return f"{path}?fieldManager={rng.choice('abc')}"
+        if rng.random() < (0.5 if operation.method == "GET" else 0.1):
+            values = [(each, rng.choice((*VALUES, *WORDS))) for each in rng.choices(names, k=rng.randrange(1, 4))]
+            path += "?" + "&".join(f"{each}={quote_plus(value, errors='replace')}" for each, value in values)
         return path
 
-    def _body(self, rng: Random, operation: Operation, method: str, largest: int) -> tuple[bytes | None, str]:
+    def _body(
+        self, rng: Random, operation: Operation, method: str, name: str, largest: int
+    ) -> tuple[bytes | None, str]:
         if method in ("GET", "HEAD", "OPTIONS") or (method == "DELETE" and rng.random() < 0.6):
             return None, ""
         if rng.random() < 0.02:
             return rng.randbytes(rng.randrange(200)), rng.choice(MEDIA)
         if operation.method == "PATCH":
-            return self._patch(rng, operation, largest)
-        tree = self._tree(rng, operation, largest)
+            return self._patch(rng, operation, name, largest)
+        tree = self._tree(rng, operation, name, largest)
         choice = rng.randrange(20)
         if choice < 5:
             return self._protobuf(rng, operation, tree, largest), MEDIA_TYPE
@@ -175,7 +179,7 @@ class RequestGenerator:
         data = json.dumps(tree, ensure_ascii=rng.random() < 0.8).encode("utf-8", "surrogatepass")
         return spoilt_bytes(rng, data, largest=largest) if choice == 7 else data, "application/json"
 
-    def _patch(self, rng: Random, operation: Operation, largest: int) -> tuple[bytes, str]:
+    def _patch(self, rng: Random, operation: Operation, name: str, largest: int) -> tuple[bytes, str]:
         kind = rng.choice(("json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"))
         media = f"application/{kind}"
         if kind == "json-patch+json":
@@ -190,7 +194,7 @@ class RequestGenerator:
                 for _ in range(rng.choice((1, 2, 3, 8)))
             ]
             return json.dumps(spoilt(rng, steps, largest=largest)).encode(), media
-        tree = self._tree(rng, operation, largest)
+        tree = self._tree(rng, operation, name, largest)
         if kind == "strategic-merge-patch+json" and isinstance(tree, dict) and rng.random() < 0.4:
             tree[rng.choice(("$patch", "$retainKeys", "$setElementOrder/a", "$deleteFromPrimitiveList/a"))] = anything(
                 rng
@@ -198,10 +202,9 @@ class RequestGenerator:
         data = as_yaml(rng, tree) if kind == "apply-patch+yaml" else json.dumps(tree).encode()
         return spoilt_bytes(rng, data, largest=largest) if rng.random() < 0.05 else data, media
 
-    def _tree(self, rng: Random, operation: Operation, largest: int) -> Any:
-        """An object for the operation; its kind is named, and most often its name is one of a few."""
-        parts = operation.path.replace("/namespaces/{namespace}", "").split("/")[::-1]
-        sample = next((SAMPLES[part] for part in parts if part in SAMPLES), None)
+    def _tree(self, rng: Random, operation: Operation, name: str, largest: int) -> Any:
+        """An object for the operation; its kind is named, and its name is that of the path."""
+        sample = _sample(operation)
         kind = operation.kind
         if sample is not None and rng.random() < 0.7:
             tree: Any = {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}, **sample}
@@ -214,7 +217,6 @@ class RequestGenerator:
             group = f"{kind['group']}/" if kind.get("group") else ""
             tree = {**tree, "apiVersion": group + kind.get("version", ""), "kind": kind.get("kind", "")}
         meta = tree.get("metadata")
-        name = "things.random.example.com" if "customresourcedefinitions" in operation.path else rng.choice(NAMES)
         tree["metadata"] = {**(meta if isinstance(meta, dict) else {}), "name": name}
         return spoilt(rng, tree, largest=largest)
 
@@ -239,3 +241,9 @@ class RequestGenerator:
         if choice > 0.1:
             return enveloped(version, name, random_protobuf(rng, largest=largest))
         return b"k8s\x00" + random_protobuf(rng, largest=largest)
+
+
+def _sample(operation: Operation) -> dict[str, Any] | None:
+    """A proper object of the operation's kind, for the kinds that have one."""
+    parts = operation.path.replace("/namespaces/{namespace}", "").split("/")[::-1]
+    return next((SAMPLES[part] for part in parts if part in SAMPLES), None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 
-from tests.scenarios.embedded.requests_at_random import Operation, is_meant, operations_of
+from tests.scenarios.embedded.requests_at_random import Operation, operations_of
 from tests.security.harness.catalogue import peers_of
 from tests.security.harness.exchange import Answer, HttpConnection, Peer, request_bytes
 from tests.security.harness.fuzzing.generator import FuzzedRequest, RequestGenerator
@@ -103,7 +103,7 @@ class Sender:
                 answer = await connection.ask(request.data, endless=request.endless)
         except TimeoutError:
             connection.close()
-            return Answer(0) if request.broken and self._watched.held < _PATIENCE else None
+            return Answer(0) if request.broken and self._watched.held < 1 else None
         if answer.code == 0 and not fresh and self._watched.alive:
             # The server had closed it meanwhile, as it may.
             connection.close()
@@ -202,20 +202,11 @@ def fault_of(watched: WatchedProcess, answer: Answer | None, cost: Cost) -> str:
         return "died"
     if answer is None:
         return "hung"
-    if answer.code >= 500 and not _is_meant(answer):
+    if answer.is_internal_error:
         return "internal error"
     if cost.hold > HOLD_LIMIT:
         return "held"
     return "memory" if cost.memory > MEMORY_LIMIT else ""
-
-
-def _is_meant(answer: Answer) -> bool:
-    if answer.code in (501, 502, 503):
-        return True  # what is not served, and webhooks and extension servers that are not there
-    try:
-        return is_meant(answer.code, answer.body)
-    except Exception:  # what is no Status is not meant
-        return False
 
 
 def _note(result: FuzzResult, failure: Failure) -> None:
