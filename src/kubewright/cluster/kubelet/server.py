@@ -42,6 +42,8 @@ __all__ = ("KubeletServer", "log_query")
 
 _MAX_HEAD: Final = 64 * 1024
 _HEAD_SECONDS: Final = 10.0
+_AGES: Final = 1_000_000_000
+"""Seconds. Nothing here is as old, and a date can be computed."""
 
 
 @final
@@ -234,7 +236,7 @@ def log_query(parameters: Mapping[str, str], *, now: Callable[[], datetime]) -> 
     seconds = number("sinceSeconds")
     since = parse_time(parameters["sinceTime"]) if parameters.get("sinceTime") else None
     if seconds is not None:
-        since = now() - timedelta(seconds=seconds)
+        since = now() - timedelta(seconds=min(seconds, _AGES))
     return LogQuery(
         follow=parameters.get("follow") in ("true", "1"),
         previous=parameters.get("previous") in ("true", "1"),
