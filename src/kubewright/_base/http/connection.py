@@ -115,7 +115,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        if self._task is None and self._stream is None:
+        if self._stream is not None:
+            self._stream.unblocked()
+        elif self._task is None:
             self._since = time.monotonic()
             self._hold(0)
             self._next()
@@ -344,6 +346,11 @@ class Connection(asyncio.Protocol):
     def backlog(self) -> int:
         """How many bytes wait to be sent."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the client does not read."""
+        return self._blocked
 
     # limits and the end
 

@@ -74,9 +74,18 @@ class Sink(Protocol):
         """End the stream; the connection may serve another request."""
         ...
 
+    def abort(self) -> None:
+        """Close the connection now, whatever waits to be sent."""
+        ...
+
     @property
     def backlog(self) -> int:
         """How many bytes wait to be sent."""
+        ...
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the client does not read: what is written now waits in memory until it does."""
         ...
 
 
@@ -97,6 +106,9 @@ class Stream(abc.ABC):
     @abc.abstractmethod
     def start(self, sink: Sink) -> None:
         """The head is written; write the body to the sink from now on."""
+
+    def unblocked(self) -> None:  # noqa: B027 - most streams write little, or wait themselves
+        """The client reads again, after the sink was blocked."""
 
     @abc.abstractmethod
     def disconnected(self) -> None:

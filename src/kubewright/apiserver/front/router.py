@@ -22,6 +22,7 @@ from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
+from kubewright.apiserver.storage.store import SpaceExceeded
 from kubewright.apiserver.wire.negotiation import MediaType, is_pretty_print, negotiate
 from kubewright.apiserver.wire.requests import Request, RequestInfo, request_info
 from kubewright.apiserver.wire.responses import Reply, Response, Stream, error_response, indent, path_not_found
@@ -32,6 +33,7 @@ from kubewright.apiserver.wire.status_errors import (
     method_not_allowed,
     no_such_resource,
     not_found,
+    status_error,
 )
 from kubewright.apiserver.wire.users import User
 from kubewright.schema.check.object_metadata import path_segment_errors
@@ -118,6 +120,8 @@ class Router:
             reply = await self._reply(request, info, user)
         except StatusError as exc:
             reply = error_response(exc, _error_media_type(request))
+        except SpaceExceeded as exc:
+            reply = error_response(status_error(500, "", str(exc)), _error_media_type(request))
         except RecursionError:
             reply = error_response(bad_request("the request is nested too deeply"), _error_media_type(request))
         except Exception as exc:

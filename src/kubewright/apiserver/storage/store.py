@@ -4,7 +4,8 @@ A `Table` holds one resource, sorted by key (`namespace/name`, or `name` if clus
 tables and the one counter of versions, as etcd has one revision for all keys. Each table keeps its last changes, as
 the ring buffer of kube-apiserver's watch cache does (k8s.io/apiserver/pkg/storage/cacher/watch_cache.go), so that a
 watch can resume at an older version, and a list in chunks can continue at the version of its first chunk. An older
-version raises `Compacted`, which the verbs turn into 410: the client must list again.
+version raises `Compacted`, which the verbs turn into 410: the client must list again. The history is bounded in changes
+and in bytes, and so are the objects, as in etcd, whose quota is as large.
 
 No I/O and no Kubernetes rules in here: `verbs` decide what to write, `journal` makes it durable. One thread writes.
 """
@@ -18,8 +19,12 @@ from typing import Final, Protocol, final
 from msgspec import Struct
 from sortedcontainers import SortedDict
 
-__all__ = ("Change", "Compacted", "Entry", "Journal", "Store", "Table", "Watcher")
+__all__ = ("Change", "Compacted", "Entry", "Journal", "SpaceExceeded", "Store", "Table", "Watcher")
 
+_CHANGE_BYTES: Final = 256
+"""What a change takes beside the objects in it."""
+_TRIMMED: Final = 0.75
+"""The part of the largest history that is left when there is too much: to find it takes a look at every table."""
 _AFTER_SLASH: Final = "0"  # the character after "/": the keys of a namespace end before `namespace0`
 
 
@@ -49,6 +54,13 @@ class Compacted(Exception):
         super().__init__(f"too old resource version: {requested} ({oldest})")
         self.requested = requested
         self.oldest = oldest
+
+
+class SpaceExceeded(Exception):
+    """The store has no room for more, in etcd's words (api/v3rpc/rpctypes/error.go)."""
+
+    def __init__(self) -> None:
+        super().__init__("etcdserver: mvcc: database space exceeded")
 
 
 class Watcher(Protocol):
@@ -89,6 +101,7 @@ class Table:
         self.compacted_version = store.started_at
         """The history begins after this version."""
         self.bytes = 0
+        self.history_bytes = 0
         self._entries: SortedDict[str, Entry] = SortedDict()
         self._history: deque[Change] = deque()
         self._watchers: dict[int, Watcher] = {}
@@ -153,11 +166,14 @@ class Table:
     def put(self, key: str, value: bytes, version: int, *, schema_id: int = 0) -> Entry:
         """Create or replace an object. The version must come from `Store.next_version` in the same step of the loop."""
         old = self.get(key)
+        more = len(value) - (len(old.value) if old else 0)
+        self._store.reserve(more)
         new = Entry(key, value, version, schema_id)
         if self._store.journal is not None:
             self._store.journal.record(self.name, new, key, version)
         self._entries[key] = new
-        self.bytes += len(value) - (len(old.value) if old else 0)
+        self.bytes += more
+        self._store.bytes += more
         self._record(Change(version, key, old, new))
         return new
 
@@ -168,6 +184,7 @@ class Table:
             self._store.journal.record(self.name, None, key, version)
         del self._entries[key]
         self.bytes -= len(old.value)
+        self._store.bytes -= len(old.value)
         last = Entry(key, final, version, schema_id)
         self._record(Change(version, key, old, None, last))
         return last
@@ -176,6 +193,7 @@ class Table:
         """Add an object from a journal; no watcher sees a change."""
         self._entries[entry.key] = entry
         self.bytes += len(entry.value)
+        self._store.bytes += len(entry.value)
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Deliver every change from now on, until the returned function is called."""
@@ -194,34 +212,73 @@ class Table:
 
     def compact(self, version: int) -> None:
         """Drop the history up to a version."""
-        history = self._history
-        while history and history[0].version <= version:
-            history.popleft()
+        while self._history and self._history[0].version <= version:
+            self._forget_oldest()
         self.compacted_version = max(self.compacted_version, version)
 
-    def _trim(self, keep: int) -> None:
-        while len(self._history) > keep:
-            self.compacted_version = self._history.popleft().version
+    def trim(self, keep: int) -> None:
+        """Drop the oldest history until so many bytes are left."""
+        while self._history and self.history_bytes > keep:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        change = self._history.popleft()
+        self.compacted_version = change.version
+        self._count_history(-_size_of(change))
+
+    def _count_history(self, size: int) -> None:
+        self.history_bytes += size
+        self._store.kept_bytes += size
 
     def _record(self, change: Change) -> None:
         self._history.append(change)
+        self._count_history(_size_of(change))
         if len(self._history) > self._store.history:
-            self._trim(self._store.history)
+            self._forget_oldest()
+        if self._store.kept_bytes > self._store.history_bytes:
+            self._store.trim()
         for watcher in tuple(self._watchers.values()):
             watcher.deliver(change)
 
     def drop(self) -> None:
-        """End every watch of this table."""
+        """Forget the history, and end every watch of this table."""
+        self._store.bytes -= self.bytes
+        self._count_history(-self.history_bytes)
+        self._history.clear()
         for watcher in tuple(self._watchers.values()):
             watcher.table_gone()
 
 
+def _size_of(change: Change) -> int:
+    """The bytes that a change keeps in memory, if nobody else does."""
+    latest = change.new or change.last
+    return _CHANGE_BYTES + (len(latest.value) if latest else 0) + (len(change.old.value) if change.old else 0)
+
+
 @final
 class Store:
-    """All tables and the counter of versions. `history` is the number of changes each table keeps."""
+    """All tables and the counter of versions."""
 
-    def __init__(self, *, history: int = 20_000, journal: Journal | None = None, version: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        history: int = 20_000,
+        history_bytes: int = 64 * 1024 * 1024,
+        quota_bytes: int = 2 * 1024 * 1024 * 1024,
+        journal: Journal | None = None,
+        version: int = 1,
+    ) -> None:
+        """Each table keeps `history` changes, and all tables together `history_bytes` of them.
+
+        `quota_bytes` is the limit of all objects together: etcd's `--quota-backend-bytes`.
+        """
         self.history = history
+        self.history_bytes = history_bytes
+        self.kept_bytes = 0
+        """Bytes of the history of all tables."""
+        self.quota_bytes = quota_bytes
+        self.bytes = 0
+        """Bytes of all objects."""
         self.journal = journal
         self.version = version
         self.started_at = 0
@@ -251,6 +308,17 @@ class Store:
         """A new version, to be used in the same step of the event loop: versions reach the tables in order."""
         self.version += 1
         return self.version
+
+    def reserve(self, size: int) -> None:
+        """Raise `SpaceExceeded` if there is no room for so many bytes more."""
+        if size > 0 and self.bytes + size > self.quota_bytes:
+            raise SpaceExceeded
+
+    def trim(self) -> None:
+        """Shorten the largest history, until all of them together are within their bound."""
+        while self.kept_bytes > self.history_bytes:
+            largest = max(self._tables.values(), key=lambda table: table.history_bytes)
+            largest.trim(int(_TRIMMED * largest.history_bytes))
 
     @property
     def writable(self) -> bool:

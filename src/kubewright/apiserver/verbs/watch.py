@@ -2,8 +2,10 @@
 
 kube-apiserver: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/watch.go and its watch cache. The table calls
 `WatchStream` from within the write, and it sends the event in the same step; an event for many watchers is encoded
-once. A client that does not read is disconnected and resumes later from the version it has seen. A resource with a
-conversion webhook cannot send at once: a task converts its events and sends them in order.
+once. While a client does not read, its events wait in order; when they are too many bytes, of this watch or of all
+together, the connection of the one that is furthest behind is closed, and its client resumes from the version it has
+seen (kube-apiserver: `forceCloseWatcher` of the watch cache). A resource with a conversion webhook cannot send at once
+either: a task converts its events and sends them in order.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
@@ -30,7 +33,12 @@ from kubewright.apiserver.wire.status_errors import StatusError, expired, status
 
 __all__ = ("WatchHandler", "WatchStream")
 
-_MAX_BACKLOG: Final = 64 * 1024 * 1024
+_MAX_BEHIND: Final = 8 * 1024 * 1024
+"""Bytes of changes that wait for one client. The initial events do not count: they are the objects of the store."""
+_MAX_ALL_BEHIND: Final = 96 * 1024 * 1024
+"""Bytes that wait for all clients together."""
+_EVENT_BYTES: Final = 256
+"""What an event that waits takes beside its object."""
 _BOOKMARK_EVERY: Final = 55.0
 _LAST_BOOKMARK: Final = 2.0
 """Seconds before the end of a watch at which it gets a bookmark, so that the client resumes from there; a shorter watch
@@ -42,6 +50,15 @@ _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 Event = tuple[str, Entry]
 
 
+class _Waiting(msgspec.Struct, frozen=True, gc=False):
+    """An event that waits for the client to read, or for a conversion. Without an entry it ends the initial events."""
+
+    kind: str
+    entry: Entry | None
+    size: int
+    change: Change | None = None
+
+
 @final
 class WatchHandler:
     """Opens watches on a store and sends their bookmarks."""
@@ -49,6 +66,13 @@ class WatchHandler:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.streams: set[WatchStream] = set()
+        self._behind = 0
+
+    def fall_behind(self, size: int) -> None:
+        """The watches have so many bytes more to send, or less; above the limit, the one with most of them ends."""
+        self._behind += size
+        if size > 0 and self._behind > _MAX_ALL_BEHIND:
+            max(self.streams, key=lambda stream: stream.behind).cut_off()
 
     async def watch(self, call: Call) -> WatchStream:
         """A stream of events. Errors of the request are raised now; later errors are events of the stream."""
@@ -88,7 +112,13 @@ class WatchStream(Stream):
         self._sent = 0
         self._next_bookmark = 0.0
         self._columns_sent = False
-        self._queue: asyncio.Queue[Event | None] | None = None
+        self._waiting: deque[_Waiting] = deque()
+        self.behind = 0
+        """Bytes that wait for the client."""
+        self._changes_behind = 0
+        self._unread = 0
+        """Bytes of them that are written, but not read."""
+        self._wake: asyncio.Event | None = None
         self._converter_task: asyncio.Task[None] | None = None
         self._protobuf = call.output.media == PROTOBUF
         self._plain = not call.output.as_kind and not self._protobuf
@@ -110,8 +140,8 @@ class WatchStream(Stream):
             self._final_bookmark_timer = loop.call_later(seconds - _LAST_BOOKMARK, self._last_bookmark)
         self._next_bookmark = time.monotonic() + random.uniform(0.5, 1.0) * _BOOKMARK_EVERY
         if self._call.resource.strategy.has_conversion_webhook:
-            self._queue = asyncio.Queue()
-            self._converter_task = loop.create_task(self._send_queued(self._queue))
+            self._wake = asyncio.Event()
+            self._converter_task = loop.create_task(self._convert_and_send(self._wake))
         try:
             self._send_past()
         except Compacted as exc:
@@ -120,13 +150,36 @@ class WatchStream(Stream):
             self._send_error(expired(_TOO_OLD if is_event else str(exc)))
             self._finish()
 
+    def unblocked(self) -> None:
+        """The client reads again: send what waits, until it is blocked once more."""
+        self._count_unread(0)
+        if self._wake is not None:
+            self._wake.set()
+            return
+        while self._waiting and self._sink is not None and not self._sink.blocked:
+            waiting = self._next_waiting()
+            if waiting.entry is None:
+                self._bookmark(_INITIAL_END)
+            else:
+                self._send(waiting.kind, waiting.entry, change=waiting.change)
+
     def disconnected(self) -> None:
         """The client is gone, or the server stops."""
         self._stop()
         self._sink = None
 
+    def cut_off(self) -> None:
+        """The client is too far behind: close its connection."""
+        sink, self._sink = self._sink, None
+        self._stop()
+        if sink is not None:
+            sink.abort()
+
     def _stop(self) -> None:
         self._owner.streams.discard(self)
+        self._waiting.clear()
+        self._unread = 0
+        self._count_behind(-self.behind)
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
@@ -143,7 +196,7 @@ class WatchStream(Stream):
             sink.end()
 
     def _last_bookmark(self) -> None:
-        if self._queue is None:
+        if self._is_prompt:
             self._bookmark()
 
     # called by the table
@@ -154,10 +207,15 @@ class WatchStream(Stream):
         event = self._event_of(change)
         if event is None or self._sink is None:
             return
-        if self._queue is not None:
-            self._queue.put_nowait(event)
+        if self._is_prompt:
+            self._send(*event, change=change)
             return
-        self._send(*event, change=change)
+        kind, entry = event
+        size = _EVENT_BYTES + len(entry.value)
+        self._changes_behind += size
+        self._wait(_Waiting(kind, entry, size, change))
+        if self._changes_behind > _MAX_BEHIND:
+            self.cut_off()
 
     def table_gone(self) -> None:
         """The kind is served no more: end the watch."""
@@ -178,7 +236,10 @@ class WatchStream(Stream):
                     self._put("ADDED", entry)
             self._sent = self._store.version
             if initial and options.bookmarks:
-                self._bookmark(_INITIAL_END)
+                if self._is_prompt:
+                    self._bookmark(_INITIAL_END)
+                else:
+                    self._wait(_Waiting("BOOKMARK", None, _EVENT_BYTES))
             return
         for change in self._table.changes_since(version or self._store.version):
             self._sent = change.version
@@ -199,25 +260,59 @@ class WatchStream(Stream):
         assert change.old is not None
         return ("DELETED", _at_version(change.old, change.version))
 
-    def _put(self, kind: str, entry: Entry) -> None:
-        if self._queue is not None:
-            self._queue.put_nowait((kind, entry))
-        else:
-            self._send(kind, entry)
+    # waiting
 
-    async def _send_queued(self, queue: asyncio.Queue[Event | None]) -> None:
+    @property
+    def _is_prompt(self) -> bool:
+        """Whether an event can be sent at once: nothing waits before it, and the client reads."""
+        return not self._waiting and self._wake is None and self._sink is not None and not self._sink.blocked
+
+    def _put(self, kind: str, entry: Entry) -> None:
+        """Send an event of the past, or let it wait."""
+        if self._is_prompt:
+            self._send(kind, entry)
+        else:
+            self._wait(_Waiting(kind, entry, _EVENT_BYTES))
+
+    def _wait(self, waiting: _Waiting) -> None:
+        if self._sink is None:
+            return
+        self._waiting.append(waiting)
+        if self._wake is not None:
+            self._wake.set()
+        self._count_behind(waiting.size)
+
+    def _next_waiting(self) -> _Waiting:
+        waiting = self._waiting.popleft()
+        if waiting.change is not None:
+            self._changes_behind -= waiting.size
+        self._count_behind(-waiting.size)
+        return waiting
+
+    def _count_unread(self, size: int) -> None:
+        more, self._unread = size - self._unread, size
+        self._count_behind(more)
+
+    def _count_behind(self, size: int) -> None:
+        self.behind += size
+        self._owner.fall_behind(size)
+
+    async def _convert_and_send(self, wake: asyncio.Event) -> None:
         while True:
-            event = await queue.get()
-            if event is None or self._sink is None:
-                return
-            kind, entry = event
-            try:
-                value = await self._call.resource.bytes_of(entry)
-            except StatusError as exc:
-                self._send_error(exc)
-                self._finish()
-                return
-            self._write(kind, value)
+            await wake.wait()
+            wake.clear()
+            while self._waiting and self._sink is not None and not self._sink.blocked:
+                waiting = self._next_waiting()
+                if waiting.entry is None:
+                    self._bookmark(_INITIAL_END)
+                    continue
+                try:
+                    value = await self._call.resource.bytes_of(waiting.entry)
+                except StatusError as exc:
+                    self._send_error(exc)
+                    self._finish()
+                    return
+                self._write(waiting.kind, value)
 
     # sending
 
@@ -258,15 +353,15 @@ class WatchStream(Stream):
         if sink is None:
             return
         sink.write(frame)
-        if sink.backlog > _MAX_BACKLOG:
-            self._finish()
+        if sink.blocked:
+            self._count_unread(sink.backlog)
 
     def _send_error(self, error: StatusError) -> None:
         self._write_tree("ERROR", error.status)
 
     def tick(self, now: float) -> None:
         """Send a bookmark if one is due."""
-        if self._options.bookmarks and now >= self._next_bookmark and self._queue is None:
+        if self._options.bookmarks and now >= self._next_bookmark and self._is_prompt:
             self._next_bookmark = now + _BOOKMARK_EVERY
             self._bookmark()
 

@@ -1,7 +1,7 @@
 """Container logs in memory: those of the current and of the previous run of each container.
 
 `kubelet` writes them, `server` and `streaming_handlers` read them. New lines and the end of the run wake readers that
-follow. A log keeps a bounded number of lines and drops the oldest.
+follow. A log keeps a bounded number of lines and of bytes, and drops the oldest.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import msgspec
 __all__ = ("ContainerLog", "ContainerLogs", "LogQuery", "read_log")
 
 _MAX_LINES = 10_000
+_MAX_BYTES = 10 * 1024 * 1024
+"""As a kubelet's containerLogMaxSize."""
 
 Line = tuple[datetime, bytes]
 
@@ -39,15 +41,20 @@ class ContainerLog:
     """The log of one run of a container."""
 
     def __init__(self) -> None:
-        self.lines: deque[Line] = deque(maxlen=_MAX_LINES)
+        self.lines: deque[Line] = deque()
+        self._size = 0
         self.ended = False
         self._line_count = 0
         self._changed = asyncio.Event()
 
     def write(self, at: datetime, lines: Iterable[str]) -> None:
         for line in lines:
-            self.lines.append((at, line.encode() + b"\n"))
+            text = line.encode("utf-8", "surrogatepass") + b"\n"
+            self.lines.append((at, text))
+            self._size += len(text)
             self._line_count += 1
+            while len(self.lines) > _MAX_LINES or (self._size > _MAX_BYTES and len(self.lines) > 1):
+                self._size -= len(self.lines.popleft()[1])
         self._notify()
 
     def end(self) -> None:

@@ -47,6 +47,8 @@ _MAX_UNAUTHORIZED: Final = 128
 _BACKLOG: Final = 128
 _RETRY_SECONDS: Final = 0.1
 _STREAM_METHODS: Final = ("GET", "POST")
+_AGES: Final = 1_000_000_000
+"""Seconds. Nothing here is as old, and a date can be computed."""
 
 
 @final
@@ -304,7 +306,7 @@ def log_query(parameters: Mapping[str, str], *, now: Callable[[], datetime]) -> 
     seconds = number("sinceSeconds")
     since = parse_time(parameters["sinceTime"]) if parameters.get("sinceTime") else None
     if seconds is not None:
-        since = now() - timedelta(seconds=seconds)
+        since = now() - timedelta(seconds=min(seconds, _AGES))
     return LogQuery(
         follow=parameters.get("follow") in ("true", "1"),
         previous=parameters.get("previous") in ("true", "1"),

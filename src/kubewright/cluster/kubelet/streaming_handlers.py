@@ -17,6 +17,7 @@ import msgspec
 
 from kubewright._base.clock import Clock
 from kubewright.cluster.kubelet.logs import ContainerLog, ContainerLogs, LogQuery, read_log
+from kubewright.cluster.kubelet.pods.expansion import ArgumentListTooLong
 from kubewright.cluster.kubelet.sandbox import shell
 from kubewright.cluster.kubelet.sandbox.sandboxes import SandboxManager
 from kubewright.cluster.kubelet.streaming.command_streams import (
@@ -163,7 +164,10 @@ class StreamingHandlers:
 
     async def _exec(self, request: StreamRequest, streams: CommandStreams) -> Mapping[str, object]:
         command = [value for name, value in request.query if name == "command"]
-        sandbox = await self._sandboxes.open_container(request.namespace, request.pod, request.container)
+        try:
+            sandbox = await self._sandboxes.open_container(request.namespace, request.pod, request.container)
+        except ArgumentListTooLong as error:
+            return internal_error_status(f"failed to exec in container: unable to start container process: {error}")
         if sandbox is None or not command:
             return internal_error_status(f'container not found ("{request.container}")')
         return exit_status(await shell.run(command, sandbox, streams, self._clock))

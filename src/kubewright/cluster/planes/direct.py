@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import final
+from typing import Final, final
 
 from kubewright.apiserver.front.router import Router
 from kubewright.apiserver.wire.requests import Peer, Request, decode_path
@@ -23,6 +23,8 @@ from kubewright.client.transport.transport import HttpRequest, HttpResponse, Htt
 from kubewright.errors import RequestTimeout, TransportError
 
 __all__ = ("DirectTransport",)
+
+_HIGH_WATER: Final = 1024 * 1024
 
 
 @final
@@ -87,7 +89,7 @@ class DirectTransport:
 
 @final
 class _ResponseStream:
-    """The server's `Sink` and the client's `HttpStream` in one: an unbounded buffer between the two."""
+    """The server's `Sink` and the client's `HttpStream` in one: a buffer between the two."""
 
     def __init__(self, stream: Stream, request: HttpRequest) -> None:
         self.status: int = stream.code
@@ -113,10 +115,21 @@ class _ResponseStream:
             stream.finish()
         self._written.set()
 
+    def abort(self) -> None:
+        """End the stream without what the client has not read."""
+        self._chunks.clear()
+        self._size = 0
+        self.end()
+
     @property
     def backlog(self) -> int:
         """How many bytes the client has not read yet."""
         return self._size
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the client should read before the server writes more."""
+        return self._size > _HIGH_WATER
 
     # the client's side
 
@@ -134,9 +147,12 @@ class _ResponseStream:
                     ) from None
                 continue
             data = b"".join(self._chunks)
+            blocked = self.blocked
             self._chunks.clear()
             self._size = 0
             yield data
+            if blocked and self._stream is not None:
+                self._stream.unblocked()
 
     async def read(self) -> bytes:
         return b"".join([chunk async for chunk in self.chunks()])

@@ -25,6 +25,8 @@ from typing import final
 
 import msgspec
 
+from kubewright.cluster.kubelet.pods.expansion import ArgumentListTooLong, bounded_substitution
+
 __all__ = ("Program", "simulated_program", "sleep_seconds")
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash"})
@@ -36,6 +38,7 @@ _BARE_SHELLS = frozenset({"busybox", "alpine", "debian", "ubuntu"})
 _SEPARATORS = frozenset({";", "&&", "||", "|", "&", "\n"})
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "fi", "do", "done", "{", "}", "(", ")", "exec", "time", "!"})
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SHOWN = 100
 _SLEEP = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([smhd]?)")
 _VARIABLE = re.compile(r"\$(?:\((\w+)\)|\{(\w+)\}|(\w+))")
 
@@ -65,7 +68,10 @@ def simulated_program(
     if "fail" in name or "crash" in name:
         return Program(output=(f"{name}: something is broken, giving up",), seconds=short_delay, exit_code=1)
     unknown = Program(seconds=short_delay) if short_lived else Program()
-    words = [_expand(word, env) for word in argv]
+    try:
+        words = [_expand(word, env) for word in argv]
+    except ArgumentListTooLong as error:
+        return Program(output=(f"exec {argv[0][:_SHOWN]}: {error}",), seconds=short_delay, exit_code=128)
     if not words:
         return _default_program(name, unknown, short_delay)
     script = _script(words)
@@ -84,7 +90,9 @@ def _default_program(name: str, unknown: Program, short_delay: float) -> Program
 
 def _expand(word: str, env: Mapping[str, str]) -> str:
     """Substitute variables of `env`; keep references to others."""
-    return _VARIABLE.sub(lambda found: env.get(found[1] or found[2] or found[3] or "", found[0]), word)
+    return bounded_substitution(
+        _VARIABLE, lambda found: env.get(found[1] or found[2] or found[3] or "", found[0]), word
+    )
 
 
 def _script(words: Sequence[str]) -> str | None:

@@ -31,7 +31,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "a": "\a", "0": 
 _ESCAPE: Final = re.compile(r"\\(.)")
 _FORMAT: Final = re.compile(r"%([sdq%])")
 _SIZE: Final = re.compile(r"([1-9]\d{0,8}|0)([kKMG]?)")
-_MAX_INPUT: Final = 64 * 1024 * 1024
+_MAX_INPUT: Final = 32 * 1024 * 1024
 
 
 @final
@@ -97,11 +97,11 @@ async def _false(process: Process) -> int:
 
 
 async def _echo(process: Process) -> int:
-    words, newline, escapes = list(process.args), True, False
-    while words and re.fullmatch(r"-[neE]+", words[0]):
-        flags = words.pop(0)
-        newline, escapes = newline and "n" not in flags, escapes or "e" in flags
-    text = " ".join(words)
+    newline, escapes, at = True, False, 0
+    while at < len(process.args) and re.fullmatch(r"-[neE]+", process.args[at]):
+        newline, escapes = newline and "n" not in process.args[at], escapes or "e" in process.args[at]
+        at += 1
+    text = " ".join(process.args[at:])
     await process.print((_unescape(text) if escapes else text) + ("\n" if newline else ""))
     return 0
 
@@ -302,9 +302,8 @@ async def _dd_input(process: Process, source: str, limit: int) -> bytes:
 
 async def _test(process: Process) -> int:
     args = process.args[:-1] if process.name == "[" else process.args
-    wanted = True
-    while args[:1] == ["!"]:
-        wanted, args = not wanted, args[1:]
+    negations = next((at for at, word in enumerate(args) if word != "!"), len(args))
+    wanted, args = negations % 2 == 0, args[negations:]
     files = process.sandbox.files
     match args:
         case []:
@@ -343,11 +342,10 @@ async def _run_lines(process: Process, names: list[str]) -> list[bytes] | None:
 
 
 async def _head(process: Process) -> int:
-    count, names, words = 10, [], list(process.args)
-    while words:
-        word = words.pop(0)
-        if word == "-n" and words:
-            word = f"-{words.pop(0)}"
+    count, names, words = 10, [], iter(process.args)
+    for word in words:
+        if word == "-n":
+            word = f"-{next(words, 'n')}"
         found = re.fullmatch(r"-n?(\d+)", word)
         if found:
             count = int(found[1])
@@ -451,8 +449,11 @@ async def _pack(process: Process, folder: str, names: list[str]) -> int:
 
 def _unpack(process: Process, folder: str, data: bytes) -> None:
     files = process.sandbox.files
-    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+    # Not compressed, as `kubectl cp` sends it, and without files that are larger than the archive.
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
         for entry in tar:
+            if entry.issparse() or entry.size > len(data):
+                raise tarfile.ReadError("a file is larger than the archive")
             path = absolute(folder, entry.name.lstrip("/"))
             if entry.isdir():
                 files.make_folder(path, parents=True)

@@ -12,7 +12,9 @@ from typing import Final, final
 
 __all__ = ("Files", "absolute")
 
-_MAX_BYTES: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 32 * 1024 * 1024
+_FILE_BYTES: Final = 512
+"""What a file or a folder takes beside its content."""
 _FOLDERS: Final = ("bin", "dev", "etc", "home", "lib", "opt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
 
 
@@ -22,8 +24,10 @@ class Files:
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
+        self._size = 0
         self._folders: set[str] = {"/", *(f"/{name}" for name in _FOLDERS)}
         self._mounts: dict[str, Mapping[str, bytes]] = {}
+        self._mounted_folders: set[str] = set()
 
     def mount(self, mount_point: str, files: Mapping[str, bytes] | None) -> None:
         """Mount files read-only on a folder; None creates an empty writable folder."""
@@ -32,15 +36,17 @@ class Files:
             self._add_folder(mount_point)
         else:
             self._mounts[mount_point] = files
+            nested = (posixpath.dirname(f"{point}/{name}") for point in self._mounts for name in self._mounts[point])
+            self._mounted_folders = {*nested, *self._mounts}
 
     def add_file(self, path: str, content: bytes) -> None:
         """Add a file and its parent folders."""
         self._add_folder(posixpath.dirname(path))
-        self._files[path] = content
+        self._put(path, content)
 
     def is_folder(self, path: str) -> bool:
         return path in self._folders or any(
-            path == folder or folder.startswith(path.rstrip("/") + "/") for folder in self._mounted_folders()
+            path == folder or folder.startswith(path.rstrip("/") + "/") for folder in self._mounted_folders
         )
 
     def is_file(self, path: str) -> bool:
@@ -61,21 +67,22 @@ class Files:
             raise OSError("Read-only file system")
         if not self.is_folder(posixpath.dirname(path)):
             raise OSError("No such file or directory")
-        if sum(map(len, self._files.values())) - len(self._files.get(path, b"")) + len(content) > _MAX_BYTES:
-            raise OSError("No space left on device")
-        self._files[path] = content
+        self._check_space(len(content) - len(self._files.get(path, b"")))
+        self._put(path, content)
 
     def make_folder(self, path: str, *, parents: bool) -> None:
         if self.is_file(path) or (self.is_folder(path) and not parents):
             raise OSError("File exists")
         if not parents and not self.is_folder(posixpath.dirname(path)):
             raise OSError("No such file or directory")
+        self._check_space(_FILE_BYTES * path.count("/"))
         self._add_folder(path)
 
     def remove(self, path: str, *, recursive: bool) -> None:
         if self._is_mounted(path):
             raise OSError("Read-only file system")
-        if self._files.pop(path, None) is not None:
+        if path in self._files:
+            self._size -= _FILE_BYTES + len(self._files.pop(path))
             return
         if not self.is_folder(path):
             raise OSError("No such file or directory")
@@ -84,6 +91,7 @@ class Files:
         walk = path.rstrip("/") + "/"
         self._files = {name: data for name, data in self._files.items() if not name.startswith(walk)}
         self._folders = {name for name in self._folders if name != path and not name.startswith(walk)} | {"/"}
+        self._size = sum(map(len, self._files.values())) + _FILE_BYTES * (len(self._files) + len(self._folders))
 
     def names(self, folder: str) -> list[str]:
         """The entries of a folder, sorted."""
@@ -107,19 +115,23 @@ class Files:
     def _is_mounted(self, path: str) -> bool:
         return any(path == mount_point or path.startswith(f"{mount_point}/") for mount_point in self._mounts)
 
-    def _mounted_folders(self) -> set[str]:
-        nested = {
-            posixpath.dirname(f"{mount_point}/{name}") for mount_point, files in self._mounts.items() for name in files
-        }
-        return nested | set(self._mounts)
-
     def _all(self) -> set[str]:
         mounted = {f"{mount_point}/{name}" for mount_point, files in self._mounts.items() for name in files}
         return {*self._files, *self._folders, *mounted, *self._mounts}
 
+    def _put(self, path: str, content: bytes) -> None:
+        old = self._files.get(path)
+        self._size += len(content) - len(old) if old is not None else _FILE_BYTES + len(content)
+        self._files[path] = content
+
+    def _check_space(self, more: int) -> None:
+        if self._size + more > _MAX_BYTES:
+            raise OSError("No space left on device")
+
     def _add_folder(self, path: str) -> None:
         while path not in self._folders:
             self._folders.add(path)
+            self._size += _FILE_BYTES
             path = posixpath.dirname(path)
 
 

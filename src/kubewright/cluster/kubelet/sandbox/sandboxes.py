@@ -16,6 +16,7 @@ import msgspec
 
 from kubewright.api.names import ObjectKey
 from kubewright.client.client import Client
+from kubewright.cluster.kubelet.pods.expansion import ARGUMENTS_LIMIT, ArgumentListTooLong, expand
 from kubewright.cluster.kubelet.pods.lifecycle import PodLifecycle
 from kubewright.cluster.kubelet.sandbox.files import Files
 from kubewright.cluster.kubelet.sandbox.host_names import host_name, hosts_file
@@ -34,7 +35,6 @@ from kubewright.k8s.core.v1 import (
 __all__ = ("ContainerSandbox", "SandboxManager")
 
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_REFERENCE: Final = re.compile(r"\$\$|\$\(([^()]+)\)")
 _KEYED_FIELD: Final = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 _ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -108,7 +108,10 @@ class SandboxManager:
         )
 
     async def open_container(self, namespace: str, name: str, container: str) -> ContainerSandbox | None:
-        """The inside of a running container; None if it does not run."""
+        """The inside of a running container; None if it does not run.
+
+        Raises `ArgumentListTooLong` if its environment is too large for any program.
+        """
         if not self.is_running(namespace, name, container):
             return None
         entry = self._pods[namespace, name]
@@ -135,10 +138,12 @@ class SandboxManager:
             found.update({f"{source.prefix or ''}{key}": value.decode(errors="replace") for key, value in data.items()})
         for item in spec.env or ():
             if item.value_from is None:
-                found[item.name] = _expand(item.value or "", found)
+                found[item.name] = expand(item.value or "", found)
             elif (value := await self._value(entry, item.value_from)) is not None:
                 found[item.name] = value
         found.setdefault("HOME", "/root")
+        if sum(len(name) + len(value) for name, value in found.items()) > ARGUMENTS_LIMIT:
+            raise ArgumentListTooLong
         return found
 
     async def _value(self, entry: _PodEntry, source: EnvVarSource) -> str | None:
@@ -235,11 +240,6 @@ def _projected(data: Mapping[str, bytes], items: list[KeyToPath] | None) -> dict
     if not items:
         return dict(data)
     return {item.path: data[item.key] for item in items if item.key in data}
-
-
-def _expand(text: str, entry: Mapping[str, str]) -> str:
-    """Expand `$(NAME)` as Kubernetes does: an unknown name stays, `$$` becomes `$`."""
-    return _REFERENCE.sub(lambda found: "$" if found[0] == "$$" else entry.get(found[1], found[0]), text)
 
 
 def _field_value(entry: _PodEntry, path: str) -> str:

@@ -7,6 +7,7 @@ programs are in `commands`. Called by `streaming_handlers`.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import Sequence
@@ -15,6 +16,11 @@ from typing import Final, final
 import msgspec
 
 from kubewright._base.clock import Clock
+from kubewright.cluster.kubelet.pods.expansion import (
+    ARGUMENTS_LIMIT,
+    ArgumentListTooLong,
+    bounded_substitution,
+)
 from kubewright.cluster.kubelet.sandbox.commands import COMMANDS, Process, Read, Write
 from kubewright.cluster.kubelet.sandbox.files import absolute
 from kubewright.cluster.kubelet.sandbox.sandboxes import ContainerSandbox
@@ -38,10 +44,22 @@ _PIECE: Final = re.compile(
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+)|(\?)|(\$))")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _PROMPT: Final = b"/ # "
+_MAX_BUFFER: Final = 32 * 1024 * 1024
+"""Bytes in a pipe, or of one redirection."""
+_MAX_LINE: Final = 1024 * 1024
+_TURN: Final = 100
+"""Commands after which other tasks of the event loop run."""
 
 
 class _ShellSyntaxError(Exception):
     """The script has a syntax error."""
+
+
+class _OutOfMemory(Exception):
+    """A command wrote more into a pipe or a file than the container may hold."""
+
+    def __init__(self) -> None:
+        super().__init__("Killed")
 
 
 class _Exit(Exception):
@@ -65,10 +83,7 @@ async def run(argv: Sequence[str], sandbox: ContainerSandbox, streams: CommandSt
     if name in _SHELLS:
         return await shell.main(argv, streams)
     if name == "env" and len(argv) > 1:
-        words = [*argv[1:]]
-        while words and (found := _ASSIGNMENT.fullmatch(words[0])):
-            shell.environment[found[1]] = found[2]
-            words.pop(0)
+        words = shell.assign(list(argv[1:]))
         argv, name = words or ["env"], _program_name(words[0]) if words else "env"
     if name not in COMMANDS:
         code, reason = _exec_error(argv[0], sandbox)
@@ -100,6 +115,7 @@ class _Shell:
 
     def __init__(self, sandbox: ContainerSandbox, clock: Clock) -> None:
         self.environment = dict(sandbox.environment)
+        self._size = sum(len(name) + len(value) for name, value in self.environment.items())
         self.folder = sandbox.folder
         self._sandbox = sandbox
         self._clock = clock
@@ -157,7 +173,7 @@ class _Shell:
                     if line:
                         del line[-1:]
                         await streams.write(b"\b \b")
-                else:
+                elif len(line) < _MAX_LINE:
                     line.append(byte)
                     if tty:
                         await streams.write(bytes((byte,)))
@@ -167,7 +183,9 @@ class _Shell:
     async def _run_commands(self, commands: list[_SimpleCommand], streams: CommandStreams) -> None:
         read: Read = streams.read
         before = ";"
-        for command in commands:
+        for number, command in enumerate(commands):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
             skipped = (before == "&&" and self._code != 0) or (before == "||" and self._code == 0)
             if not skipped:
                 piped = bytearray()
@@ -178,14 +196,22 @@ class _Shell:
                 before = command.then
 
     async def _run_simple(self, command: _SimpleCommand, read: Read, write: Write, write_error: Write) -> int:
-        words = [self._expand(word) for word in command.words]
+        try:
+            words = [self._expand(word) for word in command.words]
+            self._check_size(words)
+        except ArgumentListTooLong as error:
+            await write_error(f"sh: {error}\n".encode())
+            return 126
         words = [word for word, raw in zip(words, command.words, strict=True) if word or raw[:1] in "'\""]
-        while words and (found := _ASSIGNMENT.fullmatch(words[0])):
-            self.environment[found[1]] = found[2]
-            words.pop(0)
+        words = self.assign(words)
+        errors = write_error
         written: dict[str, bytearray] = {}
         for operator, target in command.redirects:
-            target = self._expand(target)
+            try:
+                target = self._expand(target)
+            except ArgumentListTooLong as error:
+                await write_error(f"sh: {error}\n".encode())
+                return 126
             if operator == "<":
                 try:
                     read = _read_from(self._sandbox.files.read(absolute(self.folder, target)))
@@ -202,7 +228,11 @@ class _Shell:
                     write_error = _write_to(sink)
                 else:
                     write = _write_to(sink)
-        code = await self._run_program(words, read, write, write_error) if words else 0
+        try:
+            code = await self._run_program(words, read, write, write_error) if words else 0
+        except _OutOfMemory as error:
+            await errors(f"{error}\n".encode())
+            return 137
         for path, content in written.items():
             if path != "/dev/null":
                 try:
@@ -214,6 +244,8 @@ class _Shell:
 
     def _opened(self, operator: str, target: str, written: dict[str, bytearray]) -> bytearray:
         path = absolute(self.folder, target)
+        if path in written:
+            return written[path]
         sink = bytearray()
         if operator.endswith(">>") and self._sandbox.files.is_file(path):
             sink += self._sandbox.files.read(path)
@@ -232,8 +264,8 @@ class _Shell:
             self.folder = path
             return 0
         if name == "export":
-            pairs = (_ASSIGNMENT.fullmatch(word) for word in args)
-            self.environment.update({found[1]: found[2] for found in pairs if found})
+            for word in args:
+                self.assign([word])
             return 0
         if name in (":", "set", "trap", "umask", "wait"):
             return 0
@@ -269,7 +301,20 @@ class _Shell:
                 return "7"  # $$, an arbitrary process id
             return self.environment.get(found[1] or found[3]) or found[2] or ""
 
-        return _VARIABLE.sub(value, text)
+        return bounded_substitution(_VARIABLE, value, text)
+
+    def _check_size(self, words: list[str]) -> None:
+        if self._size + sum(map(len, words)) > ARGUMENTS_LIMIT:
+            raise ArgumentListTooLong
+
+    def assign(self, words: list[str]) -> list[str]:
+        """Set the variables of the assignments that words begin with; return the others."""
+        at = 0
+        while at < len(words) and (found := _ASSIGNMENT.fullmatch(words[at])):
+            self._size += len(words[at]) - len(self.environment.get(found[1], ""))
+            self.environment[found[1]] = found[2]
+            at += 1
+        return words[at:]
 
 
 def _parse(script: str) -> list[_SimpleCommand]:
@@ -315,6 +360,8 @@ def _tokenize(script: str) -> list[tuple[str, str]]:
 
 def _write_to(sink: bytearray) -> Write:
     async def write(data: bytes) -> None:
+        if len(sink) + len(data) > _MAX_BUFFER:
+            raise _OutOfMemory
         sink.extend(data)
 
     return write
