@@ -28,7 +28,7 @@ from kubewright.apiserver.proxy.upgrade import tunnel
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
 from kubewright.apiserver.wire.options import parse_bool
-from kubewright.apiserver.wire.requests import Request
+from kubewright.apiserver.wire.requests import Request, encode_path
 from kubewright.apiserver.wire.responses import Reply, Response
 from kubewright.apiserver.wire.status_errors import (
     bad_request,
@@ -42,8 +42,6 @@ from kubewright.apiserver.wire.status_errors import (
 __all__ = ("ProxyHandlers",)
 
 _HIDDEN: Final = frozenset({"host", "x-forwarded-for", "x-forwarded-uri"})
-_UNESCAPED: Final = "/-_.~$&+,:;=@"
-"""What Go's net/url leaves as it is in a path."""
 _SCHEMES: Final = ("", "http", "https")
 _STREAMS: Final = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _KUBELET_PATHS: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
@@ -163,11 +161,11 @@ class ProxyHandlers:
         request = call.request
         upgrade = upgrade_headers(request)
         if not target and not upgrade and request.method in ("GET", "HEAD") and _is_root(call):
-            query = request.uri.partition("?")[2]
-            return Response(301, b"", "", {"Location": f"{request.path}/" + (f"?{query}" if query else "")})
+            path, mark, query = request.uri.partition("?")
+            return Response(301, b"", "", {"Location": f"{path}/{mark}{query}"})
         headers = [*request_headers(request.headers, without=_HIDDEN), *upgrade]
         headers.append(("X-Forwarded-For", forwarded_for(request)))
-        headers.append(("X-Forwarded-Uri", request.path))
+        headers.append(("X-Forwarded-Uri", encode_path(request.path)))
         try:
             incoming = await self._outbound.request(
                 destination, request.method, target or _target(call), headers=headers, body=request.body
@@ -197,7 +195,7 @@ def _target(call: Call) -> str:
     if call.request.path.endswith("/") and path != "/":
         path += "/"
     query = call.request.uri.partition("?")[2]
-    return quote(path, safe=_UNESCAPED) + (f"?{query}" if query else "")
+    return encode_path(path) + (f"?{query}" if query else "")
 
 
 def _values(request: Request, name: str) -> list[str]:
