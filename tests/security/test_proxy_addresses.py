@@ -1,7 +1,6 @@
 """The proxy subresources reach no service of the API server's own machine, whatever objects a user writes.
 
-Covers: kubewright.apiserver.proxy.connect, kubewright.apiserver.proxy.service_location,
-kubewright.apiserver.outbound.kubelets, kubewright.apiserver.outbound.addresses
+Covers: kubewright.apiserver.proxy, kubewright.apiserver.outbound
 """
 
 from __future__ import annotations

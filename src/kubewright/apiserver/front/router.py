@@ -251,7 +251,7 @@ def _check_timeout(timeout: str, info: RequestInfo) -> None:
 
 def _is_served(resource: Resource, info: RequestInfo) -> bool:
     """Whether there is such a path: it has the scope of the resource, and only a proxied one goes on as it likes."""
-    if not _is_in_scope(resource, info) or "//" in info.path.rstrip("/"):
+    if not _is_in_scope(resource, info) or "//" in info.path.rstrip("/").removesuffix(info.rest):
         return False
     return info.verb != "proxy" and (not info.rest or info.subresource == "proxy")
 

@@ -21,6 +21,7 @@ from kubewright.apiserver.outbound.http_client import Destination, HttpClient, H
 from kubewright.apiserver.outbound.service_resolver import ServiceResolver
 from kubewright.apiserver.storage.store import Entry
 from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.requests import encode_path
 from kubewright.apiserver.wire.status_errors import StatusError
 from kubewright.apiserver.wire.users import User
 
@@ -127,7 +128,7 @@ class AggregatedServer:
             ("Host", shown),
             ("X-Forwarded-Host", shown),
             ("X-Forwarded-Proto", "https"),
-            ("X-Forwarded-Uri", path),
+            ("X-Forwarded-Uri", encode_path(path)),
         ]
 
     # discovery

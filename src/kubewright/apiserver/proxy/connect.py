@@ -161,10 +161,8 @@ class ProxyHandlers:
         request = call.request
         upgrade = upgrade_headers(request)
         if not target and not upgrade and request.method in ("GET", "HEAD") and _is_root(call):
-            query = request.uri.partition("?")[2]
-            return Response(
-                301, b"", "", {"Location": f"{encode_path(request.path)}/" + (f"?{query}" if query else "")}
-            )
+            path, mark, query = request.uri.partition("?")
+            return Response(301, b"", "", {"Location": f"{path}/{mark}{query}"})
         headers = [*request_headers(request.headers, without=_HIDDEN), *upgrade]
         headers.append(("X-Forwarded-For", forwarded_for(request)))
         headers.append(("X-Forwarded-Uri", encode_path(request.path)))

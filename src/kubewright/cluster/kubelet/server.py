@@ -218,7 +218,7 @@ class KubeletServer:
     def _log(self, namespace: str, pod: str, container: str, parameters: Mapping[str, str]) -> _Response:
         try:
             query = log_query(parameters, now=self._clock.now)
-        except (ValueError, DecodeError) as error:
+        except (ValueError, OverflowError, DecodeError) as error:
             return _Response(400, str(error).encode())
         log = self._logs.find(namespace, pod, container, previous=query.previous)
         if log is not None:

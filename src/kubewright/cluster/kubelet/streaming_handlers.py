@@ -29,17 +29,19 @@ from kubewright.cluster.kubelet.streaming.command_streams import (
     exit_status,
     internal_error_status,
 )
-from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, SocketConnection
+from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, SocketConnection, port_number
 from kubewright.cluster.kubelet.streaming.port_forward import forward_channels, forward_spdy
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession
 from kubewright.cluster.kubelet.streaming.web_sockets import TunnelConnection, WebSocket, accept_key
 
-__all__ = ("HttpError", "StreamRequest", "StreamingHandlers")
+__all__ = ("HttpError", "StreamRequest", "StreamingHandlers", "requested_ports")
 
 _COMMAND_PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 _PORT_PROTOCOL: Final = "portforward.k8s.io"
 _TUNNEL_PROTOCOL: Final = f"SPDY/3.1+{_PORT_PROTOCOL}"
 _STREAM_SECONDS: Final = 30.0
+_MAX_PORTS: Final = 127
+"""Each port has two channels, whose numbers are one byte; 255 is taken."""
 
 
 @final
@@ -175,8 +177,12 @@ class StreamingHandlers:
     async def _attach(self, request: StreamRequest, streams: CommandStreams) -> Mapping[str, object]:
         """Copy the container's output from now on; input is discarded."""
         log = self._logs.find(request.namespace, request.pod, request.container) or ContainerLog()
-        async for data in read_log(log, LogQuery(follow=True, tail=0)):
-            await streams.write(data)
+        input_task = asyncio.ensure_future(_discard_input(streams))
+        try:
+            async for data in read_log(log, LogQuery(follow=True, tail=0)):
+                await streams.write(data)
+        finally:
+            await _cancel(input_task)
         return exit_status(0)
 
     # port-forward
@@ -211,19 +217,25 @@ class StreamingHandlers:
         protocol = channel_protocol(request.protocols("sec-websocket-protocol"))
         if protocol is None:
             raise HttpError(400, "unable to upgrade: none of the offered protocols is known")
-        requested = _requested_ports(request)
+        requested = requested_ports(request)
         await _upgrade_to_web_socket(request, protocol, writer)
         await forward_channels(WebSocket(reader, writer), requested, request.pod, ports, base64="base64" in protocol)
 
 
-def _requested_ports(request: StreamRequest) -> list[int]:
+def requested_ports(request: StreamRequest) -> list[int]:
+    """The ports in the query of a port-forward over channels; `HttpError` if there is none, or one is invalid."""
     texts = [text for name, value in request.query if name == "port" for text in value.split(",")]
     if not texts:
         raise HttpError(400, 'query parameter "port" is required')
+    if len(texts) > _MAX_PORTS:
+        raise HttpError(400, f"at most {_MAX_PORTS} ports can be forwarded over one connection")
+    ports = []
     for text in texts:
-        if not text.isdecimal() or not 0 < int(text) < 65536:
+        number = port_number(text)
+        if number is None:
             raise HttpError(400, f'unable to parse "{text}" as a port')
-    return [int(text) for text in texts]
+        ports.append(number)
+    return ports
 
 
 def _negotiate_spdy_protocol(request: StreamRequest, known: Sequence[str]) -> str:
@@ -253,6 +265,11 @@ async def _upgrade_to_spdy(protocol: str, writer: asyncio.StreamWriter) -> None:
     lines.append(f"X-Stream-Protocol-Version: {protocol}")
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
     await writer.drain()
+
+
+async def _discard_input(streams: CommandStreams) -> None:
+    while await streams.read():
+        pass
 
 
 async def _cancel(*tasks: asyncio.Future[Any]) -> None:

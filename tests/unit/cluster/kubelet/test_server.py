@@ -74,6 +74,9 @@ async def test_a_missing_log_or_path_is_an_error(server: KubeletServer) -> None:
     assert (await get(server, "/containerLogs/shop/web/other"))[0] == "HTTP/1.1 404 Not Found"
     assert (await get(server, "/containerLogs/shop/web/main?previous=true"))[0] == "HTTP/1.1 400 Bad Request"
     assert (await get(server, "/containerLogs/shop/web/main?tailLines=x"))[0] == "HTTP/1.1 400 Bad Request"
+    for much in ("9" * 20, "9" * 5000):
+        target = f"/containerLogs/shop/web/main?sinceSeconds={much}"
+        assert (await get(server, target))[0] == "HTTP/1.1 400 Bad Request"
     assert (await get(server, "/elsewhere"))[0] == "HTTP/1.1 404 Not Found"
     assert await get(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
 

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost, UnreadBytes
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
@@ -120,7 +120,9 @@ class ChannelStreams(CommandStreams):
         self._protocol = protocol
         self._base64 = "base64" in protocol
         self._input: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._unread = UnreadBytes()
         self._stdin_closed = not options.stdin
+        self._stdin_ended = False
 
     async def open(self) -> None:
         """Send an empty message on the first output channel, as upstream does to show that the streams are open."""
@@ -132,19 +134,29 @@ class ChannelStreams(CommandStreams):
         while (message := await self._socket.receive()) is not None:
             channel, data = decode_message(message, base64=self._base64)
             if channel == _STDIN:
-                if data and not self._stdin_closed:
+                if data and not self._stdin_closed and not self._stdin_ended:
+                    self._unread.add(data)
                     self._input.put_nowait(data)
             elif channel == _CLOSE and data[:1] == bytes((_STDIN,)) and self._protocol.startswith("v5"):
-                self._input.put_nowait(None)
+                self._end_stdin()
+            await self._unread.wait_for_room()
         self.disconnected.set()
-        self._input.put_nowait(None)
+        self._end_stdin()
+
+    def _end_stdin(self) -> None:
+        if not self._stdin_ended:
+            self._stdin_ended = True
+            self._input.put_nowait(None)
 
     async def read(self) -> bytes:
         if self._stdin_closed:
             return b""
         data = await self._input.get()
-        self._stdin_closed = data is None
-        return data or b""
+        if data is None:
+            self._stdin_closed = True
+            return b""
+        self._unread.remove(data)
+        return data
 
     async def _send(self, data: bytes, *, error: bool) -> None:
         await self._send_message(_STDERR if error else _STDOUT, data)
@@ -181,15 +193,19 @@ class SpdyStreams(CommandStreams):
                     stream = await self._session.accept()
                     if stream is None:
                         return False
-                    self._streams[stream.headers.get("streamtype", "")] = stream
+                    name = stream.headers.get("streamtype", "")
+                    self._streams[name] = stream
+                    if name != "stdin":
+                        stream.discard()
         except TimeoutError:
             return False
         return True
 
     async def run(self) -> None:
-        """Return when the client disconnects."""
-        while await self._session.accept() is not None:
-            pass
+        """Return when the client disconnects; reset the streams that it opens and the command has no use for."""
+        with contextlib.suppress(ConnectionLost):
+            while (stream := await self._session.accept()) is not None:
+                await stream.reset()
         self.disconnected.set()
 
     async def read(self) -> bytes:

@@ -1,13 +1,18 @@
-"""The byte stream under an SPDY session: a socket, or the messages of a WebSocket (`web_sockets.TunnelConnection`)."""
+"""The byte stream under an SPDY session: a socket, or the messages of a WebSocket (`web_sockets.TunnelConnection`).
+
+`UnreadBytes` bounds what a peer can have this process keep: data that came over a connection and nobody read yet.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Final, Protocol, final
 
-__all__ = ("Connection", "ConnectionLost", "SocketConnection")
+__all__ = ("Connection", "ConnectionLost", "SocketConnection", "UnreadBytes", "port_number")
 
 _READ_SIZE: Final = 64 * 1024
+_MAX_UNREAD: Final = 1024 * 1024
+_PER_CHUNK: Final = 64
 
 
 class ConnectionLost(Exception):
@@ -53,3 +58,40 @@ class SocketConnection:
 
     async def close(self) -> None:
         self._writer.close()
+
+
+@final
+class UnreadBytes:
+    """Counts the data of a connection that waits for its reader; while it is too much, the connection is not read.
+
+    So the peer has to wait, as TCP makes it wait for a process that reads slowly.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def add(self, data: bytes) -> None:
+        """Data came, and waits for its reader."""
+        self._count += len(data) + _PER_CHUNK  # a small chunk takes more than its bytes
+        if self._count > _MAX_UNREAD:
+            self._room.clear()
+
+    def remove(self, data: bytes) -> None:
+        """Data was read, or dropped."""
+        self._count -= len(data) + _PER_CHUNK
+        if self._count <= _MAX_UNREAD:
+            self._room.set()
+
+    async def wait_for_room(self) -> None:
+        """Return when more data may come."""
+        await self._room.wait()
+
+
+def port_number(text: str) -> int | None:
+    """The number of a TCP port; None if the text is none."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 5:
+        return None
+    number = int(text)
+    return number if 0 < number < 65536 else None

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
 from kubewright.cluster.kubelet.streaming.command_streams import decode_message, send_message
-from kubewright.cluster.kubelet.streaming.connections import ConnectionLost
+from kubewright.cluster.kubelet.streaming.connections import ConnectionLost, UnreadBytes, port_number
 from kubewright.cluster.kubelet.streaming.spdy import SpdySession, SpdyStream
 from kubewright.cluster.kubelet.streaming.web_sockets import WebSocket
 
@@ -24,6 +24,7 @@ Read = Callable[[], Awaitable[bytes]]
 Write = Callable[[bytes], Awaitable[None]]
 
 _MAX_HEAD: Final = 64 * 1024
+_MAX_UNPAIRED: Final = 256
 _REQUEST: Final = re.compile(rb"[A-Z]+ [^ \r\n]+ HTTP/1\.[01]\r\n")
 
 
@@ -34,13 +35,15 @@ async def forward_spdy(session: SpdySession, pod: str, ports: Container[int]) ->
     try:
         while (stream := await session.accept()) is not None:
             kind, port = stream.headers.get("streamtype", ""), stream.headers.get("port", "")
-            if kind not in ("data", "error") or not port.isdecimal() or not 0 < int(port) < 65536:
+            if kind not in ("data", "error") or port_number(port) is None:
                 await stream.reset()
                 continue
             request = stream.headers.get("requestid") or str(stream.stream_id - 2 * (kind == "data"))
             peer = unpaired.pop(request, None)
             if peer is None:
                 unpaired[request] = stream
+                if len(unpaired) > _MAX_UNPAIRED:  # upstream they wait for half a minute
+                    await unpaired.pop(next(iter(unpaired))).reset()
                 continue
             data, error = (stream, peer) if kind == "data" else (peer, stream)
             task = asyncio.create_task(_connect(session, data, error, pod, ports), name=f"port-forward to {pod}")
@@ -69,7 +72,8 @@ async def forward_channels(
     socket: WebSocket, requested: Sequence[int], pod: str, ports: Container[int], *, base64: bool
 ) -> None:
     """Serve one connection to each requested port over two WebSocket channels, until all have ended."""
-    queues: list[asyncio.Queue[bytes]] = [asyncio.Queue() for _ in requested]
+    queues: list[asyncio.Queue[bytes] | None] = [asyncio.Queue() for _ in requested]
+    unread = UnreadBytes()
 
     async def send(channel: int, data: bytes) -> None:
         await send_message(socket, channel, data, base64=base64)
@@ -77,13 +81,30 @@ async def forward_channels(
     async def receive() -> None:
         while (message := await socket.receive()) is not None:
             channel, data = decode_message(message, base64=base64)
-            if channel % 2 == 0 and channel // 2 < len(queues) and data:
-                queues[channel // 2].put_nowait(data)
-        for queue in queues:
+            queue = queues[channel // 2] if channel % 2 == 0 and channel // 2 < len(queues) else None
+            if queue is not None and data:
+                unread.add(data)
+                queue.put_nowait(data)
+            await unread.wait_for_room()
+        for queue in filter(None, queues):
             queue.put_nowait(b"")
 
     async def serve(index: int, port: int) -> None:
-        error = await _serve_port(queues[index].get, functools.partial(send, 2 * index), port, pod, ports)
+        queue = queues[index]
+        assert queue is not None
+
+        async def read() -> bytes:
+            data = await queue.get()
+            if data:
+                unread.remove(data)
+            return data
+
+        error = await _serve_port(read, functools.partial(send, 2 * index), port, pod, ports)
+        queues[index] = None
+        while not queue.empty():
+            data = queue.get_nowait()
+            if data:
+                unread.remove(data)
         if error:
             await send(2 * index + 1, error.encode())
 

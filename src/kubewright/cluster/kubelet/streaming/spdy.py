@@ -1,8 +1,9 @@
 """The server side of SPDY/3.1: several streams over one connection, for exec, attach and port-forward.
 
 kube-apiserver uses it to kubelets, whatever protocol its own client uses. The client opens every stream. As
-github.com/moby/spdystream, the implementation of Kubernetes, it has no flow-control windows: TCP applies back pressure.
-Used by `streaming_handlers`.
+github.com/moby/spdystream, the implementation of Kubernetes, it has no flow-control windows: TCP applies back pressure,
+since a session reads no further while too much of its data is unread. Streams and headers are limited as well. Used by
+`streaming_handlers`.
 
 A frame has a head of 8 bytes. Control frame: a bit 1, the version, the type; data frame: a bit 0 and the stream id;
 then in both 8 bits of flags and 24 bits of length.
@@ -17,7 +18,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Final, final
 
-from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost
+from kubewright.cluster.kubelet.streaming.connections import Connection, ConnectionLost, UnreadBytes
 
 __all__ = ("SpdySession", "SpdyStream")
 
@@ -45,7 +46,9 @@ _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
 _CONTROL: Final = 0x8003
 _FIN: Final = 1
 _PROTOCOL_ERROR, _REFUSED_STREAM, _CANCEL = 1, 3, 5
-_MAX_CONTROL_FRAME: Final = 1024 * 1024
+_MAX_CONTROL_FRAME: Final = 64 * 1024
+_MAX_HEADERS: Final = 8 * 1024
+"""Bytes of the headers of a stream, unpacked: kubelets' clients send three short ones."""
 _MAX_STREAMS: Final = 4096
 _MAX_DATA_FRAME: Final = 32 * 1024
 
@@ -54,12 +57,14 @@ _MAX_DATA_FRAME: Final = 32 * 1024
 class SpdyStream:
     """One stream of a session."""
 
-    def __init__(self, session: SpdySession, stream_id: int, headers: Mapping[str, str]) -> None:
+    def __init__(self, session: SpdySession, stream_id: int, headers: Mapping[str, str], unread: UnreadBytes) -> None:
         self.stream_id = stream_id
         self.headers = headers
         """Names in lower case."""
         self._session = session
+        self._unread = unread
         self._received: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._ended = self._discards = False
         self._read_closed = self._write_closed = False
 
     async def read(self) -> bytes:
@@ -70,7 +75,18 @@ class SpdyStream:
         if data is None:
             self._read_closed = True
             return b""
+        self._unread.remove(data)
         return data
+
+    def discard(self) -> None:
+        """Drop what the peer has sent and sends: nobody will read it."""
+        self._discards = True
+        while not self._received.empty():
+            data = self._received.get_nowait()
+            if data is not None:
+                self._unread.remove(data)
+        if self._ended:
+            self._received.put_nowait(None)
 
     async def write(self, data: bytes) -> None:
         """Send data, unless the stream was finished."""
@@ -92,13 +108,18 @@ class SpdyStream:
 
     def data_received(self, data: bytes | None) -> None:
         """Called by the session with data of the peer, or None at its end."""
-        if data != b"":
-            self._received.put_nowait(data)
+        if data == b"" or self._ended or (self._discards and data is not None):
+            return
+        if data is None:
+            self._ended = True
+        else:
+            self._unread.add(data)
+        self._received.put_nowait(data)
 
     def reset_received(self) -> None:
-        """Called by the session when the peer cancels the stream."""
+        """Called by the session when the peer cancels the stream, or the connection ends."""
         self._write_closed = True
-        self._received.put_nowait(None)
+        self.data_received(None)
 
 
 @final
@@ -109,6 +130,7 @@ class SpdySession:
         self._connection = connection
         self._buffer = bytearray()
         self._streams: dict[int, SpdyStream] = {}
+        self._unread = UnreadBytes()
         self._accepted: asyncio.Queue[SpdyStream | None] = asyncio.Queue()
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
         self._deflate = zlib.compressobj(zdict=DICTIONARY)
@@ -125,6 +147,7 @@ class SpdySession:
             while data := await self._connection.read():
                 self._buffer += data
                 await self._consume()
+                await self._unread.wait_for_room()
         for stream in self._streams.values():
             stream.reset_received()
         self._streams.clear()
@@ -161,12 +184,13 @@ class SpdySession:
         if kind == _SYN_STREAM:
             stream_id = struct.unpack_from(">I", body)[0] & 0x7FFFFFFF
             headers = self._decompress_headers(body[10:])  # always decompress: all header blocks share one zlib stream
-            if stream_id <= self._last_stream_id or len(self._streams) >= _MAX_STREAMS:
+            # A stream that the client has cancelled waits to be accepted, too.
+            if stream_id <= self._last_stream_id or max(len(self._streams), self._accepted.qsize()) >= _MAX_STREAMS:
                 code = _PROTOCOL_ERROR if stream_id <= self._last_stream_id else _REFUSED_STREAM
                 await self._send_control(_RST_STREAM, struct.pack(">II", stream_id, code))
                 return
             self._last_stream_id = stream_id
-            stream = self._streams[stream_id] = SpdyStream(self, stream_id, headers)
+            stream = self._streams[stream_id] = SpdyStream(self, stream_id, headers, self._unread)
             await self._send_control(_SYN_REPLY, struct.pack(">I", stream_id) + self._compress_headers({}))
             if flags & _FIN:
                 stream.data_received(None)
@@ -175,6 +199,7 @@ class SpdySession:
             removed = self._streams.pop(struct.unpack_from(">I", body)[0] & 0x7FFFFFFF, None)
             if removed is not None:
                 removed.reset_received()
+                removed.discard()
         elif kind == _PING:
             await self._send_control(_PING, body)
         elif kind == _GOAWAY:
@@ -188,7 +213,9 @@ class SpdySession:
                 stream.data_received(None)
 
     def _decompress_headers(self, block: bytes) -> dict[str, str]:
-        plain = self._inflate.decompress(block, _MAX_CONTROL_FRAME)
+        plain = self._inflate.decompress(block, _MAX_HEADERS)
+        if self._inflate.unconsumed_tail:
+            raise ConnectionLost("the headers of a stream are too large")
         (count,) = struct.unpack_from(">I", plain)
         found: dict[str, str] = {}
         position = 4
@@ -215,12 +242,15 @@ class SpdySession:
 
     async def reset(self, stream_id: int) -> None:
         """Send RST_STREAM and remove the stream."""
-        self._streams.pop(stream_id, None)
+        removed = self._streams.pop(stream_id, None)
+        if removed is not None:
+            removed.discard()
         await self._send_control(_RST_STREAM, struct.pack(">II", stream_id, _CANCEL))
 
     def remove(self, stream: SpdyStream) -> None:
         """Remove a stream that both sides have finished."""
         self._streams.pop(stream.stream_id, None)
+        stream.discard()
 
     async def _send_control(self, kind: int, body: bytes) -> None:
         await self._connection.write(struct.pack(">HHI", _CONTROL, kind, len(body)) + body)

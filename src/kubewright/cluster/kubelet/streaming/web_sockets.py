@@ -20,6 +20,8 @@ _CONTINUATION, _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0
 _MAX_MESSAGE: Final = 32 * 1024 * 1024
 _NORMAL: Final = b"\x03\xe8"  # 1000
 _FINAL, _MASKED, _LENGTH = 0x80, 0x80, 0x7F
+_MAX_CONTROL: Final = 125
+_PIECE: Final = 64 * 1024
 
 
 def accept_key(key: str) -> str:
@@ -38,25 +40,28 @@ class WebSocket:
 
     async def receive(self) -> bytes | None:
         """The next message; None at the end."""
-        parts: list[bytes] = []
-        size = 0
+        message = bytearray()
         while True:
             try:
-                final_frame, kind, data = await self._read_frame()
+                final_frame, kind, length, mask = await self._read_head()
+                if kind in (_CONTINUATION, _TEXT, _BINARY):
+                    if len(message) + length > _MAX_MESSAGE:
+                        return None
+                    await self._read_payload(length, mask, message)
+                    if final_frame:
+                        return bytes(message)
+                    continue
+                if length > _MAX_CONTROL:
+                    return None
+                data = bytearray()
+                await self._read_payload(length, mask, data)
             except (OSError, asyncio.IncompleteReadError, ConnectionLost):
                 return None
             if kind == _PING:
-                await self._send_frame(_PONG, data)
+                await self._send_frame(_PONG, bytes(data))
             elif kind == _CLOSE:
-                await self.close(data[:2] or _NORMAL)
+                await self.close(bytes(data[:2]) or _NORMAL)
                 return None
-            elif kind in (_CONTINUATION, _TEXT, _BINARY):
-                size += len(data)
-                if size > _MAX_MESSAGE:
-                    return None
-                parts.append(data)
-                if final_frame:
-                    return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def send(self, data: bytes, *, text: bool = False) -> None:
         """Send one message."""
@@ -71,15 +76,22 @@ class WebSocket:
             except ConnectionLost:
                 return
 
-    async def _read_frame(self) -> tuple[bool, int, bytes]:
+    async def _read_head(self) -> tuple[bool, int, int, bytes]:
+        """Whether a frame is the last of its message, its kind, its length and its mask."""
         first, second = await self._reader.readexactly(2)
         length = second & _LENGTH
         if length >= 126:
             length = int.from_bytes(await self._reader.readexactly(2 if length == 126 else 8), "big")
-        if length > _MAX_MESSAGE or not second & _MASKED:  # a client must mask its frames
+        if not second & _MASKED:  # a client must mask its frames
             raise ConnectionLost("not a frame of a client")
-        mask = await self._reader.readexactly(4)
-        return bool(first & _FINAL), first & 0x0F, _unmask(await self._reader.readexactly(length), mask)
+        return bool(first & _FINAL), first & 0x0F, length, await self._reader.readexactly(4)
+
+    async def _read_payload(self, length: int, mask: bytes, into: bytearray) -> None:
+        """Append the data of a frame, piece by piece: a piece begins where the mask does."""
+        while length:
+            size = min(length, _PIECE)
+            into += _unmask(await self._reader.readexactly(size), mask)
+            length -= size
 
     async def _send_frame(self, kind: int, data: bytes) -> None:
         length = len(data)
