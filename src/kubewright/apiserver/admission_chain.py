@@ -1,8 +1,9 @@
 """The admission chain: every plugin a write passes, from first to last.
 
 The order is kube-apiserver's (`AllOrderedPlugins` in pkg/kubeapiserver/options/plugins.go), as far as the plugins exist
-here; they are those that are switched on by default. Three checks that kube-apiserver makes outside of admission are
-plugins here, at a position with the same effect. `server` makes the chain once; nobody adds to it.
+here: those that are switched on by default, and NodeRestriction, which every cluster switches on. Three checks that
+kube-apiserver makes outside of admission are plugins here, at a position with the same effect. `server` makes the chain
+once; nobody adds to it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kubewright.apiserver.admission.default_toleration_seconds import DefaultTol
 from kubewright.apiserver.admission.device_admin_access import DeviceAdminAccess
 from kubewright.apiserver.admission.limit_ranger import LimitRanger
 from kubewright.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from kubewright.apiserver.admission.node_restriction.plugin import NodeRestriction
 from kubewright.apiserver.admission.persistent_volume_claim_resize import PersistentVolumeClaimResize
 from kubewright.apiserver.admission.pod_security.plugin import PodSecurity
 from kubewright.apiserver.admission.pod_topology_labels import PodTopologyLabels
@@ -70,6 +72,7 @@ def admission_chain(
         NamespaceLifecycle(store),
         LimitRanger(store),
         ServiceAccount(store, clock),
+        NodeRestriction(store, access),
         TaintNodesByCondition(),
         PodSecurity(store),
         Priority(store),

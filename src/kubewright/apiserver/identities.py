@@ -70,7 +70,7 @@ class Identities:
     def add_routes(self, routes: Routes, *, address: Callable[[], str]) -> None:
         """Register the handlers. `address` is host and port of the server, for the OpenID documents."""
         access = self._access
-        reviews = Reviews(self._bodies, access.authentication, access.roles, access.signer.audiences)
+        reviews = Reviews(self._bodies, access.authentication, access.roles, access, access.signer.audiences)
         for group, plural, handler in (
             (_AUTHENTICATION, "selfsubjectreviews", reviews.self_subject),
             (_AUTHENTICATION, "tokenreviews", reviews.token),

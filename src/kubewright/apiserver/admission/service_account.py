@@ -13,6 +13,7 @@ from typing import Final, final
 
 from kubewright._base.clock import Clock
 from kubewright._base.tasks import within
+from kubewright.apiserver.builtin.pod_references import secret_names
 from kubewright.apiserver.builtin.trees import Tree, items, peek, section
 from kubewright.apiserver.kinds.admission import Attributes, admission_forbidden
 from kubewright.apiserver.kinds.resources import key_of
@@ -34,7 +35,7 @@ _SYSTEM_RANDOM: Final = random.Random()  # the name of a volume is no secret
 
 @final
 class ServiceAccount:
-    """Mutates new pods; mirror pods, which a kubelet creates, stay as they are."""
+    """Mutates new pods; mirror pods, which a kubelet creates, stay as they are and may refer to no credentials."""
 
     def __init__(self, store: Store, clock: Clock, *, chance: random.Random = _SYSTEM_RANDOM) -> None:
         self._accounts = store.table("/serviceaccounts")
@@ -48,6 +49,7 @@ class ServiceAccount:
         assert attributes.object is not None
         pod = attributes.object
         if peek(pod, "metadata", "annotations", _MIRROR) is not None:
+            _check_mirror_pod(attributes, pod)
             return
         spec = section(pod, "spec")
         name = spec.get("serviceAccountName") or _DEFAULT
@@ -97,6 +99,17 @@ class _Arrival:
 
     def table_gone(self) -> None:
         self.seen.set()
+
+
+def _check_mirror_pod(attributes: Attributes, pod: Tree) -> None:
+    spec = pod.get("spec") or {}
+    if spec.get("serviceAccountName"):
+        raise admission_forbidden(attributes, "a mirror pod may not reference service accounts")
+    if next(secret_names(pod), None):
+        raise admission_forbidden(attributes, "a mirror pod may not reference secrets")
+    sources = [source for volume in items(spec, "volumes") for source in items(volume.get("projected"), "sources")]
+    if any(source.get("serviceAccountToken") is not None for source in sources):
+        raise admission_forbidden(attributes, "a mirror pod may not use ServiceAccountToken volume projections")
 
 
 def _mount_token(spec: Tree, chance: random.Random) -> None:

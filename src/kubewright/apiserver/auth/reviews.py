@@ -15,13 +15,13 @@ from kubewright.apiserver.auth.rbac import RbacAuthorizer, aggregate
 from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.review_validation import evaluation_error, validate_empty_metadata, validate_spec
 from kubewright.apiserver.auth.tokens import BadToken
-from kubewright.apiserver.kinds.access import Decision
+from kubewright.apiserver.kinds.access import Access, Decision
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.wire.requests import RequestInfo
 from kubewright.apiserver.wire.responses import Reply
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
-from kubewright.apiserver.wire.users import User
+from kubewright.apiserver.wire.users import User, node_name
 
 __all__ = ("Reviews",)
 
@@ -34,11 +34,18 @@ class Reviews:
     """Handlers of the reviews of authentication.k8s.io and authorization.k8s.io."""
 
     def __init__(
-        self, bodies: ReviewBodies, authentication: Authenticator, roles: RbacAuthorizer, audiences: tuple[str, ...]
+        self,
+        bodies: ReviewBodies,
+        authentication: Authenticator,
+        roles: RbacAuthorizer,
+        access: Access,
+        audiences: tuple[str, ...],
     ) -> None:
+        """`roles` list the rules of a user; `access` decides, by other authorizers too."""
         self._bodies = bodies
         self._authentication = authentication
         self._roles = roles
+        self._access = access
         self._audiences = audiences
 
     # authentication
@@ -102,7 +109,7 @@ class Reviews:
         return self._review(call, tree, spec, _subject(spec))
 
     def _review(self, call: Call, tree: Tree, spec: Tree, user: User) -> Reply:
-        decision = self._roles.decide(user, _target(spec))
+        decision = self._access.decide(user, _target(spec))
         error = evaluation_error(spec.get("resourceAttributes") or {})
         return self._bodies.respond(call, call.resource.kind, {**tree, "status": _status(decision, error)})
 
@@ -119,6 +126,9 @@ class Reviews:
             "incomplete": False,
         }
         errors = self._roles.resolution_errors(call.user, namespace)
+        if node_name(call.user) is not None:
+            status["incomplete"] = True
+            errors = ["node authorizer does not support user rule resolution", *errors]
         if errors:
             status["evaluationError"] = aggregate(errors)
         return self._bodies.respond(call, call.resource.kind, {"metadata": {}, "spec": {}, "status": status})
@@ -143,6 +153,21 @@ def _target(spec: Tree) -> RequestInfo:
         subresource=attributes.get("subresource", ""),
         namespace=attributes.get("namespace", ""),
         name=attributes.get("name", ""),
+        field_selector=_field_selector(attributes.get("fieldSelector") or {}),
+    )
+
+
+def _field_selector(attributes: Tree) -> str:
+    """The field selector of a review; requirements that equal no simple selector are left out: they only restrict."""
+    if attributes.get("rawSelector"):
+        return str(attributes["rawSelector"])
+    return ",".join(
+        f"{requirement.get('key', '')}={requirement['values'][0]}"
+        for requirement in attributes.get("requirements") or ()
+        if requirement.get("operator") == "In"
+        and len(requirement.get("values") or ()) == 1
+        # A value with a sign of the syntax could be read as another requirement.
+        and not set(",=\\!") & set(requirement["values"][0])
     )
 
 

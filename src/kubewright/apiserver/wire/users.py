@@ -10,10 +10,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-__all__ = ("ADMIN", "ANONYMOUS", "MASTERS", "User")
+__all__ = ("ADMIN", "ANONYMOUS", "MASTERS", "User", "node_name")
 
 MASTERS: Final = "system:masters"
 """The group that every authorizer allows everything."""
+_NODES: Final = "system:nodes"
+_NODE_PREFIX: Final = "system:node:"
 
 
 class User(Struct, frozen=True):
@@ -33,3 +35,10 @@ class User(Struct, frozen=True):
 
 ADMIN: Final = User("kubernetes-admin", (MASTERS, "system:authenticated"))
 ANONYMOUS: Final = User("system:anonymous", ("system:unauthenticated",))
+
+
+def node_name(user: User) -> str | None:  # hot
+    """The name of the node that a user is; None if it is none (pkg/auth/nodeidentifier/default.go)."""
+    if not user.name.startswith(_NODE_PREFIX) or _NODES not in user.groups:
+        return None
+    return user.name.removeprefix(_NODE_PREFIX)

@@ -80,7 +80,7 @@ def apiserver_command(
     simulated_nodes: bool,
     extra: Mapping[str, str],
 ) -> list[str]:
-    """kube-apiserver with RBAC, service accounts and aggregation; `audit` is a policy file and a log."""
+    """kube-apiserver as most clusters run it: Node and RBAC, aggregation; `audit` is a policy file and a log."""
     flags = {
         "bind-address": "127.0.0.1",
         "advertise-address": "127.0.0.1",
@@ -92,7 +92,8 @@ def apiserver_command(
         "tls-cert-file": pki.certificate("server"),
         "tls-private-key-file": pki.key("server"),
         "client-ca-file": pki.certificate("ca"),
-        "authorization-mode": "RBAC",
+        "authorization-mode": "Node,RBAC",
+        "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
         "service-cluster-ip-range": "10.0.0.0/16",
         "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
