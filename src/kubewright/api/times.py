@@ -14,8 +14,10 @@ from typing import Final, Self, final
 
 from kubewright.errors import DecodeError
 
-__all__ = ("Duration", "MicroTime", "format_micro_time", "format_time", "parse_time")
+__all__ = ("Duration", "MicroTime", "format_micro_time", "format_time", "parse_time", "seconds_after")
 
+_FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 _RFC3339: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
@@ -41,6 +43,17 @@ def parse_time(text: str) -> datetime:  # hot
         except ValueError:
             pass
     return _parse_any_time(text)
+
+
+def seconds_after(moment: datetime, seconds: float) -> datetime:
+    """The moment so many seconds later, or earlier: the last or first one there is, if that is beyond all dates.
+
+    Fields such as `activeDeadlineSeconds` take any number of 64 bits.
+    """
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return (_LAST if seconds > 0 else _FIRST).replace(tzinfo=moment.tzinfo)
 
 
 def _parse_any_time(text: str) -> datetime:

@@ -6,11 +6,11 @@ Pure functions, called by `resource_quota`. They follow kube-apiserver's evaluat
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from kubewright.api.quantity import Quantity
-from kubewright.api.times import parse_time
+from kubewright.api.times import parse_time, seconds_after
 from kubewright.apiserver.builtin.defaults.resources import sum_of_containers
 from kubewright.apiserver.builtin.preparation.pods import qos_class
 from kubewright.apiserver.builtin.trees import Tree, items, peek
@@ -114,7 +114,7 @@ def _is_over(pod: Tree, now: datetime) -> bool:
     deleted, grace = (peek(pod, "metadata", name) for name in ("deletionTimestamp", "deletionGracePeriodSeconds"))
     if not deleted or grace is None:
         return False
-    return now > parse_time(deleted) + timedelta(seconds=grace)
+    return now > seconds_after(parse_time(deleted), grace)
 
 
 def _compute(requests: Mapping[str, str], limits: Mapping[str, str]) -> Amounts:

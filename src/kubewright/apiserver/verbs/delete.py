@@ -9,11 +9,10 @@ that removes the last finalizer removes the object (`registry`), and so does a d
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import Any, Final, final
 
 from kubewright.api.kinds import GroupResource, GroupVersionKind
-from kubewright.api.times import format_time
+from kubewright.api.times import format_time, seconds_after
 from kubewright.apiserver.apiextensions.definitions.conditions import (
     CLEANUP_FINALIZER,
     set_condition,
@@ -153,7 +152,7 @@ class DeleteHandler:
     def _set_deletion_timestamp(self, resource: Resource, meta: dict[str, Any], grace: int) -> None:
         if not meta.get("deletionTimestamp") and meta.get("generation"):
             meta["generation"] += 1  # a deletion is a change of the desired state (`BeforeDelete`)
-        meta["deletionTimestamp"] = format_time(self._registry.clock.now() + timedelta(seconds=grace))
+        meta["deletionTimestamp"] = format_time(seconds_after(self._registry.clock.now(), grace))
         if resource.kind != _NAMESPACE:  # the namespace registry sets no grace period
             meta["deletionGracePeriodSeconds"] = grace
 

@@ -286,9 +286,7 @@ class GarbageCollector:
                 solid.append(reference)
         if solid:
             if dangling or waiting_for_dependents:
-                await self._patch_owner_references(
-                    latest, [item for item in latest.metadata.owner_references if item in solid]
-                )
+                await self._patch_owner_references(latest, solid)
             return
         if waiting_for_dependents and node.dependents:
             # An owner waits for this object, which has dependents of its own. If one of those waits for its dependents

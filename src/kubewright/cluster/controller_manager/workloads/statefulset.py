@@ -8,8 +8,9 @@ After pkg/controller/statefulset/stateful_set_control.go. Registered by `control
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any, final
 
 from kubewright._base.clock import Clock
@@ -18,6 +19,7 @@ from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
 from kubewright.cache.changes import Change
 from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
+from kubewright.cluster.controller_manager.workloads.pod_control import BURST_REPLICAS
 from kubewright.cluster.controller_manager.workloads.pod_identity import (
     POD_INDEX,
     POD_NAME,
@@ -118,17 +120,27 @@ class StatefulSetSync:
             self._strategy.rolling_update if self._strategy else None
         ) or RollingUpdateStatefulSetStrategy()
         self._size = 1 if owner.spec.replicas is None else owner.spec.replicas
+        self._first = first_ordinal(owner)
         existing = {ordinal_of(pod): pod for pod in pods if is_in_ordinal_range(owner, pod)}
-        first = first_ordinal(owner)
+        missing = self._missing_ordinals(existing)
+        self._unseen = self._size - len(existing) - len(missing)
+        """Missing pods that a later sync creates."""
         self._replicas = [
-            existing.get(number) or self._new_versioned_pod(number) for number in range(first, first + self._size)
+            existing.get(number) or self._new_versioned_pod(number) for number in sorted({*existing, *missing})
         ]
+        """The pods in the order of their ordinals: all that exist, and the missing ones that this sync creates."""
         out_of_range = [pod for pod in pods if not is_in_ordinal_range(owner, pod) and ordinal_of(pod) >= 0]
         self._condemned = sorted(out_of_range, key=ordinal_of, reverse=True)
 
+    def _missing_ordinals(self, existing: Mapping[int, Pod]) -> list[int]:
+        """The first ordinals without a pod: in order, a sync creates one pod. Upstream makes room for all replicas."""
+        ordinals = range(self._first, self._first + self._size)
+        most = 1 if self._monotonic else BURST_REPLICAS
+        return list(islice((number for number in ordinals if number not in existing), most))
+
     async def run(self) -> None:
         """Create, delete and update pods, as updateStatefulSet of stateful_set_control.go."""
-        if await self._run_for_all(range(self._size), self._process_replica):
+        if await self._run_for_all(range(len(self._replicas)), self._process_replica):
             return
         for pod in self._condemned:
             await update_claim_owners(self._owner, pod, self._ctx)
@@ -210,8 +222,9 @@ class StatefulSetSync:
         """Delete pods of an old revision, from the largest ordinal down to the partition, while fewer than
         `maxUnavailable` are unavailable; the next sync creates them from the update revision."""
         limit = max(1, scaled_value(self._rolling.max_unavailable or 1, self._size, round_up=False))
-        unavailable = sum(map(self._is_unavailable, self._replicas))
-        for pod in reversed(self._replicas[self._rolling.partition or 0 :]):
+        unavailable = sum(map(self._is_unavailable, self._replicas)) + self._unseen
+        partition = self._first + (self._rolling.partition or 0)
+        for pod in reversed([pod for pod in self._replicas if ordinal_of(pod) >= partition]):
             if unavailable >= limit:
                 return
             if _revision_of(pod) != self._update.metadata.name and pod.metadata.deletion_timestamp is None:
@@ -223,7 +236,7 @@ class StatefulSetSync:
     def _new_versioned_pod(self, ordinal: int) -> Pod:
         """A missing pod: below the partition of the current revision, otherwise of the update revision."""
         owner, revision, template = self._owner, self._update, self._owner.spec.template
-        if ordinal < first_ordinal(owner) + (self._rolling.partition or 0):
+        if ordinal < self._first + (self._rolling.partition or 0):
             revision, template = self._current, revision_template(self._current) or template
         return new_pod(owner, template, revision.metadata.name, ordinal)
 

@@ -17,6 +17,7 @@ from kubewright._base.clock import Clock
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import is_controlled_by
+from kubewright.api.times import seconds_after
 from kubewright.cluster.controller_manager.workloads.jobs.job import finished_condition
 from kubewright.cluster.controller_manager.workloads.jobs.schedule import Schedule, time_zone
 from kubewright.cluster.controller_manager.workloads.pod_control import is_namespace_terminating
@@ -33,6 +34,8 @@ _SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 _NEXT_SCHEDULE_DELTA: Final = 0.1
 """nextScheduleDelta of upstream: requeue a little after the time, so that it has passed."""
 _MAX_MISSED_SCHEDULES: Final = 100
+_STEPS: Final = 10
+_SECOND: Final = timedelta(seconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -134,7 +137,7 @@ class CronJobSync:
     def _should_start(self, scheduled_time: datetime) -> bool:
         spec, status = self._owner.spec, self._owner.status
         deadline = spec.starting_deadline_seconds
-        if deadline is not None and scheduled_time + timedelta(seconds=deadline) < self._now:
+        if deadline is not None and seconds_after(scheduled_time, deadline) < self._now:
             formatted = scheduled_time.strftime("%a, %d %b %Y %H:%M:%S +0000")
             self._ctx.event("MissSchedule", f"Missed scheduled time to start a job: {formatted}", type="Warning")
             return False
@@ -231,7 +234,7 @@ def most_recent_schedule_time(
     earliest = owner.status.last_schedule_time or owner.metadata.creation_timestamp or now
     deadline = owner.spec.starting_deadline_seconds
     if with_deadline and deadline is not None:
-        earliest = max(earliest, now - timedelta(seconds=deadline))
+        earliest = max(earliest, seconds_after(now, -deadline))
     first = schedule.next(earliest)
     if first is None or now < first:
         return ScheduleTimes(None, earliest)
@@ -242,11 +245,33 @@ def most_recent_schedule_time(
     # estimated last one, not through all of them: after a long downtime there may be millions.
     step = second - first
     elapsed_schedules = int((now - first) / step) + 1
-    last: datetime | None = None
-    next_time = schedule.next(first + (elapsed_schedules - 2) * step)
-    while next_time is not None and next_time <= now:
-        last, next_time = next_time, schedule.next(next_time)
+    last = _last_time(schedule, first + (elapsed_schedules - 2) * step, now)
     return ScheduleTimes(last, earliest, "many" if elapsed_schedules > _MAX_MISSED_SCHEDULES else "few")
+
+
+def _last_time(schedule: Schedule, after: datetime, until: datetime) -> datetime | None:
+    """The last time of the schedule in an interval; None if there is none.
+
+    After a few steps by halves: the times may be close together where the first two are not, such as every minute of a
+    month.
+    """
+    found = schedule.next(after)
+    if found is None or found > until:
+        return None
+    for _ in range(_STEPS):
+        following = schedule.next(found)
+        if following is None or following > until:
+            return found
+        found = following
+    low, high = found, until
+    while high - low > _SECOND:
+        middle = low + (high - low) / 2
+        following = schedule.next(middle)
+        if following is None or following > until:
+            high = middle
+        else:
+            low, found = middle, following
+    return found
 
 
 def _job_name(owner: CronJob, scheduled_time: datetime) -> str:

@@ -1,14 +1,17 @@
 """Sets of completion indexes in the notation of Kubernetes: `1,3-5,7`.
 
-Pure. Three or more consecutive indexes become a range; indexes beyond `completions` are ignored. Called by `job` and
-`policies`.
+Pure. Three or more consecutive indexes become a range; indexes beyond `completions` are ignored, and so are those
+after the first million, since a few characters can name all there are. Called by `job` and `policies`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 __all__ = ("format_indexes", "parse_indexes")
+
+_MOST: Final = 1_000_000
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
@@ -34,6 +37,7 @@ def parse_indexes(text: str | None, count: int) -> set[int]:
     found: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
-        if first.isdigit() and (not last or last.isdigit()):
-            found.update(range(int(first), min(int(last or first), count - 1) + 1))
+        if first.isdecimal() and (not last or last.isdecimal()):
+            start = int(first)
+            found.update(range(start, min(int(last or first) + 1, count, start + _MOST - len(found))))
     return found

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import islice
 from typing import Final, final
 
 from kubewright._base.clock import Clock
 from kubewright.api.names import ObjectKey
 from kubewright.api.selectors import Selector
+from kubewright.api.times import seconds_after
 from kubewright.cluster.controller_manager.workloads.controller_refs import ControllerRefManager
 from kubewright.cluster.controller_manager.workloads.jobs.index_failures import (
     failed_indexes,
@@ -106,7 +108,7 @@ async def _delete_after_ttl(job: Job, condition: JobCondition, ctx: Context, now
     seconds = job.spec.ttl_seconds_after_finished
     if seconds is None or condition.last_transition_time is None:
         return None
-    remaining = (condition.last_transition_time + timedelta(seconds=seconds) - now).total_seconds()
+    remaining = (seconds_after(condition.last_transition_time, seconds) - now).total_seconds()
     if remaining > 0:
         return Result(requeue_after=remaining)
     await ctx.delete(job, propagation="Foreground")
@@ -307,7 +309,7 @@ class JobSync:
             )
         deadline, start = spec.active_deadline_seconds, self._status.start_time
         if deadline is not None and start is not None and not spec.suspend:
-            remaining = (start + timedelta(seconds=deadline) - self._now).total_seconds()
+            remaining = (seconds_after(start, deadline) - self._now).total_seconds()
             if remaining <= 0:
                 return self._new_condition(
                     "FailureTarget", "DeadlineExceeded", "Job was active longer than specified deadline"
@@ -403,6 +405,7 @@ class JobSync:
         if remaining_time > 0:
             self._delays.append(remaining_time)
             return None
+        diff = min(diff, BURST_REPLICAS)
         indexes = self._indexes_to_create(diff) if self._indexed else [None] * diff
         created: list[Pod] = []
 
@@ -414,7 +417,7 @@ class JobSync:
                 )
             created.append(await create_pod(self._ctx, pod))
 
-        _, failure = await slow_start_batch(min(len(indexes), BURST_REPLICAS), create)
+        _, failure = await slow_start_batch(len(indexes), create)
         self._active += created
         return failure
 
@@ -444,7 +447,8 @@ class JobSync:
         if self._only_replace_failed:
             used_indexes |= {completion_index(pod) for pod in self._pods if is_terminating(pod)}
         used_indexes |= self._failed_indexes
-        candidates = [index for index in range(self._spec.completions or 0) if index not in used_indexes][:count]
+        unused = (index for index in range(self._spec.completions or 0) if index not in used_indexes)
+        candidates = list(islice(unused, count))
         if not self._backoff_per_index:
             return [*candidates]
         delays = {index: index_backoff(self._delayed_deletion.get(index), self._now) for index in candidates}

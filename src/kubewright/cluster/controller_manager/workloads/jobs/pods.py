@@ -11,12 +11,13 @@ import asyncio
 import copy
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, final
 
 from kubewright.api.metadata import ObjectMeta
 from kubewright.api.names import ObjectKey
 from kubewright.api.owners import controller_of
+from kubewright.api.times import seconds_after
 from kubewright.cache.cached_client import CachedClient
 from kubewright.cache.changes import Change
 from kubewright.cluster.controller_manager.workloads.pods import pod_from_template, ready_condition
@@ -92,7 +93,7 @@ def finish_time(pod: Pod) -> datetime:
         return condition.last_transition_time
     metadata = pod.metadata
     if metadata.deletion_timestamp is not None:
-        return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
+        return seconds_after(metadata.deletion_timestamp, -(metadata.deletion_grace_period_seconds or 0))
     return metadata.creation_timestamp or _EPOCH
 
 

@@ -89,6 +89,12 @@ class Schedule:
 
     def next(self, after: datetime) -> datetime | None:
         """The first time after `after`, in UTC; None if there is none."""
+        try:
+            return self._next(after)
+        except OverflowError:  # beyond the year 9999
+            return None
+
+    def _next(self, after: datetime) -> datetime | None:
         if self._every is not None:
             return after.astimezone(UTC).replace(microsecond=0) + self._every
         candidate = after.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
