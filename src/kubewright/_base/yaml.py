@@ -15,6 +15,7 @@ import copy
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, final
 
@@ -25,13 +26,25 @@ try:
 except ImportError:  # PyYAML without libyaml: the same events, about seven times slower
     from yaml import SafeLoader as _Parser  # type: ignore[assignment] # the Python implementation of the same class
 
-__all__ = ("dump", "dump_all", "load", "load_all")
+__all__ = ("TooManyValuesError", "dump", "dump_all", "load", "load_all")
 
 _MAX_DEPTH = 200
 """Far above any manifest, far below what exhausts the stack of this process or of a JSON reader."""
 
 _MAX_ALIASED = 100_000
 """How many values aliases may repeat: a few lines of nested aliases could otherwise fill the memory."""
+
+_MAX_ALIASED_CHARACTERS = 3 * 1024 * 1024
+"""How much text aliases may repeat: no API server takes a larger object, written out."""
+
+_EXCESSIVE = "document contains excessive aliasing"
+"""The words of go-yaml, which has no place in the text for it either."""
+
+_MAX_REPEATED = 1_000
+"""How many repeated keys are reported."""
+
+_MAX_SHOWN_KEY = 1_024
+"""How much of a key an error shows."""
 
 _TAG = "tag:yaml.org,2002:"
 
@@ -48,15 +61,21 @@ _BETWEEN_DIGITS = re.compile(r"(?<=[0-9])_(?=[0-9])")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-def load(text: str | bytes, *, repeated: list[str] | None = None, first: bool = False) -> Any:
+class TooManyValuesError(ValueError):
+    """The text has more values than the caller allows."""
+
+
+def load(
+    text: str | bytes, *, repeated: list[str] | None = None, first: bool = False, max_values: int | None = None
+) -> Any:
     """The one document in the text, or with `first` the first; None if there is none.
 
     A key that occurs twice in one mapping is an error; with `repeated` the last one counts, and each further one is
-    added there as `line 3: key "a" already set in map`.
+    added there as `line 3: key "a" already set in map`. More than `max_values` values raise `TooManyValuesError`.
     """
     if first:
-        return next(iter(_Reader(text, repeated).documents()), None)
-    documents = list(_Reader(text, repeated).documents())
+        return next(iter(_Reader(text, repeated, max_values).documents()), None)
+    documents = list(_Reader(text, repeated, max_values).documents())
     if len(documents) > 1:
         raise ValueError(f"one YAML document was expected, and the text holds {len(documents)}")
     return documents[0] if documents else None
@@ -90,12 +109,16 @@ class _Reader:
     crash the process instead of raising.
     """
 
-    def __init__(self, text: str | bytes, repeated: list[str] | None = None) -> None:
+    def __init__(self, text: str | bytes, repeated: list[str] | None = None, max_values: int | None = None) -> None:
         self._text = _decode(text)
         self._repeated_keys = repeated
-        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._left = sys.maxsize if max_values is None else max_values
+        self._anchors: dict[str, tuple[Any, int, int]] = {}
+        """The value of each anchor, how many values it has, and how many characters their texts have."""
         self._count = 0
+        self._characters = 0
         self._aliased = 0
+        self._aliased_characters = 0
 
     def documents(self) -> Iterator[Any]:
         try:
@@ -116,10 +139,13 @@ class _Reader:
             raise _error_at(f"the nesting is deeper than {_MAX_DEPTH} levels", event.start_mark)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        before = self._count
+        count, characters = self._count, self._characters
         self._count += 1
+        if self._count > self._left:
+            raise TooManyValuesError(f"the text has more than {self._left} values")
         value: Any
         if isinstance(event, yaml.ScalarEvent):
+            self._characters += len(event.value)
             value = _scalar(event)
         elif event.tag not in (None, "!", f"{_TAG}seq", f"{_TAG}map"):
             raise _error_at("the tag is not one that JSON data can have", event.start_mark)
@@ -128,17 +154,19 @@ class _Reader:
         else:
             value = self._mapping(depth)
         if event.anchor is not None:
-            self._anchors[event.anchor] = (value, self._count - before)
+            self._anchors[event.anchor] = (value, self._count - count, self._characters - characters)
         return value
 
     def _alias(self, event: Any) -> Any:
         if event.anchor not in self._anchors:
             raise _error_at("an alias names an anchor that is not complete before it", event.start_mark)
-        value, count = self._anchors[event.anchor]
+        value, count, characters = self._anchors[event.anchor]
         self._count += count
+        self._characters += characters
         self._aliased += count
-        if self._aliased > _MAX_ALIASED:
-            raise _error_at(f"aliases repeat more than {_MAX_ALIASED} values", event.start_mark)
+        self._aliased_characters += characters
+        if self._aliased > _MAX_ALIASED or self._aliased_characters > _MAX_ALIASED_CHARACTERS:
+            raise ValueError(_EXCESSIVE)
         return copy.deepcopy(value)
 
     def _sequence(self, depth: int) -> list[Any]:
@@ -157,16 +185,22 @@ class _Reader:
             key = _key(self._value(event, depth + 1), event.start_mark)
             if key in found:
                 if self._repeated_keys is None:
-                    raise _error_at(f"the key {json.dumps(key)} occurs here a second time", event.start_mark)
-                line = event.start_mark.line + 1
-                self._repeated_keys.append(f"line {line}: key {json.dumps(key)} already set in map")
+                    raise _error_at(f"the key {_shown(key)} occurs here a second time", event.start_mark)
+                if len(self._repeated_keys) < _MAX_REPEATED:
+                    line = event.start_mark.line + 1
+                    self._repeated_keys.append(f"line {line}: key {_shown(key)} already set in map")
             found[key] = self._value(self._next(), depth + 1)
         for mark, value in merged:
             for part in value if isinstance(value, list) else [value]:
                 if not isinstance(part, dict):
                     raise _error_at("the merge key << takes a mapping or a list of mappings", mark)
-                found = found | {key: part[key] for key in part if key not in found}
+                for key, inner in part.items():
+                    found.setdefault(key, inner)
         return found
+
+
+def _shown(key: str) -> str:
+    return json.dumps(key if len(key) <= _MAX_SHOWN_KEY else f"{key[:_MAX_SHOWN_KEY]}...")
 
 
 def _decode(text: str | bytes) -> str:
@@ -191,6 +225,8 @@ def _problem(error: yaml.MarkedYAMLError) -> str:
 
 def _character_error(text: str, error: yaml.reader.ReaderError) -> str:
     for number, line in enumerate(text.split("\n"), 1):
+        if line.isprintable():
+            continue
         for column, character in enumerate(line, 1):
             if not (character.isprintable() or character in "\t\r\x85\xa0\u2028\u2029\ufeff"):
                 code = f"U+{ord(character):04X}"

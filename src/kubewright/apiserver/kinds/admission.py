@@ -16,6 +16,7 @@ from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.status_errors import StatusError, forbidden
 from kubewright.apiserver.wire.users import User
+from kubewright.apiserver.wire.warning_recorder import WarningRecorder
 
 __all__ = (
     "Attributes",
@@ -50,7 +51,7 @@ class Attributes:
     dry_run: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     """CreateOptions, UpdateOptions, PatchOptions or DeleteOptions as a tree, with kind and apiVersion."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: WarningRecorder = field(default_factory=WarningRecorder)
     annotations: dict[str, str] = field(default_factory=dict)
     """What plugins want to have in the audit log."""
 

@@ -13,6 +13,7 @@ from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.wire.negotiation import MediaType
 from kubewright.apiserver.wire.requests import Request, RequestInfo
 from kubewright.apiserver.wire.users import User
+from kubewright.apiserver.wire.warning_recorder import WarningRecorder
 
 __all__ = ("Call",)
 
@@ -27,7 +28,7 @@ class Call:
     resource: Resource
     user: User
     output: MediaType
-    warnings: list[str] = field(default_factory=list)
+    warnings: WarningRecorder = field(default_factory=WarningRecorder)
 
     @property
     def key(self) -> str:
@@ -42,16 +43,8 @@ class Call:
 
     def warn(self, text: str) -> None:
         """Send the client a warning, once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.add(text)
 
     def headers(self) -> dict[str, str]:
         """The response headers with the warnings."""
-        if not self.warnings:
-            return {}
-        return {"Warning": "\n".join(f'299 - "{_quoted(text)}"' for text in self.warnings)}
-
-
-def _quoted(text: str) -> str:
-    clean = "".join(character if character.isprintable() else " " for character in text)
-    return clean.replace("\\", "\\\\").replace('"', '\\"')
+        return {"Warning": self.warnings.header()} if self.warnings else {}

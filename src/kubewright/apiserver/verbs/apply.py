@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, final
 
-from kubewright._base.yaml import load
+from kubewright._base.yaml import TooManyValuesError, load
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Tree
 from kubewright.apiserver.kinds.system_metadata import meta_of
@@ -19,11 +19,13 @@ from kubewright.apiserver.verbs.decode import check_name, clear_version, normali
 from kubewright.apiserver.verbs.field_tracking import track_apply
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
 from kubewright.apiserver.verbs.update import MAX_RETRIES, UpdateHandler
-from kubewright.apiserver.wire.decoding import decode_json, duplicate_fields, go_yaml_error
+from kubewright.apiserver.wire.decoding import decode_json, go_yaml_error
+from kubewright.apiserver.wire.duplicates import duplicate_fields
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.options import WriteOptions
 from kubewright.apiserver.wire.responses import Response
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, conflict, not_found
+from kubewright.apiserver.wire.value_limits import MAX_VALUES, check_json_values, too_many_values
 
 __all__ = ("ApplyHandler", "decode_applied")
 
@@ -128,12 +130,18 @@ def decode_applied(call: Call, options: WriteOptions) -> Tree:
 def _parse(body: bytes, duplicates: list[str]) -> Tree:
     """The body as a tree. JSON with duplicate fields is parsed as YAML too, whose parser reports where they are."""
     try:
+        if body.lstrip()[:1] == b"{":
+            check_json_values(body)
         tree = decode_json(body)
         if duplicate_fields(body, tree):
             load(body, repeated=duplicates)
-    except StatusError:
+    except StatusError as error:
+        if error.code == 413:
+            raise
         try:
-            tree = load(body, repeated=duplicates)
+            tree = load(body, repeated=duplicates, max_values=MAX_VALUES)
+        except TooManyValuesError:
+            raise too_many_values() from None
         except (ValueError, RecursionError) as exc:
             raise bad_request(f"error decoding YAML: error converting YAML to JSON: {go_yaml_error(exc)}") from None
     if tree is None:

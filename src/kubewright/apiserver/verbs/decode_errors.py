@@ -10,7 +10,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.object_meta import path_segment_errors, validate_metadata
 from kubewright.apiserver.kinds.resources import Resource, Tree
-from kubewright.apiserver.wire.decoding import field_paths
+from kubewright.apiserver.wire.duplicates import MAX_STRICT_ERRORS, in_text_order
 from kubewright.apiserver.wire.go_json import summarize_data
 from kubewright.apiserver.wire.negotiation import JSON, YAML, media_type
 from kubewright.apiserver.wire.status_errors import bad_request, invalid
@@ -69,20 +69,7 @@ def strict_errors(call: Call, duplicates: list[str], unknown: list[str], *, is_p
     if media_type(call.request.header("content-type") or JSON) == YAML:
         return [*duplicates, *sorted(unknowns)]
     outside = [text for text in duplicates if not any(f'"{path}.' in text or f'"{path}"' in text for path in unknown)]
-    return _in_text_order(call.request.body, outside, unknowns) if outside else unknowns
-
-
-def _in_text_order(body: bytes, duplicates: list[str], unknowns: list[str]) -> list[str]:
-    left = {*duplicates, *unknowns}
-    seen: set[str] = set()
-    ordered: list[str] = []
-    for path in field_paths(body):
-        text = f'duplicate field "{path}"' if path in seen else f'unknown field "{path}"'
-        seen.add(path)
-        if text in left:
-            left.remove(text)
-            ordered.append(text)
-    return ordered
+    return in_text_order(call.request.body, outside, unknowns)[:MAX_STRICT_ERRORS] if outside else unknowns
 
 
 def metadata_errors(resource: Resource, tree: Tree, old: Tree) -> list[FieldError]:

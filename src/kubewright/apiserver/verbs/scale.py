@@ -19,7 +19,7 @@ from kubewright.apiserver.verbs.patches.patchers import APPLY_TYPES, apply_patch
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
 from kubewright.apiserver.verbs.transform import respond_scale
 from kubewright.apiserver.verbs.transient_kinds import SCALE, as_kind, decode_transient
-from kubewright.apiserver.wire.decoding import decode_json
+from kubewright.apiserver.wire.decoding import decode_json, decode_json_body
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Reply, encode_json
 from kubewright.apiserver.wire.status_errors import (
@@ -87,7 +87,8 @@ def _patch(call: Call, kind: str, live: Tree) -> Tree:
 
 
 def _applied_spec(call: Call) -> dict[str, Any]:
-    tree = decode_json(call.request.body) if call.request.body[:1] == b"{" else decode_applied(call, WriteOptions())
+    body = call.request.body
+    tree = decode_json_body(body) if body[:1] == b"{" else decode_applied(call, WriteOptions())
     return {"spec": tree.get("spec") or {}}
 
 

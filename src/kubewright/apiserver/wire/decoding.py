@@ -1,32 +1,31 @@
 """Decodes a request body, JSON, YAML or protobuf, to a JSON tree. The verbs call it; it does not know the kinds.
 
-It also reports duplicate fields, which strict field validation rejects and a fast JSON decoder does not notice, and
-bounds the nesting before anything walks the tree. The size was bounded by `wire.http`.
+`duplicates` finds the fields that a text gives twice and bounds the nesting, `value_limits` bounds the number of
+values; `wire.http` has bounded the bytes.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from kubewright._base.yaml import load
+from kubewright._base.yaml import TooManyValuesError, load
 from kubewright.api.kinds import GroupVersionKind
+from kubewright.apiserver.wire.duplicates import check_depth, duplicate_fields, nested_too_deep
 from kubewright.apiserver.wire.go_json import json_type_name, replace_invalid_unicode, summarize_data, syntax_error
 from kubewright.apiserver.wire.negotiation import JSON, PROTOBUF, YAML, media_type
 from kubewright.apiserver.wire.protobuf import decode, decode_body
 from kubewright.apiserver.wire.requests import Request
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request, unsupported_media_type
+from kubewright.apiserver.wire.value_limits import MAX_VALUES, check_json_values, too_many_values
 from kubewright.errors import DecodeError
 
 __all__ = (
     "Json",
     "decode_json",
-    "duplicate_fields",
-    "field_paths",
+    "decode_json_body",
     "go_yaml_error",
     "normalize_numbers",
     "not_an_object_error",
@@ -38,13 +37,9 @@ __all__ = (
 Json = Any
 
 _decode: Final = msgspec.json.Decoder().decode
-# Possessive quantifiers match each string whole, key or value: backtracking into strings would take quadratic time.
-_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?', re.DOTALL)
 _FRACTION: Final = re.compile(rb"[-:,\[\s][0-9]+(?:\.[0-9]|[eE])")
 _UNREADABLE: Final = "couldn't get version/kind; json parse error"
 _UNREADABLE_YAML: Final = "yaml: "
-_MAX_DEPTH: Final = 250
-"""Levels of nesting: far more than any kind has, and few enough for code that walks a tree by recursion."""
 _PLACE: Final = re.compile(r"line ([0-9]+), column [0-9]+: (.*)", re.DOTALL)
 
 
@@ -55,7 +50,15 @@ def decode_json(data: bytes) -> Json:
     except (msgspec.DecodeError, ValueError):  # the latter for bad Unicode, and for an integer without end
         return _decode_leniently(data)
     except RecursionError:
-        raise _too_deep() from None
+        raise nested_too_deep() from None
+
+
+def decode_json_body(body: bytes) -> Json:
+    """As `decode_json`, for a body: with a bounded number of values, and not nested too deep."""
+    check_json_values(body)
+    tree = decode_json(body)
+    check_depth(tree)
+    return tree
 
 
 def _decode_leniently(data: bytes) -> Json:
@@ -66,10 +69,6 @@ def _decode_leniently(data: bytes) -> Json:
         raise bad_request(f"{_UNREADABLE}: {syntax_error(data)} ({summarize_data(data)})") from None
 
 
-def _too_deep() -> StatusError:
-    return bad_request(f"the body is nested more than {_MAX_DEPTH} levels deep, and this server reads no more")
-
-
 def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tuple[Json, list[str]]:
     """The tree, and a strict decoding error for each duplicate field.
 
@@ -78,6 +77,7 @@ def read_body(request: Request, *, kind: GroupVersionKind | None = None) -> tupl
     header = request.header("content-type")
     media = media_type(header) if header else JSON
     if media == JSON:
+        check_json_values(request.body)
         tree = decode_json(request.body)
         repeated = [f'duplicate field "{path}"' for path in duplicate_fields(request.body, tree)]
         return normalize_numbers(request.body, tree), repeated
@@ -151,7 +151,9 @@ def _unrecognized(kind: str, why: str) -> StatusError:
 def _from_yaml(body: bytes) -> tuple[Json, list[str]]:
     repeated: list[str] = []
     try:
-        return load(body, repeated=repeated, first=True), repeated
+        return load(body, repeated=repeated, first=True, max_values=MAX_VALUES), repeated
+    except TooManyValuesError:
+        raise too_many_values() from None
     except (ValueError, RecursionError) as exc:
         raise bad_request(f"{go_yaml_error(exc)} ({summarize_data(body)})") from None
 
@@ -161,67 +163,7 @@ def go_yaml_error(error: Exception) -> str:
     found = _PLACE.fullmatch(str(error))
     if found is None:
         return f"yaml: {error}"
+    if found[2].endswith("is not allowed in YAML"):
+        return "yaml: control characters are not allowed"
     line = int(found[1]) - ("did not find expected" in found[2])
     return f"yaml: line {line}: {found[2]}" if line else f"yaml: {found[2]}"
-
-
-def duplicate_fields(body: bytes, tree: Json) -> list[str]:
-    """Paths of the fields that a JSON text gives more than once in one object.
-
-    The common case is cheap: count the keys in the text and in the tree, and only if the counts differ decode the
-    text a second time, slowly, with every key kept.
-    """
-    if sum(map(bool, _STRING.findall(body))) == _count(tree, 1):
-        return []
-    found: list[str] = []
-    pairs = json.loads(replace_invalid_unicode(body), object_pairs_hook=_Pairs)
-    _repeated(pairs, "", found)
-    return found
-
-
-def field_paths(body: bytes) -> list[str]:
-    """Paths of all fields of a JSON text in their order there; a duplicate field comes twice."""
-    return list(_paths(json.loads(replace_invalid_unicode(body), object_pairs_hook=_Pairs), ""))
-
-
-def _paths(node: Any, path: str) -> Iterator[str]:
-    if isinstance(node, _Pairs):
-        for name, value in node:
-            at = f"{path}.{name}" if path else name
-            yield at
-            yield from _paths(value, at)
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _paths(value, f"{path}[{index}]")
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its duplicate keys."""
-
-
-def _count(tree: Json, depth: int) -> int:
-    if depth > _MAX_DEPTH:
-        raise _too_deep()
-    if type(tree) is dict:
-        total = len(tree)
-        for value in tree.values():
-            if type(value) is dict or type(value) is list:
-                total += _count(value, depth + 1)
-        return total
-    if type(tree) is list:
-        return sum(_count(item, depth + 1) for item in tree if type(item) is dict or type(item) is list)
-    return 0
-
-
-def _repeated(node: Any, path: str, found: list[str]) -> None:
-    if isinstance(node, _Pairs):
-        seen: set[str] = set()
-        for name, value in node:
-            at = f"{path}.{name}" if path else name
-            if name in seen and at not in found:
-                found.append(at)
-            seen.add(name)
-            _repeated(value, at, found)
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        for index, value in enumerate(node):
-            _repeated(value, f"{path}[{index}]", found)

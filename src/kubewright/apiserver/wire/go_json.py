@@ -5,32 +5,48 @@ kube-apiserver's messages contain these texts, and clients match them.
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
+from io import StringIO
 from typing import Any, Final
 
-__all__ = ("json_type_name", "replace_invalid_unicode", "summarize_data", "syntax_error")
+__all__ = ("decode_text", "json_type_name", "replace_invalid_unicode", "summarize_data", "syntax_error")
 
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool", type(None): "null"}
 _END: Final = "unexpected end of JSON input"
 _SHOWN: Final = 30
+_PIECE: Final = 65_536
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")
+_HALF: Final = r"u[dD][89a-fA-F][0-9a-fA-F]{2}"
 _PAIR: Final = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_ESCAPE: Final = re.compile(rf"\\(?:{_PAIR}|(u[dD][89a-fA-F][0-9a-fA-F]{{2}})|.)", re.DOTALL)
+# What comes before a lone half is part of the match: one match for each lone half, not for each escape.
+_LONE_HALF: Final = re.compile(rf"(?:[^\\]++|\\{_PAIR}|\\(?!{_HALF}).)*+\\({_HALF})", re.DOTALL)
 
 
-def _each_byte(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "\ufffd" * (error.end - error.start), error.end
-
-
-codecs.register_error("kubewright.each-byte", _each_byte)
+def decode_text(data: bytes) -> str:
+    """UTF-8 as Go reads it into a string for JSON: each byte that belongs to no character is U+FFFD."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        # Each bad byte becomes half of a surrogate pair, which valid UTF-8 cannot contain. In pieces: a substitution
+        # keeps a list of its matches.
+        text = data.decode(errors="surrogateescape")
+        starts = range(0, len(text), _PIECE)
+        return "".join([_ESCAPED.sub("\ufffd", text[start : start + _PIECE]) for start in starts])
 
 
 def replace_invalid_unicode(data: bytes) -> bytes:
     """Replace invalid Unicode as Go does: each bad byte, and each lone half of a surrogate pair, by U+FFFD."""
-    text = data.decode(errors="kubewright.each-byte")
-    return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text).encode()
+    text = decode_text(data)
+    if "\\u" not in text:
+        return text.encode()
+    out, done = StringIO(), 0  # a list of the pieces would take many times the memory of the text
+    while found := _LONE_HALF.match(text, done):  # not a search, which would begin in the middle of a pair
+        out.write(text[done : found.start(1)])
+        out.write("ufffd")
+        done = found.end()
+    out.write(text[done:])
+    return out.getvalue().encode()
 
 
 def summarize_data(data: bytes) -> str:

@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, final
 
 from kubewright.api.patches import Json
+from kubewright.schema.check.reported_paths import ReportedPaths
 
 __all__ = ("Pruner", "compile_pruning")
 
-_Paths: TypeAlias = "list[str] | None"
-"""Paths below a value, each beginning with `.` or `[`; None if nothing was dropped."""
+_Dropped: TypeAlias = "list[tuple[str | int, _Dropped]] | None"
+"""What was dropped below a value: names and indices, each with what was dropped below it, or None if it was dropped
+itself; None if nothing was. Paths are written from it in the end, for as many as are reported."""
 
-_Prune: TypeAlias = Callable[[Any], _Paths]
+_Prune: TypeAlias = Callable[[Any], _Dropped]
 
 _CONTAINERS: Final = frozenset((dict, list))
 _META: Final = frozenset(("apiVersion", "kind", "metadata"))
@@ -40,9 +42,10 @@ class Pruner:
         dropped = (self._as_root if root else self._as_value)(tree)
         if not dropped:
             return []
-        paths = [path.removeprefix(".") for path in dropped]
         # At the root these are no fields of the schema, and the server does not report them.
-        return sorted(path for path in paths if path not in _META)
+        found = ReportedPaths()
+        _report([(step, below) for step, below in dropped if below is not None or step not in _META], [], found)
+        return sorted(found.paths())
 
 
 def compile_pruning(schema: Mapping[str, Any] | None) -> Pruner:
@@ -78,47 +81,58 @@ def _items_of(schema: Mapping[str, Any], preserve: bool) -> _Prune:
     return _compile(items, preserving=preserve)
 
 
-def _keep(value: Any) -> _Paths:
+def _keep(value: Any) -> _Dropped:
     return None
 
 
 def _node(fields: Mapping[str, _Prune], rest: _Prune | None, items: _Prune) -> _Prune:
     find = fields.get
 
-    def prune(value: Any) -> _Paths:  # hot
+    def prune(value: Any) -> _Dropped:  # hot
         if type(value) is not dict:
             return _prune_items(value, items) if type(value) is list else None
-        unknown: list[str] | None = None
-        dropped: _Paths = None
+        unknown: list[str] = []
+        dropped: list[tuple[str | int, _Dropped]] = []
         for name, member in value.items():
             child = find(name, rest)
             if child is None:
-                unknown = [name] if unknown is None else [*unknown, name]
+                unknown.append(name)
             elif type(member) in _CONTAINERS and (inner := child(member)) is not None:
-                dropped = (dropped or []) + [f".{name}{path}" for path in inner]
-        if unknown is not None:
-            for name in unknown:
-                del value[name]
-            dropped = (dropped or []) + [f".{name}" for name in unknown]
-        return dropped
+                dropped.append((name, inner))
+        for name in unknown:
+            del value[name]
+            dropped.append((name, None))
+        return dropped or None
 
     return prune
 
 
-def _prune_items(value: list[Any], items: _Prune) -> _Paths:
-    dropped: _Paths = None
-    for i, item in enumerate(value):
+def _prune_items(value: list[Any], items: _Prune) -> _Dropped:
+    dropped: list[tuple[str | int, _Dropped]] = []
+    for index, item in enumerate(value):
         if type(item) in _CONTAINERS and (inner := items(item)) is not None:
-            dropped = (dropped or []) + [f"[{i}]{path}" for path in inner]
-    return dropped
+            dropped.append((index, inner))
+    return dropped or None
 
 
-def _drop_all(value: Any) -> _Paths:
+def _drop_all(value: Any) -> _Dropped:
     """Without a schema every field is unknown, in lists as well."""
     if type(value) is list:
         return _prune_items(value, _drop_all)
     if type(value) is not dict or not value:
         return None
-    dropped = [f".{name}" for name in value]
+    dropped: _Dropped = [(name, None) for name in value]
     value.clear()
     return dropped
+
+
+def _report(dropped: list[tuple[str | int, _Dropped]], steps: list[str | int], found: ReportedPaths) -> None:
+    for step, below in dropped:
+        if found.is_full:
+            return
+        steps.append(step)
+        if below is None:
+            found.add(steps)
+        else:
+            _report(below, steps, found)
+        steps.pop()

@@ -181,5 +181,4 @@ def _images(spec: Tree, name: str) -> list[str]:
 
 
 def _warn(attributes: Attributes, text: str) -> None:
-    if text not in attributes.warnings:
-        attributes.warnings.append(text)
+    attributes.warnings.add(text)

@@ -219,8 +219,7 @@ class _PolicyEvaluation:
                     f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}': "
                     f"{decision.message}"
                 )
-                if text not in attributes.warnings:
-                    attributes.warnings.append(text)
+                attributes.warnings.add(text)
         for key, value in outcome.annotations:
             values = self._audit_annotations.setdefault(key, [])
             if value[:_LONGEST_ANNOTATION] not in values:

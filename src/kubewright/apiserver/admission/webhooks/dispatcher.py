@@ -61,7 +61,7 @@ async def dispatch(
 
 
 def _record(attributes: Attributes, webhook: Webhook, response: ReviewResponse) -> None:
-    attributes.warnings.extend(text for text in response.warnings if text not in attributes.warnings)
+    attributes.warnings.extend(response.warnings)
     for name, value in response.annotations.items():
         attributes.annotations[f"{webhook.name}/{name}"] = value
 

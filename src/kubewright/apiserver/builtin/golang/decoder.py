@@ -22,6 +22,7 @@ from kubewright.apiserver.builtin.golang.times import canonical_duration, canoni
 from kubewright.apiserver.builtin.golang.types import GoField, fields_of, go_name, kind_type, named_type
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
+from kubewright.schema.check.reported_paths import ReportedPaths
 
 __all__ = ("normalize", "normalize_type", "unknown_fields")
 
@@ -31,6 +32,8 @@ Walker: TypeAlias = Callable[[JSON], JSON]
 _OMIT: Final = object()
 """What a walker returns for a value that Go omits."""
 
+_MAX_UNKNOWN: Final = 100
+"""How many unknown fields are reported (`saveStrictError` of sigs.k8s.io/json)."""
 _LIMITS: Final = {"int32": 2**31, "int64": 2**63, "int": 2**63}
 
 
@@ -83,20 +86,20 @@ def _decode(kind: str, obj: dict[str, JSON]) -> list[str]:
     try:
         _walker(kind)(obj)
     except _UnknownField:
-        unknown: list[str] = []
-        _prune(kind, obj, "", unknown)
+        unknown = ReportedPaths(limit=_MAX_UNKNOWN)
+        _prune(kind, obj, [], unknown)
         _walker(kind)(obj)
-        return unknown
+        return unknown.paths()
     return []
 
 
 def unknown_fields(gvk: GroupVersionKind, obj: dict[str, JSON]) -> list[str]:
     """The paths of unknown fields, in the order of the body; they are dropped."""
     kind = kind_type(gvk)
-    found: list[str] = []
+    found = ReportedPaths(limit=_MAX_UNKNOWN)
     if kind is not None:
-        _prune(kind, obj, "", found)
-    return found
+        _prune(kind, obj, [], found)
+    return found.paths()
 
 
 def _decode_error(gvk: GroupVersionKind, why: str) -> StatusError:
@@ -372,23 +375,38 @@ _MARSHALERS: Final[dict[str, Walker]] = {
 _LEAVES: Final = frozenset(_MARSHALERS)
 
 
-def _prune(kind: str, tree: JSON, path: str, found: list[str]) -> None:
+def _prune(kind: str, tree: JSON, steps: list[str | int], found: ReportedPaths) -> None:
+    """Drop the unknown fields of a value; `steps` is its path."""
     kind = kind.lstrip("*")
     underlying = named_type(kind) or kind
     if kind in _LEAVES:
         return
     if underlying.startswith("[]") and isinstance(tree, list):
+        item = underlying[2:]
         for position, entry in enumerate(tree):
-            _prune(underlying[2:], entry, f"{path}[{position}]", found)
+            if isinstance(entry, (dict, list)):
+                steps.append(position)
+                _prune(item, entry, steps, found)
+                steps.pop()
     elif underlying.startswith("map[") and isinstance(tree, dict):
+        item = underlying.partition("]")[2]
         for key, entry in tree.items():
-            _prune(underlying.partition("]")[2], entry, f"{path}.{key}", found)
-    elif isinstance(tree, dict) and (fields := fields_of(kind)) is not None:
-        known = {field.json: field.type for field in fields}
+            if isinstance(entry, (dict, list)):
+                steps.append(key)
+                _prune(item, entry, steps, found)
+                steps.pop()
+    elif isinstance(tree, dict) and fields_of(kind) is not None:
+        known = _field_types(kind)
         for key in list(tree):
-            place = f"{path}.{key}" if path else key
+            steps.append(key)
             if key in known:
-                _prune(known[key], tree[key], place, found)
+                _prune(known[key], tree[key], steps, found)
             else:
-                found.append(place)
+                found.add(steps)
                 del tree[key]
+            steps.pop()
+
+
+@cache
+def _field_types(kind: str) -> dict[str, str]:
+    return {field.json: field.type for field in fields_of(kind) or ()}

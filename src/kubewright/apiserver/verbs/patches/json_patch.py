@@ -2,7 +2,7 @@
 
 It differs from RFC 6902: `replace` may name a member that is not there, a missing `value` is null, and indices may
 count from the end. Clients and webhooks rely on that, and on its error messages. The target is never changed.
-`api.patches` follows the RFC and is for clients.
+`api.patches` follows the RFC and is for clients. What `copy` copies is bounded: each may double the document.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
+from kubewright.api.codec import encode_tree
 from kubewright.api.patches import json_equal
 
 __all__ = ("JsonPatchError", "apply_json_patch")
 
+_MAX_COPIED: Final = 3 * 1024 * 1024
+"""Bytes that all `copy` operations may add together (`JSONPatchMaxCopyBytes` in k8s.io/apiserver/pkg/server/config.go).
+"""
+_VALUE: Final = 20
+"""Bytes that a value counts for at least: an empty object takes two in JSON and many more in memory."""
 _MISSING: Final = "missing value"
 _NOT_AN_INDEX: Final = 'strconv.Atoi: parsing "{0}": invalid syntax'
 
@@ -23,16 +29,48 @@ class JsonPatchError(Exception):
     """An operation cannot be applied to the document; the message is that of evanphx/json-patch."""
 
 
-def apply_json_patch(target: Any, operations: Iterable[Mapping[str, Any]]) -> Any:
+@final
+class _Document(list[Any]):
+    """The document as its only item, since an operation on the root replaces it; and how much may still be copied."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, root: Any) -> None:
+        super().__init__((root,))
+        self.left = _MAX_COPIED
+
+    def charge(self, value: Any) -> None:
+        """Refuse to copy too much."""
+        self.left -= max(len(encode_tree(value)), _VALUE * _count(value, self.left // _VALUE))
+        if self.left < 0:
+            done = _MAX_COPIED - self.left
+            raise JsonPatchError(
+                f"Unable to complete the copy, the accumulated size increase of copy is {done},"
+                f" exceeding the limit {_MAX_COPIED}"
+            )
+
+
+def apply_json_patch(target: Any, operations: Iterable[Any]) -> Any:
     """A copy of the target with all operations applied."""
-    document = [_deep_copy(target)]  # one item: an operation on the root replaces it
+    document = _Document(_deep_copy(target))
     for operation in operations:
-        kind = operation.get("op")
+        kind = operation.get("op") if isinstance(operation, Mapping) else None
         apply = _OPERATIONS.get(kind) if isinstance(kind, str) else None
         if apply is None:
             raise JsonPatchError(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
         apply(document, operation)
     return document[0]
+
+
+def _count(value: Any, limit: int) -> int:
+    """How many values a tree has; above the limit it does not matter how many."""
+    total, nodes = 0, [value]
+    while nodes and total <= limit:
+        node = nodes.pop()
+        if isinstance(node, dict | list):
+            total += len(node)
+            nodes.extend(node.values() if isinstance(node, dict) else node)
+    return total
 
 
 def _deep_copy(tree: Any) -> Any:
@@ -50,7 +88,7 @@ def _member(operation: Mapping[str, Any], name: str, otherwise: str) -> str:
     return text
 
 
-def _find(document: list[Any], path: str) -> tuple[Any, str]:
+def _find(document: _Document, path: str) -> tuple[Any, str]:
     """The container of the value at a path, and the key of the value in it; None if the path does not exist."""
     _, *steps = path.split("/")
     if not steps:
@@ -111,7 +149,7 @@ def _take(node: Any, key: str) -> None:
         raise JsonPatchError(f"Unable to remove nonexistent key: {key}: {_MISSING}")
 
 
-def _add(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _add(document: _Document, operation: Mapping[str, Any]) -> None:
     path = _member(operation, "path", "add operation failed to decode path")
     node, key = _find(document, path)
     if node is None:
@@ -120,7 +158,7 @@ def _add(document: list[Any], operation: Mapping[str, Any]) -> None:
         _put(node, key, _deep_copy(operation.get("value")))
 
 
-def _remove(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _remove(document: _Document, operation: Mapping[str, Any]) -> None:
     path = _member(operation, "path", "remove operation failed to decode path")
     node, key = _find(document, path)
     if node is None:
@@ -129,7 +167,7 @@ def _remove(document: list[Any], operation: Mapping[str, Any]) -> None:
         _take(node, key)
 
 
-def _replace(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _replace(document: _Document, operation: Mapping[str, Any]) -> None:
     path = _member(operation, "path", "replace operation failed to decode path: operation missing path field")
     value = _deep_copy(operation.get("value"))
     if not path:
@@ -148,7 +186,7 @@ def _replace(document: list[Any], operation: Mapping[str, Any]) -> None:
         node[key] = value
 
 
-def _move(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _move(document: _Document, operation: Mapping[str, Any]) -> None:
     start = _member(operation, "from", "move operation failed to decode from: operation, missing from field")
     node, key = _find(document, start)
     if node is None:
@@ -164,7 +202,7 @@ def _move(document: list[Any], operation: Mapping[str, Any]) -> None:
         _put(node, key, value)
 
 
-def _copy(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _copy(document: _Document, operation: Mapping[str, Any]) -> None:
     start = _member(operation, "from", "copy operation failed to decode from: operation, missing from field")
     node, key = _find(document, start)
     if node is None:
@@ -175,11 +213,12 @@ def _copy(document: list[Any], operation: Mapping[str, Any]) -> None:
     node, key = _find(document, path)
     if node is None:
         raise JsonPatchError(f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}")
+    document.charge(value)
     with _Context("error while adding value during copy"):
         _put(node, key, _deep_copy(value))
 
 
-def _test(document: list[Any], operation: Mapping[str, Any]) -> None:
+def _test(document: _Document, operation: Mapping[str, Any]) -> None:
     path = _member(operation, "path", "test operation failed to decode path: operation missing path field")
     value = document[0]
     if path:

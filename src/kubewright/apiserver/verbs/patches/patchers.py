@@ -15,7 +15,8 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.verbs.patches.json_patch import JsonPatchError, apply_json_patch
 from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import go_value
-from kubewright.apiserver.wire.decoding import decode_json, duplicate_fields, normalize_numbers
+from kubewright.apiserver.wire.decoding import decode_json, decode_json_body, normalize_numbers
+from kubewright.apiserver.wire.duplicates import check_depth, duplicate_fields, nested_too_deep
 from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import APPLY_JSON, APPLY_YAML, media_type
 from kubewright.apiserver.wire.responses import encode_json
@@ -78,6 +79,7 @@ def apply_patch(resource: Resource, kind: str, body: bytes, live: Tree) -> Tree:
         result = apply_strategic_patch(live, patch, gvk=resource.kind)
     if not isinstance(result, dict):
         raise bad_request("the patched object is no JSON object")
+    check_depth(result)
     if kind == STRATEGIC:  # kube-apiserver decodes the result into the type it knows and ignores kind and apiVersion
         return result | {name: live[name] for name in ("apiVersion", "kind") if isinstance(result.get(name), str)}
     return result
@@ -96,8 +98,10 @@ def _without_nulls_in_lists(patch: Any, *, listed: bool = False) -> Any:
 
 def _decode(kind: str, body: bytes) -> Any:
     try:
-        return normalize_numbers(body, decode_json(body))
-    except StatusError:
+        return normalize_numbers(body, decode_json_body(body))
+    except StatusError as error:
+        if error.code == 413:
+            raise
         why = syntax_error(body)
         raise bad_request(why if kind == STRATEGIC else f"error decoding patch: {why}") from None
 
@@ -173,6 +177,8 @@ def _apply_json_patch(operations: Any, live: Tree) -> Any:
         raise too_large(f"Request entity too large: {why}")
     try:
         return apply_json_patch(live, operations)
+    except RecursionError:
+        raise nested_too_deep() from None
     except JsonPatchError:
         # kube-apiserver does not say which operation failed and why, and clients match its sentence.
         message = "the server rejected our request due to an error in our request"

@@ -3,7 +3,8 @@
 The rules of the wire format hold: unknown fields are skipped, the last of several scalars wins, messages sent in pieces
 are merged. Whether a field that was not sent is left out, null, "" or {} follows the Go structs. Errors are those of
 the code that gogo/protobuf generates (`Unmarshal` in the generated.pb.go of each API group). The bytes are not
-trusted: the depth is bounded, and each byte is read once for each message that contains it.
+trusted: the depth is bounded, each byte is read once for each message that contains it, and the values are counted
+before they are made, for an empty message of two bytes may be an object of fifty zero values.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, final
 
+from kubewright.apiserver.wire.go_json import decode_text
 from kubewright.apiserver.wire.protobuf.messages import Action, FieldDecoder, Message
+from kubewright.apiserver.wire.value_limits import MAX_VALUES, too_many_values
 from kubewright.errors import DecodeError
 
 __all__ = ("decode_message",)
@@ -40,23 +43,38 @@ _INT64: Final = int(Action.INT64)
 _BOOL: Final = int(Action.BOOL)
 
 
+@final
+class _State:
+    """How deep the decoder is, and how many values it may still make."""
+
+    __slots__ = ("depth", "left")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.left = MAX_VALUES
+
+
 def decode_message(message: Message, data: bytes) -> dict[str, Any]:
     """The tree of a whole message, without an envelope."""
     tree: dict[str, Any] = {}
     try:
-        _decode(message, data, 0, len(data), tree, 0)
+        _decode(message, data, 0, len(data), tree, _State())
     except IndexError:
         raise DecodeError(_EOF) from None
     return tree
 
 
-def _decode(message: Message, data: bytes, pos: int, end: int, out: dict[str, Any], depth: int) -> None:  # hot
+def _decode(message: Message, data: bytes, pos: int, end: int, out: dict[str, Any], state: _State) -> None:  # hot
     """Decode the fields between two positions into a tree.
 
     Positions only grow, so a field that reads past the end of this message is noticed after the loop, and one that
     reads past the end of the body is an IndexError: checking every byte would be slower.
     """
-    if depth > _MAX_DEPTH:
+    state.left -= message.values
+    if state.left < 0:
+        raise too_many_values()
+    state.depth += 1
+    if state.depth > _MAX_DEPTH:
         raise DecodeError(f"proto: {message.name}: more than {_MAX_DEPTH} messages inside each other")
     decoders = message.decoders
     while pos < end:
@@ -83,10 +101,11 @@ def _decode(message: Message, data: bytes, pos: int, end: int, out: dict[str, An
         stop = pos + number
         if stop > end:
             raise DecodeError(_EOF if number < _SIGN64 else _NEGATIVE)
-        _DELIMITED[field[0]](field, data, pos, stop, out, depth)
+        _DELIMITED[field[0]](field, data, pos, stop, out, state)
         pos = stop
     if pos > end:
         raise DecodeError(_EOF)
+    state.depth -= 1
     _set_zeros(message, out)
 
 
@@ -105,31 +124,33 @@ def _set_zeros(message: Message, out: dict[str, Any]) -> None:  # hot
 # The decoders of length-delimited fields: each gets the positions of its content and puts the value into the tree.
 
 
-def _decode_string(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
-    text = _text(data[pos:stop])
+def _decode_string(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
+    text = decode_text(data[pos:stop])
     if text or field[2]:
         out[field[1]] = text
     else:
         out.pop(field[1], None)
 
 
-def _decode_submessage(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_submessage(
+    field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State
+) -> None:
     name = field[1]
     part = out.get(name)  # a message may come in pieces, which are merged
     if part is None:
         part = {}
-    _decode(field[3], data, pos, stop, part, depth + 1)
+    _decode(field[3], data, pos, stop, part, state)
     out[name] = part
 
 
-def _decode_inline(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
-    _decode(field[3], data, pos, stop, out, depth + 1)
+def _decode_inline(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
+    _decode(field[3], data, pos, stop, out, state)
 
 
-def _decode_value(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_value(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     _, name, keep, inside, read = field
     members: dict[str, Any] = {}
-    _decode(inside, data, pos, stop, members, depth + 1)
+    _decode(inside, data, pos, stop, members, state)
     value = read(members)
     if keep or value is not None:
         out[name] = value
@@ -137,14 +158,17 @@ def _decode_value(field: FieldDecoder, data: bytes, pos: int, stop: int, out: di
         out.pop(name, None)
 
 
-def _decode_strings(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
-    _list(out, field[1]).append(_text(data[pos:stop]))
+def _decode_strings(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
+    state.left -= 1
+    if state.left < 0:
+        raise too_many_values()
+    _list(out, field[1]).append(decode_text(data[pos:stop]))
 
 
-def _decode_map(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_map(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     _, name, _, inside, read = field
     part: dict[str, Any] = {}
-    _decode(inside, data, pos, stop, part, depth + 1)
+    _decode(inside, data, pos, stop, part, state)
     entries = out.get(name)
     if entries is None:
         entries = out[name] = {}
@@ -152,48 +176,50 @@ def _decode_map(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict
     entries[part["key"]] = read() if value is None and read else value
 
 
-def _decode_messages(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_messages(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     part: dict[str, Any] = {}
-    _decode(field[3], data, pos, stop, part, depth + 1)
+    _decode(field[3], data, pos, stop, part, state)
     _list(out, field[1]).append(part)
 
 
-def _decode_values(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_values(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     members: dict[str, Any] = {}
-    _decode(field[3], data, pos, stop, members, depth + 1)
+    _decode(field[3], data, pos, stop, members, state)
     _list(out, field[1]).append(field[4](members))
 
 
-def _decode_list(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_list(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     _, name, keep, inside, _ = field
     part = {"": out.get(name) or []}
-    _decode(inside, data, pos, stop, part, depth + 1)
+    _decode(inside, data, pos, stop, part, state)
     if part[""] or keep:
         out[name] = part[""]
 
 
-def _decode_bytes(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_bytes(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     if pos < stop or field[2]:
         out[field[1]] = b64encode(data[pos:stop]).decode()
     else:
         out.pop(field[1], None)
 
 
-def _decode_octets(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_octets(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     out[field[1]] = data[pos:stop]
 
 
-def _decode_packed(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], depth: int) -> None:
+def _decode_packed(field: FieldDecoder, data: bytes, pos: int, stop: int, out: dict[str, Any], state: _State) -> None:
     signed = _signed32 if field[0] == Action.PACKED32 else _signed64
     numbers = _list(out, field[1])
     while pos < stop:
         number, pos = _varint(data, pos)
         numbers.append(signed(number))
+        if len(numbers) > MAX_VALUES:
+            raise too_many_values()
     if pos > stop:
         raise DecodeError(_EOF)
 
 
-_DecodeField: TypeAlias = Callable[[FieldDecoder, bytes, int, int, dict[str, Any], int], None]
+_DecodeField: TypeAlias = Callable[[FieldDecoder, bytes, int, int, dict[str, Any], _State], None]
 
 _BY_ACTION: Final[Mapping[Action, _DecodeField]] = {
     Action.STRING: _decode_string,
@@ -224,7 +250,10 @@ def _decode_integer(field: FieldDecoder, number: int, out: dict[str, Any]) -> No
     elif action == _INT64:
         value = _signed64(number)
     else:
-        _list(out, name).append(_signed32(number) if action == Action.INT32S else _signed64(number))
+        numbers = _list(out, name)
+        numbers.append(_signed32(number) if action == Action.INT32S else _signed64(number))
+        if len(numbers) > MAX_VALUES:
+            raise too_many_values()
         return
     if value or keep:
         out[name] = value
@@ -257,27 +286,6 @@ def _signed32(number: int) -> int:
 
 def _signed64(number: int) -> int:
     return number - (1 << 64) if number & _SIGN64 else number
-
-
-def _text(raw: bytes) -> str:  # hot
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return _replace_invalid_utf8(raw)
-
-
-def _replace_invalid_utf8(raw: bytes) -> str:
-    """As encoding/json writes invalid UTF-8: each byte that belongs to no character becomes U+FFFD."""
-    parts, pos = [], 0
-    while pos < len(raw):
-        try:
-            parts.append(raw[pos:].decode())
-            break
-        except UnicodeDecodeError as exc:
-            parts.append(raw[pos : pos + exc.start].decode())
-            parts.append("\ufffd" * (exc.end - exc.start))
-            pos += exc.end
-    return "".join(parts)
 
 
 def _varint(data: bytes, pos: int) -> tuple[int, int]:

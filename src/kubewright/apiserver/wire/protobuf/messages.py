@@ -178,6 +178,11 @@ class Message:
         return tuple(found)
 
     @cached_property
+    def values(self) -> int:
+        """How many values an empty message has in JSON, itself included."""
+        return 1 + len(self.constants) + sum(inside.values for _, inside in self.structs)
+
+    @cached_property
     def encoders(self) -> tuple[FieldEncoder, ...]:
         """How to encode, in the order of the field numbers."""
         steps = []

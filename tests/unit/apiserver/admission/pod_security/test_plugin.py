@@ -62,7 +62,7 @@ async def test_the_policy_a_pod_was_checked_against_is_noted() -> None:
         f"{LABELS}enforce-policy": "privileged:v1.30",
         f"{LABELS}audit-violations": 'would violate PodSecurity "baseline:latest": host namespaces (hostPID=true)',
     }
-    assert operation.warnings == []
+    assert list(operation.warnings) == []
 
 
 async def test_labels_from_before_that_make_no_sense_are_noted_and_taken_for_the_strictest() -> None:
@@ -112,7 +112,7 @@ async def test_of_many_pods_one_of_each_controller_comes_first() -> None:
 
     await plugin.validate(operation)
 
-    assert operation.warnings == [
+    assert list(operation.warnings) == [
         "new PodSecurity enforce level only checked against the first 3000 of 3001 existing pods",
         'existing pods in namespace "shop" violate the new PodSecurity enforce level "baseline:latest"',
         "p0000 (and 2999 other pods): host namespaces",

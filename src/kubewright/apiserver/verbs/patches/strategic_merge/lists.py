@@ -81,6 +81,7 @@ def element_type(*lists: Items) -> str:
 def _apply_directives(live: Items, patch: Items, key: str) -> tuple[Items, Items]:
     """Apply the `$patch` of elements: the live list without deleted elements, and the patch without directives."""
     plain: Items = []
+    deleted: set[object] = set()
     replace = False
     for element in patch:
         if _DIRECTIVE not in element:
@@ -88,27 +89,34 @@ def _apply_directives(live: Items, patch: Items, key: str) -> tuple[Items, Items
         elif element[_DIRECTIVE] == "delete":
             if key not in element:
                 raise no_merge_key(element, key)
-            live = [item for item in live if key not in item or not _same(item[key], element[key])]
+            deleted.add(_scalar(element[key]))
         elif element[_DIRECTIVE] == "replace":
             replace = True
         elif element[_DIRECTIVE] == "merge":
             raise failed("merging lists cannot yet be specified in the patch")
         else:
             raise unknown_directive(element[_DIRECTIVE], element)
-    return (plain, []) if replace else (live, plain)
+    if replace:
+        return plain, []
+    if deleted:
+        live = [item for item in live if key not in item or _scalar(item[key]) not in deleted]
+    return live, plain
 
 
 def _merge_elements(live: Items, patch: Items, key: str, merge: MergeElements) -> Items:
     merged = list(live)
+    places: dict[object, int] = {}
+    for index, item in enumerate(merged):
+        if key in item:
+            places.setdefault(_scalar(item[key]), index)
     for element in patch:
         if key not in element:
             raise no_merge_key(element, key)
-        for index, item in enumerate(merged):
-            if key in item and _same(item[key], element[key]):
-                merged[index] = merge(item, element)
-                break
-        else:
+        place = places.setdefault(_scalar(element[key]), len(merged))
+        if place == len(merged):
             merged.append(element)
+        else:
+            merged[place] = merge(merged[place], element)
     return merged
 
 
@@ -183,19 +191,40 @@ def _interleave(live_items: Items, patch_items: Items, before: dict[object, int]
 
 
 def _sorted(items: Items, order: dict[object, int], key: str) -> Items:
-    """By position, with Go's insertion sort: an element without a position goes in front of those before it."""
+    """By position, as Go's insertion sort does it: an element without a position goes in front of those before it.
+
+    So an element with a position goes right behind the one before it in order, or to the front of all if there is none
+    yet. The elements are linked to each other, since to insert each into a list would take quadratic time.
+    """
+    positions = [order.get(_identity(item, key)) for item in items]
+    ranks = sorted((place, index) for index, place in enumerate(positions) if place is not None)
+    if len(ranks) == len(items):
+        return [items[index] for _, index in ranks]
+    predecessors = _predecessors([index for _, index in ranks])
+    following: dict[int, int | None] = {}
+    first: int | None = None
+    for index in range(len(items)):
+        before = predecessors.get(index)
+        if before is None:
+            following[index], first = first, index
+        else:
+            following[index], following[before] = following[before], index
     found: Items = []
-    positions: list[int | None] = []
-    for item in items:
-        position = order.get(_identity(item, key))
-        at = len(found)
-        while at > 0:
-            other = positions[at - 1]
-            if position is not None and other is not None and position >= other:
-                break
-            at -= 1
-        found.insert(at, item)
-        positions.insert(at, position)
+    while first is not None:
+        found.append(items[first])
+        first = following[first]
+    return found
+
+
+def _predecessors(ranked: list[int]) -> dict[int, int | None]:
+    """For each of these indices, in their final order, the one before it among those that are not larger."""
+    left: dict[int | None, int | None] = dict(zip(ranked, [None, *ranked], strict=False))
+    right: dict[int | None, int | None] = dict(zip(ranked, [*ranked[1:], None], strict=True))
+    found: dict[int, int | None] = {}
+    for index in sorted(ranked, reverse=True):  # the last one knows all others; then it is taken out
+        before, behind = left[index], right[index]
+        found[index] = before
+        right[before], left[behind] = behind, before
     return found
 
 
