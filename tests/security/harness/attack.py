@@ -111,7 +111,7 @@ def attack(
     by: Who,
     where: Where = "apiserver",
     prepare: Action | None = None,
-    seconds: float = 3.0,
+    seconds: float = 5.0,
     spoils: bool = False,
 ) -> Callable[[Callable[[Target], Awaitable[Answer]]], Callable[[Target], Awaitable[Answer]]]:
     """Register an attack; its name is the function's, its topic the module's, what it does the docstring's."""

@@ -18,7 +18,7 @@ from tests.security.harness.watched_process import Cost, WatchedProcess
 
 __all__ = ("Outcome", "measured", "peers_of", "run_attacks")
 
-_DEADLINE: Final = 60.0
+_DEADLINE: Final = 180.0
 """Seconds an attack may take in all; a server that is held for longer is replaced."""
 _HUNG: Final = 10.0
 """Seconds after which a loop that does not turn is given up."""
@@ -88,11 +88,14 @@ async def _watched(module: str, *, alone: bool) -> AsyncIterator[WatchedProcess]
 async def measured(watched: WatchedProcess, attack: Attack) -> Outcome:
     """Run one attack."""
     target = Target(peers_of(watched.ready, attack.where), attack.by)
-    if attack.prepare is not None:
-        async with asyncio.timeout(_DEADLINE):
-            await attack.prepare(target.as_user("admin"))
-        await watched.settle()
-    await watched.begin()
+    try:
+        if attack.prepare is not None:
+            async with asyncio.timeout(_DEADLINE):
+                await attack.prepare(target.as_user("admin"))
+            await watched.settle()
+        await watched.begin()
+    except (TimeoutError, OSError, RuntimeError):
+        return Outcome(attack, "died" if not watched.alive else "hung", watched.glance())
     answer = await _run(watched, attack, target)
     said = "died" if not watched.alive else str(answer)
     cost = watched.glance()
@@ -100,7 +103,7 @@ async def measured(watched: WatchedProcess, attack: Attack) -> Outcome:
     if said not in ("died", "hung"):
         await watched.settle(seconds=1)
         try:
-            cost = cost._replace(kept=(await watched.cost()).kept)
+            cost = await watched.cost()
         except (TimeoutError, RuntimeError):
             said = "hung" if watched.alive else "died"
             cost = watched.glance()
@@ -112,7 +115,7 @@ async def _run(watched: WatchedProcess, attack: Attack, target: Target) -> Answe
 
     async def whole() -> Answer:
         answer = await attack.action(target)
-        await watched.settle(seconds=attack.seconds)
+        await watched.settle(seconds=attack.seconds, at_least=2.0 if attack.spoils else 0.0)
         return answer
 
     attacking = asyncio.create_task(whole())

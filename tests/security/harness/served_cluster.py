@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import faulthandler
-import gc
-import json
-import resource
 import signal
-import sys
-from pathlib import Path
 from typing import Any, Final
 
-from tests.security.harness.heartbeat import Heartbeat
+from tests.security.harness.watched_program import report_ready, watched_options
 
 from kubewright._base.loop import run
 from kubewright.cluster.planes.embedded import EmbeddedCluster
@@ -38,10 +32,7 @@ async def serve(options: argparse.Namespace) -> None:
             "editor": await cluster.user("editor"),
             "nobody": await cluster.user("nobody"),
         }
-        gc.collect()
-        Heartbeat(options.heartbeat).start()
-        print(json.dumps({"url": cluster.url, "users": {who: str(path) for who, path in kubeconfigs.items()}}))
-        sys.stdout.flush()
+        report_ready(options, {"users": {who: str(path) for who, path in kubeconfigs.items()}})
         await ended.wait()
 
 
@@ -62,16 +53,5 @@ def _objects() -> list[dict[str, Any]]:
     return [*namespaces, *accounts, binding]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--heartbeat", type=Path, required=True)
-    parser.add_argument("--memory", type=int, required=True, help="bytes of address space")
-    parser.add_argument("--alone", action="store_true", help="the API server without controllers and nodes")
-    options = parser.parse_args()
-    faulthandler.register(signal.SIGUSR1)  # where it is now, to the log: the harness asks when the loop is held
-    resource.setrlimit(resource.RLIMIT_AS, (options.memory, options.memory))
-    run(serve(options))
-
-
 if __name__ == "__main__":
-    main()
+    run(serve(watched_options("--alone")))

@@ -9,15 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import faulthandler
-import gc
-import json
-import resource
 import signal
-import sys
 from pathlib import Path
 
-from tests.security.harness.heartbeat import Heartbeat
+from tests.security.harness.watched_program import report_ready, watched_options
 
 from kubewright import mutate, validate
 from kubewright._base.certificates import Authority
@@ -62,26 +57,13 @@ async def serve(options: argparse.Namespace) -> None:
         EmbeddedCluster(controllers=False, nodes=0) as cluster,
         Manager(mark, check, client=cluster.client, options=settings),
     ):
-        gc.collect()
-        Heartbeat(options.heartbeat).start()
         ready = {
             "probes": {"port": probes},
             "webhooks": {"port": webhooks, "ca": base64.b64encode(authority.certificate).decode()},
         }
-        print(json.dumps(ready))
-        sys.stdout.flush()
+        report_ready(options, ready)
         await ended.wait()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--heartbeat", type=Path, required=True)
-    parser.add_argument("--memory", type=int, required=True, help="bytes of address space")
-    options = parser.parse_args()
-    faulthandler.register(signal.SIGUSR1)
-    resource.setrlimit(resource.RLIMIT_AS, (options.memory, options.memory))
-    run(serve(options))
-
-
 if __name__ == "__main__":
-    main()
+    run(serve(watched_options()))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 import time
-from pathlib import Path
 
-from tests.security.harness.heartbeat import Heartbeat
+from tests.security.harness.watched_program import report_ready, watched_options
 
 from kubewright._base.loop import run
 
@@ -27,18 +24,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def serve(options: argparse.Namespace) -> None:
     """Say where it is and run until it is ended."""
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    Heartbeat(options.heartbeat).start()
-    print(json.dumps({"probes": {"port": server.sockets[0].getsockname()[1]}}))
-    sys.stdout.flush()
+    report_ready(options, {"probes": {"port": server.sockets[0].getsockname()[1]}})
     await server.serve_forever()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--heartbeat", type=Path, required=True)
-    parser.add_argument("--memory", type=int, required=True)
-    run(serve(parser.parse_args()))
-
-
 if __name__ == "__main__":
-    main()
+    run(serve(watched_options()))

@@ -84,7 +84,7 @@ class WatchedProcess:
         with self.log.open("wb") as log:
             self._child = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,  # it ends when this process does, and closes it
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 cwd=_ROOT,
@@ -132,16 +132,16 @@ class WatchedProcess:
             Path(f"/proc/{self._child.pid}/clear_refs").write_text("5")
         self._start = self._memory("VmRSS")
 
-    async def settle(self, *, seconds: float = 10.0) -> None:
-        """Wait until the process is idle, or `seconds` are over; meanwhile see what holds its loop."""
+    async def settle(self, *, seconds: float = 10.0, at_least: float = 0.0) -> None:
+        """Wait until the process is idle, or `seconds` are over; `at_least` for what begins a while later."""
         deadline = time.monotonic() + seconds
-        idle_since = time.monotonic()
+        idle_since = time.monotonic() + at_least
         used = self._cpu()
         while self.alive and time.monotonic() < deadline:
             await asyncio.sleep(0.005)
             now, spent = time.monotonic(), self._cpu()
             if spent != used or now - self._heartbeat.read().at > _QUIET:
-                used, idle_since = spent, now
+                used, idle_since = spent, max(now, idle_since)
             elif now - idle_since > _QUIET:
                 return
 
@@ -157,8 +157,13 @@ class WatchedProcess:
 
     @property
     def held(self) -> float:
-        """For how long the loop has not turned, up to now."""
-        return time.monotonic() - self._heartbeat.read().at
+        """For how long the loop has not turned, up to now, without waits for a core."""
+        beat = self._heartbeat.read()
+        try:
+            delayed = int(Path(f"/proc/{self._child.pid}/schedstat").read_text().split()[1]) / 1e9
+        except (FileNotFoundError, ProcessLookupError):
+            return 0.0
+        return max(0.0, time.monotonic() - beat.at - (delayed - beat.delayed))
 
     @property
     def grown(self) -> int:
