@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 
+from kubewright.cli.terminals import visible
 from kubewright.errors import Forbidden, KubewrightError, Unauthorized
 
 __all__ = ("main",)
@@ -39,7 +40,7 @@ def _run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except KubewrightError as error:
-        print(f"{error}{_advice(error)}", file=sys.stderr)
+        print(f"{visible(str(error))}{_advice(error)}", file=sys.stderr)
         return 1
     except BrokenPipeError:
         # The reader of our output, such as `head`, has closed the pipe; the interpreter must not try to flush it.

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import click
 
 from kubewright._base.log_formats import stack_of
+from kubewright.cli.terminals import visible
 from kubewright.errors import KubewrightError
 
 if TYPE_CHECKING:
@@ -95,11 +96,12 @@ class ReconcileLog(logging.Filter):
             end = click.style("ok", fg="green")
         else:
             self._printed.append(str(error))
-            end = click.style(" ".join(f"{type(error).__name__}: {error}".split()), fg="red")
-        click.echo(f"{time.strftime('%H:%M:%S')} {subject}{took:.1f} ms  {end}  because: {causes}", err=True)
+            end = click.style(visible(" ".join(f"{type(error).__name__}: {error}".split())), fg="red")
+        begin = f"{time.strftime('%H:%M:%S')} {visible(subject)}{took:.1f} ms"
+        click.echo(f"{begin}  {end}  because: {visible(causes)}", err=True)
         # The sentence of an error of our own tree needs no stack.
         if error is not None and not isinstance(error, KubewrightError | CancelledError):
             stack = stack_of(error)
             if stack not in self._stacks:
                 self._stacks.add(stack)
-                click.echo(stack, err=True)
+                click.echo(visible(stack), err=True)

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 
 import click
 
+from kubewright.cli.terminals import visible
+
 __all__ = ("print_table",)
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, colours: Sequence[str] = ()) -> None:
     """Print rows under a header; `colours` has one for the first cell of each row."""
+    rows = [[visible(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _draw(header, rows, colours)
         return

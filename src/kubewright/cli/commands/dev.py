@@ -29,6 +29,7 @@ from kubewright.cli.commands.run import assemble_manager, local_options
 from kubewright.cli.reconcile_log import ReconcileLog
 from kubewright.cli.reports import count_noun
 from kubewright.cli.targets import operator_argument, port_option
+from kubewright.cli.terminals import visible
 from kubewright.errors import ConfigError, KubewrightError
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ class _Session:
             manager = self._manager(operator, config, client)
             await manager.__aenter__()
         except KubewrightError as error:
-            click.secho(f"{error}", fg="red", err=True)
+            click.secho(visible(str(error)), fg="red", err=True)
             self._broken = True
             return None
         self._broken = False
@@ -281,7 +282,7 @@ class _Session:
                 for tree in yaml.load_all(file.read_text(encoding="utf-8")):
                     await client.apply(from_tree(Dynamic(tree["apiVersion"], tree["kind"]), tree), force=True)
         except (KubewrightError, OSError, ValueError) as error:
-            click.secho(f"the samples cannot be applied: {error}", fg="red", err=True)
+            click.secho(f"the samples cannot be applied: {visible(str(error))}", fg="red", err=True)
             return False
         return True
 

@@ -15,6 +15,7 @@ import click
 
 from kubewright.cli.reports import print_json
 from kubewright.cli.targets import load_config
+from kubewright.cli.terminals import visible
 
 if TYPE_CHECKING:
     from kubewright.generate.crds.schema_changes import BreakingChange
@@ -272,7 +273,7 @@ def _print_findings(found: Sequence[Any], output_format: str, *, otherwise: str,
         print_json(list(found))
     else:
         for finding in found:
-            click.echo(str(finding))
+            click.echo(visible(str(finding)))
     if found:
         raise click.ClickException(problem.format(len(found)))
     click.echo(f"{otherwise.capitalize()}.", err=True)

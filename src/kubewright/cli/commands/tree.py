@@ -14,6 +14,7 @@ import click
 from kubewright.cli.progress import display
 from kubewright.cli.reports import output_option, print_json
 from kubewright.cli.targets import cluster_options, load_config
+from kubewright.cli.terminals import visible
 from kubewright.errors import ApiError
 
 if TYPE_CHECKING:
@@ -129,13 +130,16 @@ def _draw(node: Node) -> RichTree:
 
 
 def _label(node: Node) -> str:
-    from rich.markup import escape
+    from rich import markup
+
+    def escape(text: object) -> str:
+        return markup.escape(visible(str(text)))
 
     words = [f"[bold]{escape(node['kind'])}[/bold]/{escape(node['name'])}"]
     if node["deleting"]:
         words.append("[red]being deleted[/red]")
     if node["phase"]:
-        words.append(escape(str(node["phase"])))
+        words.append(escape(node["phase"]))
     for item in node["conditions"]:
         colour = {"True": "green", "False": "yellow"}.get(item.get("status", ""), "dim")
         reason = f" ({item['reason']})" if item.get("reason") else ""
