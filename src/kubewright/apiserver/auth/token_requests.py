@@ -17,6 +17,7 @@ from kubewright.apiserver.auth.review_bodies import ReviewBodies
 from kubewright.apiserver.auth.service_accounts import username
 from kubewright.apiserver.auth.tokens import ServiceAccountTokens
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.object_meta import check_name_parameter
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.storage.store import Store
 from kubewright.apiserver.wire.decoding import decode_json
@@ -84,6 +85,7 @@ class TokenRequests:
         return found
 
     def _find(self, resource: GroupResource, key: str, name: str) -> Tree:
+        check_name_parameter(name)
         entry = self._store.table(f"{resource.group}/{resource.resource}").get(key)
         if entry is None:
             raise not_found(resource, name)

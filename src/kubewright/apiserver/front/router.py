@@ -14,12 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol, final
 
-from kubewright.api.go_text import quoted
 from kubewright.api.kinds import GroupVersion
 from kubewright.apiserver.catalog import Catalog
 from kubewright.apiserver.front.routes import Handler, Routes
 from kubewright.apiserver.kinds.access import Access, forbidden_to
 from kubewright.apiserver.kinds.calls import Call
+from kubewright.apiserver.kinds.object_meta import check_name_parameter
 from kubewright.apiserver.kinds.resources import Resource
 from kubewright.apiserver.kinds.system_metadata import new_uid
 from kubewright.apiserver.storage.store import SpaceExceeded
@@ -36,7 +36,6 @@ from kubewright.apiserver.wire.status_errors import (
     status_error,
 )
 from kubewright.apiserver.wire.users import User
-from kubewright.schema.check.object_metadata import path_segment_errors
 
 __all__ = ("AggregatedServers", "RequestObserver", "Router")
 
@@ -257,13 +256,9 @@ def _is_served(resource: Resource, info: RequestInfo) -> bool:
 
 
 def _check_segments(resource: Resource, info: RequestInfo) -> None:
-    """Refuse a name or a namespace that cannot be a segment of a path, in the words of `NamespaceKeyFunc`.
-
-    kube-apiserver: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
-    """
-    name = info.name
-    if not name.isalnum() and (errors := path_segment_errors(name, False)):
-        raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(errors)}")
+    """Refuse a name or a namespace that cannot be a segment of a path."""
+    if not info.name.isalnum():
+        check_name_parameter(info.name)
     if info.namespace in (".", ".."):
         raise bad_request(f'invalid key: "/{resource.plural}/{info.namespace}"')
 

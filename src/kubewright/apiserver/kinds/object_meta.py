@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from kubewright.api.field_errors import FieldError, bad_value
 from kubewright.api.go_text import quoted
 from kubewright.api.names import dns1035_label_errors, dns1123_label_errors, qualified_name_errors
+from kubewright.apiserver.wire.status_errors import bad_request
 from kubewright.schema.check.object_metadata import (
     masked_prefix,
     new_metadata_errors,
@@ -23,6 +24,7 @@ from kubewright.schema.check.object_metadata import (
 
 __all__ = (
     "NameErrors",
+    "check_name_parameter",
     "finalizer_warnings",
     "label_1035_errors",
     "label_errors",
@@ -37,6 +39,16 @@ NameErrors: TypeAlias = Callable[[str, bool], list[str]]
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _STRINGS: Final = frozenset(("name", "namespace", "uid"))
 _KNOWN_FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
+
+
+def check_name_parameter(name: str) -> None:
+    """Raise `StatusError` (400) for a name that cannot be a segment of a path, so that no object can have it.
+
+    kube-apiserver: `NamespaceKeyFunc` in staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+    """
+    errors = path_segment_errors(name, False)
+    if errors:
+        raise bad_request(f"Name parameter invalid: {quoted(name)}: {';'.join(errors)}")
 
 
 def label_errors(name: str, prefix: bool) -> list[str]:
