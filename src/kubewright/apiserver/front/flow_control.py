@@ -1,9 +1,10 @@
 """API priority and fairness, as far as clients see it: the FlowSchema and priority level of each request.
 
 Every response has the two in its headers, the status of a FlowSchema says whether its priority level exists, and a
-metric has the seats of each level. Requests are classified but never queued or rejected: the event loop serves one at a
-time anyway. The router classifies every request, so the results are cached until a FlowSchema or a priority level
-changes. Upstream: k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go and rule.go.
+metric has the seats of each level. Requests are classified but never queued: the event loop serves one at a time, and
+the router rejects those beyond the seats of all levels, which wait for a webhook or another server. The router
+classifies every request, so the results are cached until a FlowSchema or a priority level changes. Upstream:
+k8s.io/apiserver/pkg/util/flowcontrol/apf_controller.go and rule.go.
 """
 
 from __future__ import annotations

@@ -36,13 +36,18 @@ from kubewright.apiserver.wire.status_errors import (
     status_error,
 )
 from kubewright.apiserver.wire.users import User
+from kubewright.apiserver.wire.users import MASTERS, User
+from kubewright.schema.check.object_metadata import path_segment_errors
 
-__all__ = ("AggregatedServers", "RequestObserver", "Router")
+__all__ = ("MAX_IN_FLIGHT", "AggregatedServers", "RequestObserver", "Router")
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _DURATION: Final = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+|0)")
 _WITHOUT_TABLES: Final = ("binding", "eviction", "token")
 """Subresources that cannot be read, so they have no Table."""
+MAX_IN_FLIGHT: Final = 600
+"""The seats of all levels: kube-apiserver's --max-requests-inflight and --max-mutating-requests-inflight together."""
+_TOO_MANY: Final = b"Too many requests, please try again later.\n"
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?")
 _GET_ONLY: Final = ("version", "api", ".well-known", "openid")
 """Non-resource paths that reject any method but GET; kube-apiserver's others ignore the method."""
@@ -100,6 +105,7 @@ class Router:
         self._flow_control = flow_control
         self._observers = tuple(observers)
         self._verbs = verbs
+        self._in_flight = 0
         self._subresource_verbs = {verb: verbs[verb] for verb in ("get", "update", "patch")}
 
     async def handle(self, request: Request) -> Reply:
@@ -108,6 +114,7 @@ class Router:
         info = request_info(request.method, request.path, request.query)
         user: User | None = None
         headers: Mapping[str, str] = {}
+        reply: Reply
         request.audit_id = request.header("audit-id") or new_uid()
         try:
             if "timeout" in request.query:
@@ -116,7 +123,14 @@ class Router:
             if not info.has_long_running_subresource:
                 headers = self._flow_control.response_headers(user, info)
             self._authorize(request, user, info)
-            reply = await self._reply(request, info, user)
+            if self._in_flight >= MAX_IN_FLIGHT and not _is_exempt(user, info):
+                reply = Response(429, _TOO_MANY, _TEXT, {"Retry-After": "1", "X-Content-Type-Options": "nosniff"})
+            else:
+                self._in_flight += 1
+                try:
+                    reply = await self._reply(request, info, user)
+                finally:
+                    self._in_flight -= 1
         except StatusError as exc:
             reply = error_response(exc, _error_media_type(request))
         except SpaceExceeded as exc:
@@ -229,6 +243,11 @@ class Router:
         if verb is None or info.verb not in resource.verbs or not _has_name_and_namespace(resource, info):
             raise method_not_allowed()
         return verb
+
+
+def _is_exempt(user: User, info: RequestInfo) -> bool:
+    """Whether a request is served however many others are: the administrator's, probes, and those without an end."""
+    return MASTERS in user.groups or info.is_long_running or info.path in ("/healthz", "/livez", "/readyz")
 
 
 def _is_unknown_below(name: str, rest: str) -> bool:

@@ -28,6 +28,7 @@ __all__ = ("ClientConnection", "Destination", "HttpClient", "HttpClientError", "
 
 _READ: Final = 64 * 1024
 _MAX_HEAD: Final = 1024 * 1024
+_MAX_HEADERS: Final = 10_000
 _MAX_IDLE: Final = 25
 _IDLE_SECONDS: Final = 90.0
 _UNKNOWN_AUTHORITY: Final = "certificate signed by unknown authority"
@@ -110,6 +111,8 @@ class IncomingResponse:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._has_head:
+            if len(self.headers) >= _MAX_HEADERS:
+                raise ValueError("too many headers")  # httptools raises a parser error of it
             self.headers.append((name.decode("latin-1"), value.decode("utf-8", "surrogateescape")))
 
     def on_headers_complete(self) -> None:
@@ -141,14 +144,12 @@ class IncomingResponse:
 
     async def body(self, limit: int) -> bytes:
         """The whole body."""
-        size = 0
-        parts = []
+        whole = bytearray()
         async for part in self.chunks():
-            size += len(part)
-            if size > limit:
+            if len(whole) + len(part) > limit:
                 raise HttpClientError(f"the response body is larger than {limit} bytes")
-            parts.append(part)
-        return b"".join(parts)
+            whole += part
+        return bytes(whole)
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body, piece by piece."""

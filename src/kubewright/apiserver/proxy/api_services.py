@@ -27,7 +27,8 @@ from kubewright.apiserver.wire.users import User
 
 __all__ = ("AggregatedServer", "ServerResponse", "identity_headers")
 
-_MAX_BODY: Final = 64 * 1024 * 1024
+_MAX_BODY: Final = 8 * 1024 * 1024
+"""For a document of discovery or OpenAPI. That of all built-in kinds has less than four megabytes."""
 _AGGREGATED: Final = "as=APIGroupDiscoveryList"
 _ACCEPT: Final = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};{_AGGREGATED}" for version in ("v2", "v2beta1")

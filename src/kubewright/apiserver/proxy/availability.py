@@ -25,7 +25,7 @@ __all__ = ("AvailabilityChecker", "AvailableCondition")
 _AGGREGATOR: Final = User("system:kube-aggregator", ("system:masters",))
 _SECONDS: Final = 5.0
 _CLIENT_TIMEOUT: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
-_MAX_BODY: Final = 16 * 1024 * 1024
+_MAX_BODY: Final = 8 * 1024 * 1024
 _SERVICE: Final = "kubernetes.io/service-name"
 
 

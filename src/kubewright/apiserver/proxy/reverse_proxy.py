@@ -92,13 +92,11 @@ class ProxiedStream(Stream):
 
 def response_headers(incoming: IncomingResponse) -> dict[str, str]:
     """The headers of a response for the client; line breaks separate the values of a repeated one."""
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for name, value in incoming.headers:
-        if name.lower() in _OWN or name.lower() in _CORS:
-            continue
-        key = name.title()
-        found[key] = f"{found[key]}\n{value}" if key in found else value
-    return found
+        if name.lower() not in _OWN and name.lower() not in _CORS:
+            found.setdefault(name.title(), []).append(value)
+    return {key: "\n".join(values) for key, values in found.items()}
 
 
 async def proxy_response(incoming: IncomingResponse) -> Reply:
