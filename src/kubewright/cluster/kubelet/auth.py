@@ -79,9 +79,9 @@ class KubeletAuth:
     async def refusal(
         self, method: str, path: str, *, certificate: Mapping[str, Any], authorization: str
     ) -> Refusal | None:
-        """Why a request is not served; None if it is. `certificate` is the verified one, as `getpeercert` returns it.
+        """Why a request is not served; None if it is.
 
-        `authorization` is the header of that name.
+        `certificate` is the verified one, as `ssl` decodes it; `authorization` is the header of that name.
         """
         user = _certificate_user(certificate) or await self._token_user(authorization)
         if user is None:

@@ -142,6 +142,7 @@ class KubeletServer:
             self._connections.add(task)
             self._unauthorized[task] = None
             task.add_done_callback(self._forget)
+            await asyncio.sleep(0)  # `sock_accept` does not wait while there are connections
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._connections.discard(task)
@@ -152,16 +153,13 @@ class KubeletServer:
         reader = asyncio.StreamReader(limit=_MAX_HEAD)
         protocol = asyncio.StreamReaderProtocol(reader)
         # Ignore clients that time out, send an oversized or malformed head, or disconnect.
-        with (
-            connection,
-            suppress(
-                OSError,
-                asyncio.IncompleteReadError,
-                asyncio.LimitOverrunError,
-                TimeoutError,
-                UnicodeDecodeError,
-                ConnectionLost,
-            ),
+        with suppress(
+            OSError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            TimeoutError,
+            UnicodeDecodeError,
+            ConnectionLost,
         ):
             async with asyncio.timeout(_HEAD_SECONDS):
                 transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection, ssl=tls)
@@ -240,8 +238,8 @@ async def _send_response(response: _Response, reader: asyncio.StreamReader, writ
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n")
     await writer.drain()  # send the head now: a followed log may stay empty for long
     write_task = asyncio.ensure_future(_write_chunks(response.body, writer))
-    # The client sends nothing more, so a completed read means that it disconnected; a followed log may never end.
-    disconnected = asyncio.ensure_future(reader.read())
+    # A followed log may never end, so watch for the client's end.
+    disconnected = asyncio.ensure_future(_discard(reader))
     try:
         await asyncio.wait({write_task, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         if write_task.done():
@@ -250,6 +248,11 @@ async def _send_response(response: _Response, reader: asyncio.StreamReader, writ
         for task in (write_task, disconnected):
             task.cancel()
         await asyncio.gather(write_task, disconnected, return_exceptions=True)
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    while await reader.read(_MAX_HEAD):
+        pass
 
 
 async def _write_chunks(body: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:

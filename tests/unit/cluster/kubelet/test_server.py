@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
@@ -172,3 +173,21 @@ async def test_a_connection_that_is_served_does_not_count_as_unauthorized(
     assert (await get(server, "/healthz"))[1] == "ok"
     assert not reader.at_eof()
     writer.close()
+
+
+async def test_what_a_follower_sends_is_not_kept(server: KubeletServer) -> None:
+    reader, writer = await connect(server)
+    writer.write(b"GET /containerLogs/shop/web/main?follow=true HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n")
+    await reader.readuntil(b"two\n")
+
+    tracemalloc.start()
+    try:
+        for _ in range(128):
+            writer.write(bytes(65536))
+            await writer.drain()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * 1024 * 1024
+    writer.transport.abort()
