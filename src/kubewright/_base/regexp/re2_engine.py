@@ -37,10 +37,13 @@ def available() -> bool:
 class BoundedWork:
     """Bounds the work of all searches in the block together. Without it, each search has the whole budget."""
 
-    __slots__ = ("_token",)
+    __slots__ = ("_token", "_work")
+
+    def __init__(self, work: int = _MAX_WORK) -> None:
+        self._work = work
 
     def __enter__(self) -> None:
-        self._token = _work.set([_MAX_WORK])
+        self._token = _work.set([self._work])
 
     def __exit__(self, *_: object) -> None:
         _work.reset(self._token)

@@ -22,6 +22,7 @@ __all__ = ("Regexp", "go_regexp")
 
 _MAX_TRIES: Final = 100_000
 """So many tests take Python's `re` about two milliseconds."""
+_MAX_FIND_ALL_WORK: Final = 1 << 28
 _MAX_PYTHON_DEPTH: Final = 30
 """Python's `re` compiles nested groups by recursion."""
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -67,6 +68,10 @@ class Regexp:
 
     def find_all_string(self, text: str, limit: int = -1) -> list[str]:
         """The first `limit` matches one after the other, or all of them if it is negative."""
+        with re2_engine.BoundedWork(_MAX_FIND_ALL_WORK):
+            return self._find_all(text, limit)
+
+    def _find_all(self, text: str, limit: int) -> list[str]:
         found: list[str] = []
         short = len(text) * len(text) <= self._short
         encoded = b"" if short else _utf8(text)
@@ -78,6 +83,7 @@ class Regexp:
                 match = (self._search or self._compiled()).search(text, start)
                 span = None if match is None else match.span()
             else:
+                # Each search may look at all the rest, to see whether a longer alternative matches.
                 span = self._find_long(encoded, start)
             if span is None:
                 break

@@ -90,7 +90,8 @@ def _format_cost(text: str, arguments: object) -> int:
 
 
 def _regex_cost(text: str, pattern: str, *_: object) -> int:
-    return ceil((1.0 + size_of(text)) * 0.1) * regexes.pattern_cost(pattern)
+    # A long pattern takes long to read, whatever the text is.
+    return ceil((1.0 + size_of(text)) * 0.1) * regexes.pattern_cost(pattern) + _beyond(len(pattern))
 
 
 def _matches_cost(text: str, pattern: str) -> int:
