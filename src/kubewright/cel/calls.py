@@ -12,12 +12,13 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, Final
 
+from kubewright._base.regexp import RegexpError
 from kubewright.cel import operators, regexes
 from kubewright.cel.celtypes import CelType
-from kubewright.cel.code import Code, Frame, Run, boxed, constant
-from kubewright.cel.cost.actual import CallCost, call_cost
+from kubewright.cel.code import Code, Frame, Run, boxed, constant, spend
+from kubewright.cel.cost.actual import CallCost, call_cost, read_cost
 from kubewright.cel.declarations import Overload
-from kubewright.cel.errors import EvaluationError
+from kubewright.cel.errors import CostExceeded, EvaluationError
 from kubewright.cel.syntax import Call
 from kubewright.cel.values import Uint, equal, no_overload, type_of
 
@@ -30,6 +31,11 @@ _ORDER: Final = {"_<_": operator.lt, "_<=_": operator.le, "_>_": operator.gt, "_
 _CHECK_OWN_ARGUMENTS: Final = frozenset(
     ("_==_", "_!=_", "_+_", "_-_", "_*_", "_/_", "_%_", "-_", "@in", *_ORDER, "dyn", "type")
 )
+# Functions that read nothing of their arguments, however large these are.
+_CONSTANT_TIME: Final = frozenset(
+    ("charAt", "dyn", "first", "hasValue", "last", "optional.none", "optional.of", "size", "type", "value")
+)
+_FREE_MATCHES: Final = 64
 _RECEIVERS: Final = frozenset(("startsWith", "endsWith", "contains", "matches"))
 _SETTABLE: Final = frozenset((bool, int, Uint, float, str))
 
@@ -49,8 +55,17 @@ def call(node: Call, arguments: list[Code]) -> Code:
     if node.function in ("find", "findAll") and arguments[1].kind == "constant":
         # An invalid pattern fails here, not when the expression first runs.
         regexes.compiled(arguments[1].value)
+    if node.function == "findAll" and all(each.kind in ("string", "int") for each in kinds):
+        return _find_all(arguments)
     function = _function(node, kinds)
-    return _apply(function, call_cost(node.function, node.overloads), arguments)
+    cost_of = call_cost(node.function, node.overloads)
+    if cost_of is None and node.function not in _CONSTANT_TIME and not all(each.kind in _SCALARS for each in kinds):
+        return _apply(function, _reading_cost, arguments)
+    return _apply(function, cost_of, arguments)
+
+
+def _reading_cost(*values: object) -> int:
+    return 1 + read_cost(*values)
 
 
 def _size(argument: Code) -> Code:
@@ -65,15 +80,39 @@ def _size(argument: Code) -> Code:
 def _match_constant(text: Code, pattern: str) -> Code:
     """`matches` with a constant pattern, compiled once."""
     source = text.run
-    search = regexes.compiled(pattern).search
-    pattern_cost = ceil(len(pattern) * 0.25)
+    match = regexes.compiled(pattern).match_string
+    pattern_cost = regexes.pattern_cost(pattern)
 
     def run(frame: Frame) -> bool:  # hot
         value = source(frame)
         frame[0] -= ceil((1.0 + len(value)) * 0.1) * pattern_cost
-        return search(value) is not None
+        if frame[0] < 0:
+            raise CostExceeded
+        try:
+            return match(value)
+        except RegexpError as error:
+            raise EvaluationError(str(error)) from None
 
     return Code(run, text.cost)
+
+
+def _find_all(arguments: list[Code]) -> Code:
+    """`findAll`, which finds no more than the budget pays for."""
+    cost_of = call_cost("findAll", [])
+    assert cost_of is not None
+    runs = [each.run for each in arguments]
+
+    def run(frame: Frame) -> list[str]:
+        text, pattern, *rest = [each(frame) for each in runs]
+        limit = rest[0] if rest and rest[0] >= 0 else len(text) + 1
+        cost = cost_of(text, pattern)
+        spend(frame, cost)
+        found = regexes.find_all(text, pattern, min(limit, cost + frame[0] + _FREE_MATCHES + 1))
+        # The API server counts the text, not what is found in it.
+        spend(frame, max(0, len(found) - cost - _FREE_MATCHES))
+        return found
+
+    return Code(run, sum(each.cost for each in arguments))
 
 
 def _specialize(node: Call, arguments: list[Code], kinds: list[CelType]) -> Code | None:
@@ -189,11 +228,13 @@ def _membership(node: Call, arguments: list[Code], kinds: list[CelType]) -> Code
             return _in_set(item, container.value)
     if listed and kinds[0].kind in _PLAIN and kinds[1].parameters[0].kind == kinds[0].kind:
         source, items = item.run, container.run
+        in_list_cost = call_cost("@in", node.overloads)
+        assert in_list_cost is not None
 
         def run(frame: Frame) -> bool:
             value = source(frame)
             found = items(frame)
-            frame[0] -= len(found)
+            spend(frame, in_list_cost(value, found))
             return value in found
 
         return Code(run, item.cost + container.cost)
@@ -292,8 +333,13 @@ def _with_fixed_cost(function: Callable[..., Any], runs: list[Run]) -> Run:
 def _with_dynamic_cost(function: Callable[..., Any], cost_of: CallCost, runs: list[Run]) -> Run:
     def run(frame: Frame) -> Any:
         values = [each(frame) for each in runs]
-        result = function(*values)
-        frame[0] -= cost_of(result, *values)
-        return result
+        # Before the call: it may make a list or a text as large as its arguments say.
+        try:
+            frame[0] -= cost_of(*values)
+        except (AttributeError, TypeError):
+            frame[0] -= 1  # no overload for these values; the function says so
+        if frame[0] < 0:
+            raise CostExceeded
+        return function(*values)
 
     return run

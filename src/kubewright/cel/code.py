@@ -9,13 +9,16 @@ themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubewright.cel.celtypes import CelType
 from kubewright.cel.errors import CostExceeded
 from kubewright.cel.values import from_json
+from kubewright.cel.weights import weight
 
-__all__ = ("Code", "Frame", "Run", "boxed", "constant", "spend")
+__all__ = ("Code", "Frame", "Run", "boxed", "constant", "convert", "spend")
+
+_FREE: Final = 64
 
 Frame = list[Any]
 Run = Callable[[Frame], Any]
@@ -50,9 +53,16 @@ def boxed(code: Code) -> Code:
     inner, kind = code.run, code.json
 
     def run(frame: Frame) -> object:
-        return from_json(inner(frame), kind)
+        return convert(frame, inner(frame), kind)
 
     return Code(run, code.cost, code.kind)
+
+
+def convert(frame: Frame, value: object, kind: CelType) -> object:
+    """JSON as a CEL value. A large list or map costs by its weight; the API server converts what is used of it."""
+    if isinstance(value, list | dict) and len(value) > _FREE:
+        spend(frame, weight(value) >> 2)
+    return from_json(value, kind)
 
 
 def spend(frame: Frame, cost: int) -> None:

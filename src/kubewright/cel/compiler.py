@@ -24,6 +24,8 @@ __all__ = ("Compiler",)
 _CONVERSIONS: Final = frozenset(
     ("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint")
 )
+# For a conversion of a constant, which has no cost and is no longer than the expression.
+_CONSTANT_BUDGET: Final = 1_000_000
 
 
 @final
@@ -139,7 +141,7 @@ class Compiler:
         arguments = [self.code(each) for each in node.operands]
         if node.function in _CONVERSIONS and len(arguments) == 1 and arguments[0].kind == "constant":
             code = calls.call(node, arguments)
-            return constant(code.run([0]))
+            return constant(code.run([_CONSTANT_BUDGET]))
         return calls.call(node, arguments)
 
     def _logic(self, node: Call) -> Code:

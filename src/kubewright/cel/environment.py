@@ -137,7 +137,7 @@ class Program:
             raise
         except KeyError as error:
             raise EvaluationError(f"no such attribute(s): {error.args[0]}") from None
-        except (AttributeError, TypeError, RecursionError):
+        except (ArithmeticError, AttributeError, TypeError, ValueError, RecursionError):
             # JSON that does not match its schema, such as a null among objects.
             raise EvaluationError("no such overload") from None
         return value, allowed - frame[0]

@@ -18,6 +18,8 @@ _MAX_ISSUES: int = 100
 """How many issues a message lists one by one."""
 _MAX_LINE_LENGTH: int = 16384
 """A longer source line is not repeated in a message."""
+_MAX_SOURCE_LENGTH: int = 100_000
+"""A longer message repeats no more source lines. The API server would repeat a hundred long ones for each rule."""
 
 
 class CelError(DecodeError):
@@ -70,7 +72,12 @@ def _format_issues(text: str, issues: tuple[Issue, ...]) -> str:
         starts.append(starts[-1] + len(line) + 1)
     placed = [(*_line_and_column(issue.at, starts), issue.message) for issue in issues[:_MAX_ISSUES]]
     placed.sort(key=lambda each: each[:2])
-    lines_shown = [_format_issue(lines, line, column, message) for line, column, message in placed]
+    lines_shown: list[str] = []
+    room = _MAX_SOURCE_LENGTH
+    for number, column, message in placed:
+        shown = _format_issue(lines, number, column, message, with_source=room > 0)
+        room -= len(shown)
+        lines_shown.append(shown)
     if len(issues) > _MAX_ISSUES:
         lines_shown.append(f"{len(issues) - _MAX_ISSUES} more errors were truncated")
     return "\n".join(lines_shown)
@@ -84,9 +91,9 @@ def _line_and_column(at: int | None, starts: list[int]) -> tuple[int, int]:
     return line + 1, at - starts[line]
 
 
-def _format_issue(lines: list[str], line: int, column: int, message: str) -> str:
+def _format_issue(lines: list[str], line: int, column: int, message: str, *, with_source: bool) -> str:
     lines_shown = f"ERROR: <input>:{line}:{column + 1}: {message}"
-    if line < 1 or len(lines[line - 1].encode()) > _MAX_LINE_LENGTH:
+    if not with_source or line < 1 or len(lines[line - 1].encode()) > _MAX_LINE_LENGTH:
         return lines_shown
     source = lines[line - 1].replace("\t", " ")
     # A wide dot under a wide character keeps the caret below its character.

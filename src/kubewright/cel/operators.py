@@ -20,6 +20,7 @@ from kubewright.cel.values import (
     Uint,
     compare,
     equal,
+    key_of,
     no_overload,
     type_of,
 )
@@ -50,6 +51,7 @@ __all__ = (
 )
 
 _MISSING: Final = object()
+_MOST_BOOLEAN_KEYS: Final = 64
 
 
 def integer(value: int) -> int:
@@ -101,8 +103,10 @@ def add(one: Any, other: Any) -> object:
 def _concat(one: list[Any], other: list[Any]) -> list[Any]:
     if isinstance(one, SetList):
         union = SetList(one)
+        known = set(map(key_of, one))
         for item in other:
-            if not any(equal(item, each) for each in union):
+            if (key := key_of(item)) not in known:
+                known.add(key)
                 union.append(item)
         return union
     if isinstance(one, KeyedList):
@@ -245,9 +249,10 @@ def _get(container: dict[Any, Any], key: Any) -> Any:
         value = container.get(key, _MISSING)
     except TypeError:
         return _MISSING
-    # True and 1 are the same key for Python, but not for CEL.
-    if value is not _MISSING and type(key) is bool and not any(each is key for each in container):
-        return _MISSING
+    # True and 1 are the same key for Python, but not for CEL. A map with booleans among its keys is small.
+    if value is not _MISSING and type(key) is bool:
+        found = len(container) <= _MOST_BOOLEAN_KEYS and any(each is key for each in container)
+        return value if found else _MISSING
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubewright.cel import operators
 from kubewright.cel.celtypes import CelType
-from kubewright.cel.code import Code, Frame, Run, boxed
+from kubewright.cel.code import Code, Frame, Run, boxed, convert
 from kubewright.cel.errors import EvaluationError
 from kubewright.cel.values import NONE, OptionalValue, from_json
 
@@ -121,7 +121,7 @@ def optional_select(operand: Code, kind: CelType, name: str) -> Code:
             if value is None:
                 return NONE
             frame[0] -= 1
-            return OptionalValue(from_json(value, found))
+            return OptionalValue(convert(frame, value, found))
 
         return Code(run_field, cost, path)
     inner = boxed(operand).run

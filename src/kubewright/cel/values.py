@@ -32,6 +32,7 @@ __all__ = (
     "compare",
     "equal",
     "from_json",
+    "key_of",
     "no_overload",
     "size_of",
     "type_of",
@@ -249,11 +250,32 @@ def equal(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
+def key_of(value: Any) -> object:
+    """A key for sets of values: two values have the same key if they are equal."""
+    if isinstance(value, bool):
+        return bool, value  # True and 1 are equal for Python, but not for CEL
+    if isinstance(value, SetList):
+        return SetList, frozenset(map(key_of, value))
+    if isinstance(value, KeyedList):
+        return KeyedList, frozenset(map(key_of, list(value)))
+    if isinstance(value, list):
+        return list, tuple(map(key_of, value))
+    if isinstance(value, dict):
+        return dict, frozenset((key_of(key), key_of(each)) for key, each in value.items())
+    if isinstance(value, OptionalValue):
+        return OptionalValue, value.present and (key_of(value.value),)
+    if isinstance(value, CelType):
+        return CelType, value.kind, value.name
+    if value != value:
+        return object()  # not a number: equal to nothing
+    return value
+
+
 def _equal_lists(one: list[Any], other: list[Any]) -> bool:
     if len(one) != len(other):
         return False
     if isinstance(one, SetList):
-        return all(any(equal(item, each) for each in one) for item in other)
+        return set(map(key_of, one)).issuperset(map(key_of, other))
     if isinstance(one, KeyedList):
         by_key = {repr(one.key(item)): item for item in one}
         return all((mine := by_key.get(repr(one.key(item)))) is not None and equal(mine, item) for item in other)

@@ -33,7 +33,7 @@ from kubewright.cel.regexes import compiled
     ],
 )
 def test_a_pattern_means_the_same(pattern: str, text: str, matches: bool) -> None:
-    assert (compiled(pattern).search(text) is not None) is matches
+    assert compiled(pattern).match_string(text) is matches
 
 
 @pytest.mark.parametrize(

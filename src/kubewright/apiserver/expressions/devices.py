@@ -7,22 +7,38 @@ of these kinds compiles the selectors; the scheduler of the embedded cluster eva
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from kubewright.cel.celtypes import BOOL, DYN, STRING, Field, map_of, object_type
+from kubewright.cel.celtypes import BOOL, DYN, STRING, CelType, Field, SchemaDetails, map_of, object_type
 from kubewright.cel.environment import Environment, Program
 from kubewright.cel.errors import CompileError
 from kubewright.cel.library.quantities import QUANTITY
 
-__all__ = ("device_program",)
+__all__ = ("MAX_COST", "device_program")
 
+MAX_COST: Final = 1_000_000
+"""The largest estimated cost of a selector: CELSelectorExpressionMaxCost in k8s.io/api/resource/v1."""
+
+
+def _at_most(size: int, kind: CelType) -> CelType:
+    return replace(kind, details=SchemaDetails(max_size=size))
+
+
+# The limits of k8s.io/api/resource/v1, from which the cost is estimated.
+_ATTRIBUTE: Final = _at_most(64, DYN)
+_DOMAIN: Final = _at_most(63, STRING)
+_NAME: Final = _at_most(32, STRING)
+_ENTRIES: Final = SchemaDetails(max_size=32)
 _DEVICE: Final = object_type(
     "kubernetes.DRADevice",
     {
-        "driver": Field("driver", STRING),
-        "attributes": Field("attributes", map_of(STRING, map_of(STRING, DYN))),
-        "capacity": Field("capacity", map_of(STRING, map_of(STRING, QUANTITY))),
+        "driver": Field("driver", _DOMAIN),
+        "attributes": Field(
+            "attributes", map_of(_DOMAIN, map_of(_NAME, _ATTRIBUTE, details=_ENTRIES), details=_ENTRIES)
+        ),
+        "capacity": Field("capacity", map_of(_DOMAIN, map_of(_NAME, QUANTITY, details=_ENTRIES), details=_ENTRIES)),
     },
 )
 

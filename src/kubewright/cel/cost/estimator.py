@@ -298,6 +298,9 @@ def _inside(kind: CelType, step: str) -> CelType | None:
         return kind.parameters[-1] if kind.kind in ("list", "map") else None
     if step == "@keys":
         return kind.parameters[0] if kind.kind == "map" else None
+    if kind.kind == "map" and kind.parameters[1].kind == "dyn" and kind.parameters[1].details is not None:
+        # The attributes of a device are of any type, but of known size (k8s.io/dynamic-resource-allocation/cel).
+        return kind.parameters[1]
     fields = kind.details.fields if kind.details else None
     return fields[step].type if fields and step in fields else None
 

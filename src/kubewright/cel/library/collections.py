@@ -30,7 +30,7 @@ from kubewright.cel.celtypes import (
 )
 from kubewright.cel.declarations import Declaration, function, member
 from kubewright.cel.errors import EvaluationError
-from kubewright.cel.values import NONE, OptionalValue, Timestamp, Uint, compare, equal, type_of
+from kubewright.cel.values import NONE, OptionalValue, Timestamp, Uint, compare, equal, key_of, type_of
 
 __all__ = ("declarations", "insert")
 
@@ -170,11 +170,10 @@ def _reverse(items: list[Any]) -> list[Any]:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    found: dict[object, Any] = {}
     for item in items:
-        if not any(equal(item, each) for each in found):
-            found.append(item)
-    return found
+        found.setdefault(key_of(item), item)
+    return list(found.values())
 
 
 def _insert(entries: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
@@ -202,7 +201,7 @@ def _sets() -> Iterator[Declaration]:
 
 
 def _contains(items: list[Any], part: list[Any]) -> bool:
-    return all(operators.contains(item, items) for item in part)
+    return set(map(key_of, items)).issuperset(map(key_of, part))
 
 
 def _equivalent(one: list[Any], other: list[Any]) -> bool:
@@ -210,7 +209,7 @@ def _equivalent(one: list[Any], other: list[Any]) -> bool:
 
 
 def _intersects(one: list[Any], other: list[Any]) -> bool:
-    return any(operators.contains(item, other) for item in one)
+    return not set(map(key_of, other)).isdisjoint(map(key_of, one))
 
 
 def _optionals() -> Iterator[Declaration]:

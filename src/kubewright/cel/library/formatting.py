@@ -23,6 +23,8 @@ from kubewright.cel.values import Timestamp, type_of
 __all__ = ("declarations", "problem")
 
 _PRECISION: Final = 6
+_MAX_PRECISION: Final = 1_000_000
+"""Go's, too (fmt/print.go, tooLarge)."""
 _CLAUSE: Final = re.compile(r"(?:\.([0-9]*))?(.?)", re.DOTALL)
 _SUPERSCRIPT: Final = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _NUMBERS: Final = ("int", "uint")
@@ -128,7 +130,15 @@ def _clause(text: str, at: int) -> tuple[str, int | None, int]:
         raise _FormatError(f"{parse}: error while parsing precision: {wrong}")
     if clause not in _CLAUSES:
         raise _FormatError(f'{parse}: unrecognized formatting clause "{clause}"')
-    return clause, None if digits is None else int(digits), match.end()
+    return clause, None if digits is None else _precision(digits), match.end()
+
+
+def _precision(digits: str) -> int:
+    if len(digits) > len(str(_MAX_PRECISION)) or int(digits) > _MAX_PRECISION:
+        raise _FormatError(
+            f"could not parse formatting clause: precision of more than {_MAX_PRECISION} is not supported"
+        )
+    return int(digits)
 
 
 def _any(value: Any, _: int | None = None) -> str:

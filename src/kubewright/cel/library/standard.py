@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import math
 import re
 import zoneinfo
@@ -45,6 +46,7 @@ _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _FLOAT: Final = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.I | re.A)
 _OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})", re.ASCII)
 _SECOND: Final = 10**9
+_MAX_DIGITS: Final = 20
 
 TYPES: Final[dict[str, CelType]] = {
     kind.name: kind for kind in (BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, TYPE, UINT)
@@ -149,8 +151,8 @@ def _texts() -> Iterator[Declaration]:
     yield member("contains", "contains_string", (STRING, STRING), BOOL, _contains)
     yield member("endsWith", "ends_with_string", (STRING, STRING), BOOL, str.endswith)
     yield member("startsWith", "starts_with_string", (STRING, STRING), BOOL, str.startswith)
-    yield function("matches", "matches", (STRING, STRING), BOOL, _matches)
-    yield member("matches", "matches_string", (STRING, STRING), BOOL, _matches)
+    yield function("matches", "matches", (STRING, STRING), BOOL, regexes.matches)
+    yield member("matches", "matches_string", (STRING, STRING), BOOL, regexes.matches)
 
 
 def _same(value: object) -> object:
@@ -195,10 +197,20 @@ def to_duration(value: Any) -> Duration:
     raise _failed(value, DURATION)
 
 
+def _integer(text: str) -> int | None:
+    """A number in digits; None if it is none, or longer than 64 bits can be."""
+    if not _INT.fullmatch(text):
+        return None
+    sign = text[0] if text[0] in "+-" else ""
+    digits = text[len(sign) :].lstrip("0") or "0"
+    return int(sign + digits) if len(digits) <= _MAX_DIGITS else None
+
+
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
-        if _INT.fullmatch(value) and -(2**63) <= int(value) < 2**63:
-            return int(value)
+        number = _integer(value)
+        if number is not None and -(2**63) <= number < 2**63:
+            return number
         raise _failed(value, INT)
     if isinstance(value, float):
         if not -(2.0**63) < value < 2.0**63:
@@ -213,8 +225,9 @@ def _to_int(value: Any) -> int:
 
 def _to_uint(value: Any) -> Uint:
     if isinstance(value, str):
-        if _INT.fullmatch(value) and value[0] not in "+-" and int(value) < 2**64:
-            return Uint(value)
+        number = _integer(value)
+        if number is not None and value[0] not in "+-" and number < 2**64:
+            return Uint(number)
         raise _failed(value, UINT)
     if isinstance(value, float):
         if not 0 <= value < 2.0**64:
@@ -298,10 +311,6 @@ def _contains(text: str, part: str) -> bool:
     return part in text
 
 
-def _matches(text: str, pattern: str) -> bool:
-    return regexes.compiled(pattern).search(text) is not None
-
-
 def _times() -> Iterator[Declaration]:
     for name, word, call in (
         ("getFullYear", "year", lambda moment: moment.year),
@@ -335,6 +344,11 @@ def _part(call: Callable[[datetime.datetime], int]) -> Callable[..., int]:
     return part
 
 
+@functools.cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(zoneinfo.available_timezones())
+
+
 def _local(moment: Timestamp, zone: str) -> datetime.datetime:
     utc = moment.moment()
     if zone in ("", "UTC"):
@@ -342,6 +356,9 @@ def _local(moment: Timestamp, zone: str) -> datetime.datetime:
     offset = _OFFSET.fullmatch(zone)
     try:
         if offset is None:
+            # A name that is unknown would be looked for in files each time.
+            if zone not in _time_zones():
+                raise ValueError(zone)
             return utc.astimezone(zoneinfo.ZoneInfo(zone))
         sign, hours, minutes = offset.groups()
         away = datetime.timedelta(hours=int(hours), minutes=int(minutes))

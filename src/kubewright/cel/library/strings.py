@@ -53,9 +53,9 @@ def declarations() -> Iterator[Declaration]:
     yield function("strings.quote", "strings_quote", (STRING,), STRING, _quote)
     yield member("join", "list_join", (_TEXTS,), STRING, _join)
     yield member("join", "list_join_string", (_TEXTS, STRING), STRING, _join)
-    yield member("find", "string_find_string", (STRING, STRING), STRING, _find)
-    yield member("findAll", "string_find_all_string", (STRING, STRING), _TEXTS, _find_all)
-    yield member("findAll", "string_find_all_string_int", (STRING, STRING, INT), _TEXTS, _find_all)
+    yield member("find", "string_find_string", (STRING, STRING), STRING, regexes.find)
+    yield member("findAll", "string_find_all_string", (STRING, STRING), _TEXTS, regexes.find_all)
+    yield member("findAll", "string_find_all_string_int", (STRING, STRING, INT), _TEXTS, regexes.find_all)
 
 
 def _out_of_range(place: int) -> EvaluationError:
@@ -134,28 +134,3 @@ def _join(parts: list[str], separator: str = "") -> str:
         if not isinstance(part, str):
             raise EvaluationError(f"join: invalid input: {part}")
     return separator.join(parts)
-
-
-def _find(text: str, pattern: str) -> str:
-    match = regexes.compiled(pattern).search(text)
-    return match.group() if match else ""
-
-
-def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found: list[str] = []
-    if limit == 0:
-        return found
-    # Go's FindAll (regexp.go, allMatches): behind an empty match the search goes on one character later, and an empty
-    # match right behind another one does not count. Python's finditer does neither.
-    regexp, start, last_end = regexes.compiled(pattern), 0, -1
-    while len(found) != limit and (match := regexp.search(text, start)):
-        if match.end() > start:
-            start = match.end()
-        else:
-            start += 1
-        if match.group() or match.start() != last_end:
-            found.append(match.group())
-        last_end = match.end()
-        if start > len(text):
-            break
-    return found

@@ -48,6 +48,11 @@ class _Url(OpaqueValue):
         self.path = rest if rest.startswith("/") or not self.scheme else ""
 
     @property
+    def work_size(self) -> int:
+        """What it takes to read a part of it."""
+        return len(self.text)
+
+    @property
     def hostname(self) -> str:
         """The host without port and brackets."""
         if self.host.startswith("["):

@@ -15,6 +15,7 @@ from kubewright.cel.values import OpaqueValue
 __all__ = ("SEMVER", "declarations")
 
 SEMVER: Final = object_type("kubernetes.Semver")
+_MAX_DIGITS: Final = 20
 _ALLOWED: Final = re.compile(r"[0-9A-Za-z\-]+", re.ASCII)
 
 
@@ -28,6 +29,11 @@ class _Version(OpaqueValue):
     def __init__(self, numbers: tuple[int, int, int], pre: tuple[str, ...]) -> None:
         self.numbers = numbers
         self.pre = pre
+
+    @property
+    def work_size(self) -> int:
+        """What it takes to compare it."""
+        return sum(map(len, self.pre))
 
     def key(self) -> tuple[object, ...]:
         """A key that sorts as versions do: a release after its pre-releases, numbers before words."""
@@ -95,7 +101,11 @@ def _number(text: str, word: str) -> int:
         raise EvaluationError(f"Invalid character(s) found in {word.lower()} number {_quoted(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{word} number must not contain leading zeroes {_quoted(text)}")
-    if int(text) >= 2**64:
+    return _unsigned(text)
+
+
+def _unsigned(text: str) -> int:
+    if len(text) > _MAX_DIGITS or int(text) >= 2**64:
         raise EvaluationError(f"strconv.ParseUint: parsing {_quoted(text)}: value out of range")
     return int(text)
 
@@ -110,6 +120,7 @@ def _pre_release(part: str) -> str:
     if part.isdigit() and part.isascii():
         if len(part) > 1 and part[0] == "0":
             raise EvaluationError(f"Numeric PreRelease version must not contain leading zeroes {_quoted(part)}")
+        _unsigned(part)
         return part
     if not _ALLOWED.fullmatch(part):
         raise EvaluationError(f"Invalid character(s) found in prerelease {_quoted(part)}")

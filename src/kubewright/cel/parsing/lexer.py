@@ -7,12 +7,13 @@ characters become an issue and are skipped, so that the parser can go on and fin
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Final, final
 
 from kubewright.cel.errors import Issue
 
-__all__ = ("Token", "bytes_of", "has_invalid_escape", "text_of", "tokens")
+__all__ = ("Token", "bytes_of", "has_invalid_code_point", "has_invalid_escape", "text_of", "tokens")
 
 _ESCAPE: Final = r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"""
 _STRING: Final = rf"""(?:
@@ -118,6 +119,19 @@ def has_invalid_escape(token: Token) -> bool:
     return not raw and any(match.group()[1] in "uU" for match in _ESCAPED.finditer(body))
 
 
+def has_invalid_code_point(token: Token) -> bool:
+    """Whether a string literal has an escape that is no character: half of a pair, or beyond Unicode."""
+    body, raw = _body(token.text)
+    return not raw and not all(_is_code_point(match.group()) for match in _ESCAPED.finditer(body))
+
+
+def _is_code_point(escape: str) -> bool:
+    if escape[1] not in "uU":
+        return True
+    code = int(escape[2:], 16)
+    return code <= sys.maxunicode and not 0xD800 <= code < 0xE000
+
+
 def _body(literal: str) -> tuple[str, bool]:
     literal = literal.replace("\r\n", "\n").replace("\r", "\n")
     raw = literal[0] in "rR"
@@ -130,7 +144,7 @@ def _body(literal: str) -> tuple[str, bool]:
 def _unescape(escape: str) -> str:
     mark = escape[1]
     if mark in "xXuU":
-        return chr(int(escape[2:], 16))
+        return chr(int(escape[2:], 16)) if _is_code_point(escape) else "\ufffd"
     if mark in "0123":
         return chr(int(escape[1:], 8))
     return _SIMPLE.get(mark, mark)

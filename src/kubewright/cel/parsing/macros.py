@@ -23,11 +23,13 @@ from kubewright.cel.syntax import (
     Select,
 )
 
-__all__ = ("MacroError", "expand")
+__all__ = ("COPIERS", "MacroError", "expand")
 
 _Expander = Callable[[int, Node, list[Node]], Node]
 _RESERVED: Final = ("__result__", ACCUMULATOR)
 _UNUSED: Final = "#unused"
+COPIERS: Final = frozenset(("optMap", "optFlatMap"))
+"""Macros that repeat the expression before the dot."""
 
 
 class MacroError(Exception):

@@ -11,7 +11,7 @@ from typing import Final, final
 from kubewright.cel.errors import CompileError, Issue
 from kubewright.cel.parsing import lexer
 from kubewright.cel.parsing.lexer import Token
-from kubewright.cel.parsing.macros import MacroError, expand
+from kubewright.cel.parsing.macros import COPIERS, MacroError, expand
 from kubewright.cel.syntax import Call, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
 
 __all__ = ("parse",)
@@ -49,6 +49,9 @@ _STARTERS: Final = frozenset(
     ("[", "{", "(", ".", "-", "!", "true", "false", "null", "float", "int", "uint", "string", "bytes", "name")
 )
 _FOLLOWERS: Final = frozenset((*_BINARY, "&&", "||", "?", ":", ".", "[", ",", ")", "]", "}", "end"))
+_MAX_COPIED: Final = 20_000
+"""How many nodes macros may repeat. Each `optMap` in a row doubles the expression before it."""
+_MAX_DIGITS: Final = 20
 _MAX_INT: Final = 2**63 - 1
 _MAX_UINT: Final = 2**64 - 1
 
@@ -88,6 +91,7 @@ class _Parser:
         self._issues = issues
         self._bind = bind
         self._depth = 0
+        self._copied = 0
 
     def whole(self) -> Node:
         node = self._expression()
@@ -232,6 +236,10 @@ class _Parser:
         return Select(dot.at, operand, name.text)
 
     def _call(self, at: int, function: str, arguments: list[Node], target: Node | None) -> Node:
+        if function in COPIERS and target is not None:
+            self._copied += _size(target, _MAX_COPIED)
+            if self._copied > _MAX_COPIED:
+                raise _ParseError(f"{function}() repeats too large an expression", at)
         try:
             expanded = expand(at, function, target, arguments, bind=self._bind)
         except MacroError as bad:
@@ -262,6 +270,8 @@ class _Parser:
         if token.kind in ("string", "bytes", "true", "false", "null"):
             if token.kind == "bytes" and lexer.has_invalid_escape(token):
                 self._issues.append(Issue("unable to unescape string", token.at))
+            if token.kind == "string" and lexer.has_invalid_code_point(token):
+                self._issues.append(Issue("invalid unicode code point", token.at))
             return _constant(self._take())
         if token.kind == "(":
             self._take()
@@ -292,7 +302,8 @@ class _Parser:
         return self._integer(at, text, "int", -_MAX_INT - 1, _MAX_INT)
 
     def _integer(self, at: int, text: str, kind: str, low: int, high: int) -> Node:
-        value = int(text, 16 if "x" in text else 10)
+        digits = text.lstrip("-").removeprefix("0x").lstrip("0")
+        value = int(text, 16 if "x" in text else 10) if len(digits) <= _MAX_DIGITS else high + 1
         if not low <= value <= high:
             self._issues.append(Issue(f"invalid {kind} literal", at))
         return Literal(at, kind, value)
@@ -386,6 +397,15 @@ def _dotted(node: Node) -> str:
         inner = _dotted(node.operand)
         return f"{inner}.{node.field}" if inner else ""
     return ""
+
+
+def _size(node: Node, most: int) -> int:
+    """How many nodes an expression has; counts no further than `most`."""
+    total, left = 0, [node]
+    while left and total <= most:
+        left += left.pop().children()
+        total += 1
+    return total
 
 
 def _quote(token: Token) -> str:

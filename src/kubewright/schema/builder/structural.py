@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright._base.regexp import RegexpError, go_regexp
 from kubewright.errors import SchemaError
 from kubewright.schema.builder.node import Schema, subject_of
 from kubewright.schema.builder.values import schema_violation, type_of

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright._base.regexp import RegexpError, go_regexp
 from kubewright.api.codec import decode_tree, encode_tree
 from kubewright.errors import KubewrightError, SchemaError
 from kubewright.schema.builder.node import Schema
@@ -88,7 +88,7 @@ def _text(value: Any, schema: Schema) -> str | None:
         return problem
     pattern = schema.get("pattern")
     try:
-        return f"{value!r} does not match {pattern}" if pattern and not go_regexp(pattern).search(value) else None
+        return f"{value!r} does not match {pattern}" if pattern and not go_regexp(pattern).match_string(value) else None
     except RegexpError:
         return None  # `builder.structural` reports an invalid pattern
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, final
 
-from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright._base.regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, FieldErrorType, bad_value, too_long, too_many, unsupported
 from kubewright.api.go_text import as_maps, format_value, number_text, quoted
 from kubewright.schema.check.correlation import Correlation
@@ -308,7 +308,7 @@ def _check_text(value: str, schema: Mapping[str, Any], path: str) -> _Result:
         result.add(_Error(path, "Invalid", value, f"{path} in body should be at least {low} chars long"))
     elif pattern:
         try:
-            matched, wanted = go_regexp(pattern).search(value) is not None, pattern
+            matched, wanted = go_regexp(pattern).match_string(value), pattern
         except RegexpError as exc:
             matched, wanted = False, f"{pattern}, but pattern is invalid: {exc}"
         if not matched:

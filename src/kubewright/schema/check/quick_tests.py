@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright._base.regexp import Regexp, RegexpError, go_regexp
 from kubewright.schema.check.embedded import embedded_errors
 from kubewright.schema.check.error_finder import ErrorFinder
 from kubewright.schema.check.formats import format_test
@@ -157,7 +157,7 @@ def _string(schema: Mapping[str, Any]) -> Test:
     tests: list[Callable[[str], object]] = []
     if pattern := schema.get("pattern"):
         try:
-            tests.append(go_regexp(pattern).search)
+            tests.append(_match(go_regexp(pattern)))
         except RegexpError:
             return _never
     if (format_name := schema.get("format")) and (check := format_test(format_name)) is not None:
@@ -171,6 +171,16 @@ def _string(schema: Mapping[str, Any]) -> Test:
         test = tests[0]
         return lambda value: type(value) is str and low <= len(value) <= highest and bool(test(value))
     return lambda value: type(value) is str and low <= len(value) <= highest and all(check(value) for check in tests)
+
+
+def _match(regexp: Regexp) -> Callable[[str], bool]:
+    def test(value: str) -> bool:
+        try:
+            return regexp.match_string(value)
+        except RegexpError:
+            return False  # too much work; the error finder says so
+
+    return test
 
 
 def _integer(schema: Mapping[str, Any]) -> Test:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from kubewright._base.regexp import BoundedWork
 from kubewright.api.field_errors import FieldError
 from kubewright.api.patches import Json
 from kubewright.schema.check.correlation import Correlation
@@ -45,7 +46,8 @@ class Validator:
 
     def is_valid(self, value: Json) -> bool:
         """Whether a new value has no error."""
-        return self._test(value) or not self.check(value)
+        with BoundedWork():
+            return self._test(value) or not self.check(value)
 
     def check(self, value: Json, *, path: str = "", old: Json = ABSENT) -> list[FieldError]:
         """Every error, in the server's order: schema, embedded objects, sets and maps.
@@ -53,8 +55,9 @@ class Validator:
         `path` begins the paths of the errors. With `old`, an invalid but unchanged part passes if it can be correlated,
         and lists that already had duplicates are not checked.
         """
-        if self._test(value):
-            return []
+        with BoundedWork():
+            if self._test(value):
+                return []
         return [
             *self.check_schema(value, path=path, old=old),
             *self.check_embedded(value, path=path),
@@ -63,10 +66,12 @@ class Validator:
 
     def check_schema(self, value: Json, *, path: str = "", old: Json = ABSENT) -> list[FieldError]:
         """Only the errors of the schema itself."""
-        if self._test(value):
-            return []
+        with BoundedWork():
+            if self._test(value):
+                return []
         correlation = Correlation(value, old, self.schema) if old is not ABSENT else None
-        return self._error_finder.find(value, prefix=path, correlation=correlation)
+        with BoundedWork():
+            return self._error_finder.find(value, prefix=path, correlation=correlation)
 
     def check_embedded(self, value: Json, *, path: str = "") -> list[FieldError]:
         """Only the embedded objects."""

@@ -7,15 +7,18 @@ message, as there. A schema with keywords that cannot be converted to a structur
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubewright._base.go_regexp import RegexpError, go_regexp
+from kubewright._base.regexp import RegexpError, go_regexp
 from kubewright.api.field_errors import FieldError, bad_value
 
 __all__ = ("structural_conversion_error", "structural_errors")
 
 _Schema = Mapping[str, Any]
+# Limits kube-apiserver does not have: what it costs to read and to compile all patterns, about half a second here.
+_MAX_PATTERN_LENGTH: Final = 100_000
+_MAX_PATTERN_STEPS: Final = 400_000
 _WHERE: Final = {
     "root": "must not be empty at the root",
     "item": "must not be empty for specified array items",
@@ -66,10 +69,37 @@ def structural_conversion_error(schema: _Schema) -> str | None:
 
 def structural_errors(schema: _Schema, path: str) -> list[FieldError]:
     """The errors of a schema that is not structural, sorted."""
+    patterns = set(_patterns(schema))
+    if sum(map(len, patterns)) > _MAX_PATTERN_LENGTH:
+        text = f"the patterns of a schema must not have more than {_MAX_PATTERN_LENGTH} characters together"
+        return [FieldError(path, "Forbidden", text)]
     found: list[FieldError] = []
     _node(schema, "root", path, found)
+    if not found and sum(map(_steps, patterns)) > _MAX_PATTERN_STEPS:
+        text = "the patterns of a schema are too large together; repeat less, or use smaller classes of characters"
+        return [FieldError(path, "Forbidden", text)]
     _completeness(schema, schema, path, path, found)
     return sorted(found, key=lambda error: error.message)
+
+
+def _patterns(schema: _Schema) -> Iterator[str]:
+    """All patterns of a schema, those of its parts included."""
+    left: list[Any] = [schema]
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            if isinstance(pattern := each.get("pattern"), str):
+                yield pattern
+            left += [each.get(key) for key in ("items", "not", "additionalProperties")]
+            left += (each.get("properties") or {}).values()
+            left += (branch for key in ("allOf", "anyOf", "oneOf") for branch in each.get(key) or ())
+
+
+def _steps(pattern: str) -> int:
+    try:
+        return go_regexp(pattern).steps
+    except RegexpError:
+        return 0
 
 
 def _node(schema: _Schema, level: str, path: str, found: list[FieldError]) -> None:

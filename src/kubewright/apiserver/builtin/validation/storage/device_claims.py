@@ -1,7 +1,7 @@
 """Validates ResourceClaims, ResourceClaimTemplates and DeviceClasses of dynamic resource allocation.
 
-`device_slices` validates ResourceSlices and the status of claims, with some of the checks here. The estimated cost of
-CEL selectors is not limited. Upstream: k8s.io/kubernetes/pkg/apis/resource/validation/validation.go.
+`device_slices` validates ResourceSlices and the status of claims, with some of the checks here. Upstream:
+k8s.io/kubernetes/pkg/apis/resource/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     annotations_errors,
     duplicate,
     each,
+    forbidden,
     immutable_errors,
     invalid,
     labels_errors,
@@ -29,7 +30,7 @@ from kubewright.apiserver.builtin.validation.fields import (
     too_many,
 )
 from kubewright.apiserver.builtin.validation.pods.volume_sources import driver_name_errors
-from kubewright.apiserver.expressions.devices import device_program
+from kubewright.apiserver.expressions.devices import MAX_COST, device_program
 from kubewright.cel.errors import CompileError
 
 __all__ = (
@@ -168,10 +169,10 @@ def _selector(path: str, selector: JSON) -> Errors:
     if len(expression.encode()) > _LONGEST:
         return [too_long(path, _LONGEST)]
     try:
-        device_program(expression)
+        program = device_program(expression)
     except CompileError as error:
         return [invalid(path, expression, error.failure or f"compilation failed: {error}")]
-    return []
+    return [forbidden(path, "too complex, exceeds cost limit")] if program.estimate() > MAX_COST else []
 
 
 def qualified_errors(path: str, name: str) -> Errors:
