@@ -35,9 +35,7 @@ from kubewright.apiserver.wire.status_errors import (
     not_found,
     status_error,
 )
-from kubewright.apiserver.wire.users import User
 from kubewright.apiserver.wire.users import MASTERS, User
-from kubewright.schema.check.object_metadata import path_segment_errors
 
 __all__ = ("MAX_IN_FLIGHT", "AggregatedServers", "RequestObserver", "Router")
 
