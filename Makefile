@@ -5,6 +5,10 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; 
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Nothing is installed that is not in constraints.txt, by version and by hash. That needs the pip which is locked there: older ones take a
+# hash of a constraint only for what is pinned where it is asked for, too, as pip is here.
+PIP = sed -n '/^pip==/,/[^\\]$$/p' constraints.txt > $(1)/pip.txt && $(1)/bin/python -m pip install --quiet --require-hashes --requirement $(1)/pip.txt
+INSTALL = $(BIN)/python -m pip install --quiet --require-hashes --constraint constraints.txt
 # One more than the two cores CI has: real servers and processes are waited for a good part of the time.
 WORKERS ?= 3
 # Decision 13: a few tests that failed on the real servers are rerun once, alone. 1 is "tests failed", and nothing else.
@@ -37,14 +41,16 @@ help: ## Say what can be made
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; install it or set PYTHON=..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group test
+	$(call PIP,$(VENV))
+	$(BIN)/python tests/requirements.py > $(VENV)/requirements.txt
+	$(INSTALL) --requirement $(VENV)/requirements.txt --group build --group test
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # .venv/.docs and its like: a dependency group of pyproject.toml, installed when a target first needs it.
 GROUPS := bench coverage docs fuzz hooks release
 $(GROUPS:%=$(VENV)/.%): $(VENV)/.%: $(STAMP)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group $*
+	$(INSTALL) --group $*
 	@touch $@
 
 demo: $(STAMP) ## A tour with a reference operator on the embedded control plane; ends by itself
@@ -114,19 +120,24 @@ changelog: $(VENV)/.release ## The release notes to come; VERSION=0.1.0 writes t
 
 dist: $(VENV)/.release ## Build sdist and wheel into dist/, check them, and install the wheel where nothing else is
 	rm -rf dist build/installed
-	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m build --no-isolation --outdir dist
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/python -m venv build/installed
-	build/installed/bin/python -m pip install --quiet --constraint constraints.txt "$$(echo dist/*.whl)[all]"
+	$(BIN)/python -m venv --without-pip build/installed
+	$(BIN)/python -m pip --python build/installed install --quiet --require-hashes --constraint constraints.txt --requirement $(VENV)/requirements.txt
+	$(BIN)/python -m pip --python build/installed install --quiet --no-deps dist/*.whl
 	cd build/installed && bin/kubewright --version && bin/python -c 'import kubewright'
 	rm -rf build/installed
 
 hooks: $(VENV)/.hooks ## Check style and files before each commit, with what is in .venv
 	$(BIN)/pre-commit install
 
-constraints: $(STAMP) $(GROUPS:%=$(VENV)/.%) ## Pin what is installed now
-	@{ echo "# Versions the tests ran with. Upper bounds for development, not for users; refresh with: make constraints"; \
-	  $(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+constraints: ## Lock what pyproject.toml needs, with hashes; what is locked keeps its version, UPGRADE=1 takes the newest
+	$(PYTHON) -m venv build/lock
+	$(call PIP,build/lock)
+	build/lock/bin/python -m pip install --quiet --require-hashes --constraint constraints.txt --group lock
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --custom-compile-command 'make constraints' $(if $(UPGRADE),--upgrade) --all-extras $(patsubst %,--group %,build lock test $(GROUPS)) \
+	  --output-file constraints.txt pyproject.toml
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
