@@ -114,6 +114,9 @@ def decode_applied(call: Call, options: WriteOptions) -> Tree:
     if api_version != kind.api_version or name != kind.kind:
         group, slash, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}{slash or '/'}{version}, Kind={name}")
+    if tree.get("metadata") is not None and not isinstance(tree["metadata"], dict):
+        # kube-apiserver has a 500 with more words.
+        raise bad_request("failed to create typed patch object: .metadata: expected map")
     meta = meta_of(tree)
     if meta.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")

@@ -24,9 +24,10 @@ from kubewright.apiserver.verbs.patches.patchers import (
 )
 from kubewright.apiserver.verbs.registry import OPTIMISTIC_LOCK_ERROR, Registry
 from kubewright.apiserver.verbs.update import MAX_RETRIES, UpdateHandler
+from kubewright.apiserver.wire.decoding import type_meta_error
 from kubewright.apiserver.wire.options import WriteOptions, write_options
 from kubewright.apiserver.wire.responses import Response
-from kubewright.apiserver.wire.status_errors import StatusError, conflict
+from kubewright.apiserver.wire.status_errors import StatusError, bad_request, conflict
 
 __all__ = ("PatchHandler",)
 
@@ -86,6 +87,9 @@ class PatchHandler:
 def _check_patched(call: Call, tree: Tree, options: WriteOptions, patch: str) -> None:
     if patch and call.resource.custom:
         check_patched_type(call, tree)
+    elif patch and (wrong := type_meta_error(tree)):
+        kind = call.resource.kind
+        raise bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {wrong}')
     check_type(call.resource, tree)
     duplicates = duplicate_warnings(patch, call.request.body) if patch else []
     normalize(call, tree, options, duplicates, is_patched=True)

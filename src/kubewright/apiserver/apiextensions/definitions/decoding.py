@@ -14,6 +14,7 @@ from kubewright.api.kinds import GroupVersionKind
 from kubewright.apiserver.wire.go_json import json_type_name
 from kubewright.apiserver.wire.status_errors import StatusError, bad_request
 from kubewright.k8s import documents
+from kubewright.schema.check.reported_paths import ReportedPaths, path_text
 
 __all__ = ("normalize_crd",)
 
@@ -30,50 +31,94 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "integer": (int,),
     "number": (int, float),
 }
+_LIMITS: Final = {"int32": 2**31, "int64": 2**63}
+_MAX_UNKNOWN: Final = 100
+"""How many unknown fields are reported (`saveStrictError` of sigs.k8s.io/json)."""
 _GO: Final = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 def normalize_crd(tree: dict[str, Any]) -> list[str]:
     """Drop the unknown fields of a tree and return their paths; raises StatusError for a value of a wrong type."""
-    unknown: list[str] = []
-    _walk(tree, documents.schema_of(_KIND) or {}, "", unknown)
-    return unknown
+    unknown = ReportedPaths(limit=_MAX_UNKNOWN)
+    _walk(tree, documents.schema_of(_KIND) or {}, [], unknown)
+    return unknown.paths()
 
 
-def _walk(value: Any, schema: Mapping[str, Any], path: str, unknown: list[str]) -> None:
+def _walk(value: Any, schema: Mapping[str, Any], steps: list[str | int], unknown: ReportedPaths) -> None:
+    """Decode a value, which is not null; `steps` is its path."""
     name, schema = _resolved(schema)
-    if value is None or name in _ANYTHING:
+    if name in _ANYTHING:
         return
     if name in _EITHER:
-        for place, part in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(part, dict):
-                _walk(part, {"$ref": f"#/components/schemas/{_SCHEMA}"}, _item(path, place), unknown)
+        _walk_alternatives(value, name, steps, unknown)
         return
     kind = str(schema.get("type", ""))
     if kind in _TYPES and (not isinstance(value, _TYPES[kind]) or (kind != "boolean" and isinstance(value, bool))):
-        raise _wrong_type(value, path, name, schema)
+        raise _wrong_type(value, steps, name, schema)
+    if kind == "integer" and not -(limit := _LIMITS.get(str(schema.get("format")), 2**63)) <= value < limit:
+        raise _wrong_type(value, steps, name, schema)
     if isinstance(value, list):
-        for place, part in enumerate(value):
-            _walk(part, schema.get("items") or {}, f"{path}[{place}]", unknown)
+        _walk_items(value, schema.get("items") or {}, steps, unknown)
     elif isinstance(value, dict):
-        _walk_members(value, schema, path, unknown)
+        _walk_members(value, schema, steps, unknown)
 
 
-def _walk_members(value: dict[str, Any], schema: Mapping[str, Any], path: str, unknown: list[str]) -> None:
+def _walk_alternatives(value: Any, name: str, steps: list[str | int], unknown: ReportedPaths) -> None:
+    """Decode a schema, or what else the type may be (`UnmarshalJSON` in apis/apiextensions/v1/marshal.go)."""
+    if isinstance(value, dict):
+        _walk(value, {"$ref": f"#/components/schemas/{_SCHEMA}"}, steps, unknown)
+    elif isinstance(value, list) and name.endswith("StringArray"):
+        _walk_items(value, {"type": "string"}, steps, unknown)
+    elif isinstance(value, list) and name.endswith("Array"):
+        _walk_items(value, {"$ref": f"#/components/schemas/{_SCHEMA}"}, steps, unknown)
+    elif name.endswith("Bool") and not isinstance(value, bool):
+        raise _decode_error("boolean or JSON schema expected")
+
+
+def _is_ignored(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether Go takes a value for a list of schemas and finds none in it."""
+    return _resolved(schema)[0] == _EITHER[0] and not isinstance(value, dict | list)
+
+
+def _walk_items(value: list[Any], schema: Mapping[str, Any], steps: list[str | int], unknown: ReportedPaths) -> None:
+    for place, item in enumerate(value):
+        if item is None:
+            value[place] = _zero(schema)
+            continue
+        steps.append(place)
+        _walk(item, schema, steps, unknown)
+        steps.pop()
+
+
+def _walk_members(
+    value: dict[str, Any], schema: Mapping[str, Any], steps: list[str | int], unknown: ReportedPaths
+) -> None:
     known, others = schema.get("properties"), schema.get("additionalProperties")
     for member in list(value):
-        below = f"{path}.{member}" if path else member
+        steps.append(member)
         if known is not None and member in known:
-            _walk(value[member], known[member], below, unknown)
+            if value[member] is None or _is_ignored(value[member], known[member]):
+                del value[member]
+            else:
+                _walk(value[member], known[member], steps, unknown)
         elif isinstance(others, dict):
-            _walk(value[member], others, below, unknown)
+            if value[member] is None:
+                value[member] = _zero(others)
+            else:
+                _walk(value[member], others, steps, unknown)
         elif known is not None:
-            unknown.append(below)
+            unknown.add(steps)
             del value[member]
+        steps.pop()
 
 
-def _item(path: str, place: int | None) -> str:
-    return path if place is None else f"{path}[{place}]"
+def _zero(schema: Mapping[str, Any]) -> Any:
+    """What Go makes of a null in a list or a map: the zero value."""
+    name, schema = _resolved(schema)
+    if name in _ANYTHING:
+        return None
+    zeros: dict[str, Any] = {"object": {}, "string": "", "boolean": False, "integer": 0, "number": 0}
+    return {} if name in _EITHER else zeros.get(str(schema.get("type", "")))
 
 
 def _resolved(schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -91,10 +136,14 @@ def _component(name: str) -> Mapping[str, Any]:
     return documents.component(name) or {}
 
 
-def _wrong_type(value: Any, path: str, name: str, schema: Mapping[str, Any]) -> StatusError:
-    kind = _KIND.kind
+def _wrong_type(value: Any, steps: list[str | int], name: str, schema: Mapping[str, Any]) -> StatusError:
+    kind, path = _KIND.kind, path_text(steps)
     found, wanted = json_type_name(value), _go_type(name, schema)
-    why = f"json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}"
+    return _decode_error(f"json: cannot unmarshal {found} into Go struct field {kind}.{path} of type {wanted}")
+
+
+def _decode_error(why: str) -> StatusError:
+    kind = _KIND.kind
     return bad_request(f'{kind} in version "v1" cannot be handled as a {kind}: {why}')
 
 

@@ -15,7 +15,7 @@ from kubewright.apiserver.kinds.calls import Call
 from kubewright.apiserver.kinds.resources import Resource, Tree
 from kubewright.apiserver.verbs.patches.json_patch import JsonPatchError, apply_json_patch
 from kubewright.apiserver.verbs.patches.strategic_merge.merge_errors import go_value
-from kubewright.apiserver.wire.decoding import decode_json, decode_json_body, normalize_numbers
+from kubewright.apiserver.wire.decoding import decode_json, decode_json_body, normalize_numbers, not_an_object_error
 from kubewright.apiserver.wire.duplicates import check_depth, duplicate_fields, nested_too_deep
 from kubewright.apiserver.wire.go_json import json_type_name, syntax_error
 from kubewright.apiserver.wire.negotiation import APPLY_JSON, APPLY_YAML, media_type
@@ -78,7 +78,8 @@ def apply_patch(resource: Resource, kind: str, body: bytes, live: Tree) -> Tree:
 
         result = apply_strategic_patch(live, patch, gvk=resource.kind)
     if not isinstance(result, dict):
-        raise bad_request("the patched object is no JSON object")
+        error = FieldError("patch", "Invalid", not_an_object_error(result), encode_json(result).decode())
+        raise invalid(GroupVersionKind("", "", ""), "", [error])
     check_depth(result)
     if kind == STRATEGIC:  # kube-apiserver decodes the result into the type it knows and ignores kind and apiVersion
         return result | {name: live[name] for name in ("apiVersion", "kind") if isinstance(result.get(name), str)}
@@ -139,7 +140,7 @@ def _in_order(value: Any, touched: Any) -> Any:
     for name in sorted(value):
         if isinstance(touched, dict) and name in touched:
             result[name] = _in_order(value[name], touched[name])
-        elif name == "metadata":
+        elif name == "metadata" and isinstance(value[name], dict):
             result[name] = {part: value[name][part] for part in sorted(value[name], key=_position)}
         else:
             result[name] = value[name]
@@ -167,6 +168,8 @@ def _in_converter_words(why: str) -> str:
 
 
 def _apply_json_patch(operations: Any, live: Tree) -> Any:
+    if operations is None:
+        return live
     if not isinstance(operations, list):
         raise bad_request(
             f"error decoding patch: json: cannot unmarshal {json_type_name(operations)} into Go value of type"
@@ -175,6 +178,8 @@ def _apply_json_patch(operations: Any, live: Tree) -> Any:
     if len(operations) > _MAX_OPERATIONS:
         why = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}"
         raise too_large(f"Request entity too large: {why}")
+    for operation in operations:
+        _check_operation(operation)
     try:
         return apply_json_patch(live, operations)
     except RecursionError:
@@ -183,3 +188,20 @@ def _apply_json_patch(operations: Any, live: Tree) -> Any:
         # kube-apiserver does not say which operation failed and why, and clients match its sentence.
         message = "the server rejected our request due to an error in our request"
         raise status_error(422, "Invalid", message, details={}) from None
+
+
+def _check_operation(operation: Any) -> None:
+    """Refuse an operation that does not fit Go's struct; null does."""
+    wrong, place = operation, "value"
+    if isinstance(operation, dict):
+        for name in ("op", "path", "from"):
+            wrong, place = operation.get(name), f"struct field jsonPatchOp.{name}"
+            if wrong is not None and not isinstance(wrong, str):
+                break
+        else:
+            return
+    elif operation is None:
+        return
+    kind = "handlers.jsonPatchOp" if place == "value" else "string"
+    found = json_type_name(wrong)
+    raise bad_request(f"error decoding patch: json: cannot unmarshal {found} into Go {place} of type {kind}")

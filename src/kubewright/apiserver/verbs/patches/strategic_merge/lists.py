@@ -9,6 +9,7 @@ knows their fields.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from kubewright.api.patches import Json
@@ -219,7 +220,7 @@ def _sorted(items: Items, order: dict[object, int], key: str) -> Items:
 def _predecessors(ranked: list[int]) -> dict[int, int | None]:
     """For each of these indices, in their final order, the one before it among those that are not larger."""
     left: dict[int | None, int | None] = dict(zip(ranked, [None, *ranked], strict=False))
-    right: dict[int | None, int | None] = dict(zip(ranked, [*ranked[1:], None], strict=True))
+    right: dict[int | None, int | None] = dict(pairwise([*ranked, None]))
     found: dict[int, int | None] = {}
     for index in sorted(ranked, reverse=True):  # the last one knows all others; then it is taken out
         before, behind = left[index], right[index]
