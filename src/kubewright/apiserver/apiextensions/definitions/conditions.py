@@ -124,7 +124,8 @@ def _names_in_use(others: Iterable[_Json]) -> tuple[set[str], set[str]]:
 
 def _name_conflict(wanted: Any, accepted_before: Any, used: set[str]) -> str:
     if isinstance(wanted, list) or isinstance(accepted_before, list):
-        clashes = [name for name in wanted or () if name not in (accepted_before or ()) and name in used]
+        before = set(accepted_before or ())
+        clashes = [name for name in wanted or () if name not in before and name in used]
         texts = list(dict.fromkeys(f"{quoted(name)} is already in use" for name in clashes))
         return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
     clash = (wanted or "") != (accepted_before or "") and (wanted or "") in used

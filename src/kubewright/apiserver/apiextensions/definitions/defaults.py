@@ -16,8 +16,8 @@ _CONDITION: Final = {"type": "", "status": "", "lastTransitionTime": None}
 
 def default_crd(crd: dict[str, Any]) -> None:
     """Set the defaults of a CRD, which is changed."""
-    spec = crd.setdefault("spec", {})
-    names = spec.setdefault("names", {})
+    spec = _struct(crd, "spec")
+    names = _struct(spec, "names")
     kind = names.get("kind") or ""
     if not names.get("singular") and kind:
         names["singular"] = kind.lower()
@@ -35,6 +35,14 @@ def default_crd(crd: dict[str, Any]) -> None:
             condition.setdefault(name, empty)
     if not status.get("storedVersions"):
         add_stored_version(crd)
+
+
+def _struct(holder: dict[str, Any], name: str) -> dict[str, Any]:
+    """A member that is a struct in Go, where null means an empty one."""
+    found: dict[str, Any] | None = holder.get(name)
+    if found is None:
+        found = holder[name] = {}
+    return found
 
 
 def prepare_for_create(crd: dict[str, Any]) -> None:

@@ -197,7 +197,7 @@ def _spec(spec: _Json, options: _Options) -> list[FieldError]:
         here = f"{path}.versions[{i}]"
         if texts := dns1035_label_errors(version.get("name") or ""):
             found.append(bad_value(f"{here}.name", "Invalid", version.get("name") or "", ",".join(texts)))
-        found.extend(_version(version, internal, here, options))
+        found.extend(_version(version, internal.shared.get("subresources"), here, options))
     found.extend(_versions_together(internal, versions_struct(internal.versions) if "versions" in spec else None))
     names = spec.get("names") or {}
     required = (f"{path}.names.{name}" for name in ("plural", "singular", "kind", "listKind") if not names.get(name))
@@ -244,10 +244,9 @@ def _preserving_with_defaults(spec: _Json, internal: InternalSpec) -> list[Field
     return [bad_value("spec.preserveUnknownFields", "Invalid", True, text)]
 
 
-def _version(version: _Json, internal: InternalSpec, path: str, options: _Options) -> list[FieldError]:
+def _version(version: _Json, shared_subresources: _Json | None, path: str, options: _Options) -> list[FieldError]:
     found = warning_errors(version, path)
-    per_version = any(one.get("subresources") is not None for one in internal.versions)
-    subresources = version.get("subresources") if per_version else internal.shared.get("subresources")
+    subresources = version.get("subresources") if shared_subresources is None else shared_subresources
     found.extend(_validation(version.get("schema"), _has_status(subresources), f"{path}.schema", options))
     found.extend(subresource_errors(version.get("subresources"), f"{path}.subresources"))
     for i, column in enumerate(version.get("additionalPrinterColumns") or ()):
