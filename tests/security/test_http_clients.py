@@ -240,6 +240,8 @@ class Deaf(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 100
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
 
 async def test_a_client_that_never_reads_its_last_response_is_cut_off(served: Served) -> None:
     transport, connection = Deaf(), Connection(served.http)
@@ -348,4 +350,25 @@ async def test_handshakes_that_never_end_shut_nobody_out(served: Served, tls: ss
             assert b" 200 " in await reader.read()
             writer.close()
         assert listener.handshakes <= 10
+    listener.close()
+
+
+async def test_a_response_that_is_not_read_counts_behind_tls_too(served: Served, tls: ssl.SSLContext) -> None:
+    served.answers["/a"] = b"x" * 30_000_000
+    sock = socket.create_server(("127.0.0.1", 0))
+    listener = served.http.listen(sock, tls=tls)
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1], ssl=trusting)
+    writer.write(GET)
+    async with asyncio.timeout(60):
+        while not served.http._held:  # noqa: ASYNC110 - nobody tells when the buffers of the kernel are full
+            await asyncio.sleep(0)
+    (connection,) = served.http.open
+
+    assert connection.held > 1_000_000
+    assert connection.backlog < 1_000_000  # the rest is no copy, but the response itself
+    writer.transport.abort()
+    await served.until_open(0)
+    assert served.http._held == 0
     listener.close()

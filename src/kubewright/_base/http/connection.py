@@ -28,6 +28,9 @@ __all__ = ("Connection",)
 
 _log = Logger("kubewright.servers")
 
+_HIGH_WATER: Final = 64 * 1024
+_PIECE: Final = 64 * 1024
+"""Bytes of a large response that are written at a time."""
 _READ_AHEAD: Final = 64 * 1024
 """Bytes of later requests that are kept while one is answered."""
 _PROMPT_BODY: Final = 64 * 1024
@@ -68,6 +71,8 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._waited_for = True
         """No request has come yet: a client that connects and says nothing is slow, not idle."""
+        self._rest: memoryview | None = None
+        """What is left to write of a large response."""
         self._discarding = False
         """The rest of the request is not wanted: the connection ends behind the response."""
         self._since = time.monotonic()
@@ -78,10 +83,12 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
+        self.transport.set_write_buffer_limits(high=_HIGH_WATER)  # TLS has one of its own, which is larger
         if not self._server.admit(self):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._rest = None
         self._server.closed(self)
         self._hold(0)
         self.transport = None
@@ -109,14 +116,16 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._blocked = True
-        if self._stream is None and self.transport is not None:
-            self._since = time.monotonic()
-            self._hold(self.transport.get_write_buffer_size())
+        if self._stream is None:
+            self._hold(self.backlog)
 
     def resume_writing(self) -> None:
         self._blocked = False
         if self._stream is not None:
             self._stream.unblocked()
+        elif self._rest is not None:
+            self._write_rest()
+            self._next()
         elif self._task is None:
             self._since = time.monotonic()
             self._hold(0)
@@ -261,7 +270,21 @@ class Connection(asyncio.Protocol):
         self._since = time.monotonic()
         body = response.body
         head = self._head_of(response.code, response.content_type, response.headers, f"Content-Length: {len(body)}\r\n")
-        self.transport.write(head if without_body else head + body)
+        if without_body or len(body) <= _PIECE:
+            self.transport.write(head if without_body else head + body)
+            return
+        self.transport.write(head)
+        self._rest = memoryview(body)
+        self._write_rest()
+
+    def _write_rest(self) -> None:
+        """Write a large body as the client reads it, so that no transport holds a copy of all of it."""
+        rest = self._rest
+        while rest is not None and self.transport is not None and not self._blocked:
+            self.transport.write(rest[:_PIECE])
+            rest = rest[_PIECE:] if len(rest) > _PIECE else None
+        self._rest = rest
+        self._hold(len(rest) + self.backlog if rest is not None else 0)
 
     def _begin_stream(self, stream: Stream, *, without_body: bool) -> None:
         assert self.transport is not None
@@ -308,7 +331,7 @@ class Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """A reply is written: close, or go on with what the client has sent meanwhile."""
-        if self.transport is None or self.transport.is_closing():
+        if self.transport is None or self.transport.is_closing() or self._rest is not None:
             return
         if not self._keep_alive:
             self._since = time.monotonic()
@@ -398,7 +421,7 @@ class Connection(asyncio.Protocol):
         if self._stream is not None:
             self._stream.disconnected()
             self.end()
-        elif self._task is None and self.transport is not None:
+        elif self._task is None and self._rest is None and self.transport is not None:
             self._since = time.monotonic()
             self.transport.close()
 
