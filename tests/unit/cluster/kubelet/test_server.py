@@ -75,9 +75,10 @@ async def test_a_missing_log_or_path_is_an_error(server: KubeletServer) -> None:
     assert (await get(server, "/containerLogs/shop/web/other"))[0] == "HTTP/1.1 404 Not Found"
     assert (await get(server, "/containerLogs/shop/web/main?previous=true"))[0] == "HTTP/1.1 400 Bad Request"
     assert (await get(server, "/containerLogs/shop/web/main?tailLines=x"))[0] == "HTTP/1.1 400 Bad Request"
-    for much in ("9" * 20, "9" * 5000):
-        target = f"/containerLogs/shop/web/main?sinceSeconds={much}"
-        assert (await get(server, target))[0] == "HTTP/1.1 400 Bad Request"
+    no_number = "9" * 5000
+    assert (await get(server, f"/containerLogs/shop/web/main?sinceSeconds={no_number}"))[
+        0
+    ] == "HTTP/1.1 400 Bad Request"
     assert (await get(server, "/elsewhere"))[0] == "HTTP/1.1 404 Not Found"
     assert await get(server, "/healthz") == ("HTTP/1.1 200 OK", "ok")
 
@@ -182,7 +183,7 @@ async def test_what_a_follower_sends_is_not_kept(server: KubeletServer) -> None:
 
     tracemalloc.start()
     try:
-        for _ in range(128):
+        for _ in range(512):
             writer.write(bytes(65536))
             await writer.drain()
         _, peak = tracemalloc.get_traced_memory()
