@@ -638,11 +638,11 @@ async def test_a_fresh_server_holds_what_a_real_one_holds(planes: tuple[Plane, P
 
 
 def _kept(items: list[dict[str, Any]]) -> dict[str, Any]:
-    """Objects by name, without those of these tests and of the controllers of the real cluster."""
+    """Objects by name, without those of these tests, of the planes and of the controllers of the real cluster."""
     kept = {}
     for item in items:
         meta = item["metadata"]
-        if meta["name"].startswith("v-") or SPACE in (meta["name"], meta.get("namespace")):
+        if meta["name"].startswith(("v-", "kubewright:")) or SPACE in (meta["name"], meta.get("namespace")):
             continue
         if meta["name"] != "kube-root-ca.crt":
             kept[f"{meta.get('namespace', '')}/{meta['name']}"] = _alike(_leveled(item))
