@@ -21,8 +21,6 @@ __all__ = ("Iteration", "collect", "count_one", "gather", "iterate", "quantify")
 Iteration = Callable[[Frame], Iterable[None]]
 """Iterates over a range and puts each element into the frame."""
 
-_FREE_TURNS: Final = 4
-"""A constant condition costs nothing on the API server, however often it is tested; here so many turns cost 1."""
 _GO_TYPES: Final = {
     bool: "types.Bool",
     int: "types.Int",
@@ -117,11 +115,13 @@ def count_one(go: Iteration, over: Code, test: Code) -> Code:
     def run(frame: Frame) -> bool:
         count = 0
         error: EvaluationError | None = None
-        for turn, _ in enumerate(go(frame), start=1):
-            frame[0] -= each or not turn % _FREE_TURNS
+        for _ in go(frame):
+            left = frame[0]
+            frame[0] -= each
             if frame[0] < 0:
                 raise CostExceeded
             kept = _evaluate_filter(run_test, frame)
+            frame[0] -= frame[0] == left  # as in `_accumulate`
             if isinstance(kept, EvaluationError):
                 error = kept
             elif kept:
@@ -179,9 +179,13 @@ def _accumulate(
     def run(frame: Frame) -> Any:
         found = empty()
         error: EvaluationError | None = None
-        for turn, _ in enumerate(go(frame), start=1):
-            spend(frame, condition_cost or not turn % _FREE_TURNS)
+        for _ in go(frame):
+            left = frame[0]
+            spend(frame, condition_cost)
             kept = _evaluate_filter(test, frame)
+            if test is not None:
+                # A constant condition costs nothing on the API server, however often it is tested. Here it costs 1.
+                frame[0] -= frame[0] == left
             if isinstance(kept, EvaluationError):
                 error = kept
             elif kept and error is None:

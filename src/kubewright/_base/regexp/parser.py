@@ -232,7 +232,7 @@ class _Parser:
             return anchor({"A": "^", "z": "$"}.get(char, char))
         named = self._named_class()
         if named is not None:
-            return char_class([named], negated=False, fold=self.flags.fold)
+            return char_class((named,), negated=False, fold=self.flags.fold)
         return literal(self._escaped_code(), fold=self.flags.fold)
 
     def _named_class(self) -> NamedClass | None:
@@ -303,7 +303,7 @@ class _Parser:
             first = False
             items.append(self._class_item(start))
         self.at += 1
-        return char_class(items, negated=negated, fold=self.flags.fold)
+        return char_class(tuple(items), negated=negated, fold=self.flags.fold)
 
     def _class_item(self, start: int) -> ClassItem:
         if self.text.startswith("[:", self.at) and (end := self.text.find(":]", self.at + 2)) >= 0:

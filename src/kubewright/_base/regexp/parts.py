@@ -102,7 +102,8 @@ def literal(code: int, *, fold: bool) -> Part:
     return Part(re2, python, steps=_width_steps(code) * (3 if fold else 1), one_char=True)
 
 
-def char_class(items: Sequence[ClassItem], *, negated: bool, fold: bool) -> Part:
+@functools.lru_cache(maxsize=512)
+def char_class(items: tuple[ClassItem, ...], *, negated: bool, fold: bool) -> Part:
     """One character of a class."""
     if not items:
         return _ANCHORS["(?s)."] if negated else Part(r"[^\x{0}-\x{10ffff}]", r"(?!)", one_char=True)

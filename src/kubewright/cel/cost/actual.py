@@ -86,12 +86,12 @@ def _join_cost(parts: list[Any], separator: str = "") -> int:
 
 def _format_cost(text: str, arguments: object) -> int:
     precisions = sum(int(digits) for digits in _PRECISION.findall(text))
-    return _text_cost(text) + _beyond(weight(arguments)) + _beyond(precisions)
+    return _text_cost(text) + 4 * _beyond(weight(arguments)) + _beyond(precisions)
 
 
 def _regex_cost(text: str, pattern: str, *_: object) -> int:
     # A long pattern takes long to read, whatever the text is.
-    return ceil((1.0 + size_of(text)) * 0.1) * regexes.pattern_cost(pattern) + _beyond(len(pattern))
+    return ceil((1.0 + size_of(text)) * 0.1) * regexes.pattern_cost(pattern) + 8 * _beyond(len(pattern))
 
 
 def _matches_cost(text: str, pattern: str) -> int:
@@ -106,7 +106,7 @@ def _contains_cost(text: object, part: object) -> int:
 def _compare_cost(one: object, other: object) -> int:
     cost = ceil(min(size_of(one), size_of(other)) * 0.1)
     if isinstance(one, list | dict) and isinstance(other, list | dict) and len(one) == len(other):
-        return cost + (_beyond(min(inner_weight(one), inner_weight(other))) >> 1)
+        return cost + 2 * _beyond(min(inner_weight(one), inner_weight(other)))
     return cost
 
 
